@@ -17,8 +17,7 @@ from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.job import SshJob
-from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.retries import Patience
+from dld_tui.targets.ssh.link import Link, Patience
 from dld_tui.targets.ssh.target import SshTarget
 from dld_tui.targets.ssh.transfer import KnownHashes, LocalFile, Upload
 

@@ -181,7 +181,11 @@ def measures(source: Source) -> list[tuple[str, str]]:
         for statement in function.body
         for node in ast.walk(statement)
     )
-    casts = sum(1 for _ in _calls(source, {"cast"}))
+    casts = sum(
+        isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "typing.cast")
+        for tree in source.trees.values()
+        for node in ast.walk(tree)
+    )
     starters = Counter(
         module
         for module, _ in _calls(source, WORK_STARTERS)

@@ -77,4 +77,4 @@ def test_csv_is_made_in_one_place() -> None:
         for path in sorted(SRC.rglob("*.py"))
         if "csv.writer(" in path.read_text(encoding="utf-8")
     ]
-    assert makers == ["core/tables/as_csv.py"]
+    assert makers == ["core/tables/rendering.py"]

@@ -15,8 +15,8 @@ from tests.support.precision_models import WIDTH, write_attention
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.accuracy import precision_switches
-from dld_tui.backends.accuracy.precision_switches import SwitchedModel
+from dld_tui.backends.accuracy import precision_trials
+from dld_tui.backends.accuracy.precision_trials import SwitchedModel
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
 from dld_tui.core.tensorrt.retyping import lowered, switchable
@@ -78,8 +78,8 @@ def test_it_computes_what_copies_compute(document: Document) -> None:
 def test_weights_that_are_not_kept_are_rounded_again(
     document: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision_switches, "_KEPT_BYTES", 1)
-    monkeypatch.setattr(precision_switches, "_TOGETHER", 3)
+    monkeypatch.setattr(precision_trials, "_KEPT_BYTES", 1)
+    monkeypatch.setattr(precision_trials, "_TOGETHER", 3)
     with contextlib.closing(switched(document, "bf16")) as model:
         (exact,) = model.each(model.nodes, [{"x": X}])
         (rounded,) = model.each((), [{"x": X}])

@@ -15,8 +15,7 @@ from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.accuracy.precision_switches import SwitchedModel
-from dld_tui.backends.accuracy.quantization_trials import plan_of
+from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
 from dld_tui.backends.conversion.quantizer import Made, Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.noise import discoveries, p_value
+from dld_tui.core.compare.matching import discoveries, p_value
 from dld_tui.core.compare.subject import Subject
 from dld_tui.core.report.records import Layer
 

@@ -12,7 +12,7 @@ from dld_tui.activities import accuracy, search_precision
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.accuracy.page import AccuracyScreen
-from dld_tui.screens.accuracy.precision import PrecisionScreen
+from dld_tui.screens.accuracy.searches import PrecisionScreen
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import ListTable
 from dld_tui.widgets.dialogs.dialogs import PromptDialog

@@ -16,8 +16,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.errors import CancelledError
 from dld_tui.screens.report import page as module
-from dld_tui.screens.report.page import ReportScreen
-from dld_tui.screens.report.panes import ColumnsDialog
+from dld_tui.screens.report.page import ColumnsDialog, ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.report.views import SummaryView
 from tests.support.profiles import kernel, run, write_profile

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.screens.report.loading import load
+from dld_tui.screens.report.page import load
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import make_report
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
-from dld_tui.screens.accuracy.tactics import TacticsScreen
+from dld_tui.screens.accuracy.searches import TacticsScreen
 from dld_tui.screens.list_page import ListTable
 from tests.cli.test_tactics import FOUND
 from tests.support import models

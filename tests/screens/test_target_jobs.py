@@ -12,9 +12,9 @@ from dld_tui.core.connections import store
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Event, Failed, Finished, Metric, Progress
 from dld_tui.core.types import JSON
+from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.activity.many_jobs import ManyJobsScreen
 from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.targets import jobs as target_jobs
 from dld_tui.screens.targets.jobs import TargetJobsScreen

@@ -15,8 +15,8 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
+from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
-from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.widgets.tensors.pane import CellEditor
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import WIDE, Session, opened

@@ -12,9 +12,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
-from dld_tui.screens.tensors.tensor_place import TensorPlace
 from tests.support.workspace import NARROW, Session, opened
 
 VOLUME = np.arange(3 * 4 * 5, dtype=np.float32).reshape(3, 4, 5)

@@ -17,7 +17,7 @@ from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import inputs
-from dld_tui.targets.ssh.event_stream import End, Listener, Records
+from dld_tui.targets.ssh.results import End, Listener, Records
 from tests.support import models
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
 

@@ -13,7 +13,7 @@ from dld_tui.targets.ssh.errors import (
     from_network,
     not_permitted,
 )
-from dld_tui.targets.ssh.retries import Patience, persist
+from dld_tui.targets.ssh.link import Patience, persist
 
 QUICK = Patience(first=0.0, longest=0.0, total=60.0)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.widgets.shell.big_digits import big_digits
+from dld_tui.widgets.shell.progress import big_digits
 
 
 @pytest.mark.parametrize("text", ["0123456789", "1,234.5", "–"])

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.widgets.tensors.grid import CellBlocks, GridLayout, layout_of
-from dld_tui.widgets.tensors.text import NumberFormat, exact_text, style_of
+from dld_tui.widgets.tensors.grid import (
+    CellBlocks,
+    GridLayout,
+    NumberFormat,
+    exact_text,
+    layout_of,
+    style_of,
+)
 
 
 class Counted:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.tolerance import about_atol, about_rtol, about_tolerance
-from dld_tui.core.inputs.params import about_inputs, about_seed, about_shape
+from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
 
 _LEVELS = ("disabled", "basic", "extended", "layout", "all")

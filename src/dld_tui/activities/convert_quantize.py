@@ -287,7 +287,7 @@ def _with_fewest_kept(
 
     As the precision search does: all trials share one session.
     """
-    from dld_tui.backends.accuracy.quantization_trials import QuantizationTrials
+    from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.accuracy.search import Outcome, guided_set, unproven
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core.inputs.params import FOLDER_HELP, about_inputs, about_seed, about_shape
+from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
 
 

@@ -77,7 +77,7 @@ class Activity:
     """The screen (or reference) that asks for the settings: called with (id, values)."""
     of_open_model: bool = False
     """Whether the form in a model's tab runs what is seen there, edits included."""
-    result_view: Any = "dld_tui.screens.activity.result_views:opened_file"
+    result_view: Any = "dld_tui.screens.activity.result_head:opened_file"
     """What opens afterwards: a function (or reference) that takes (result, values) and returns a
     page, the path of a file to open, a text to show, or None."""
     reasons: Any = None
@@ -135,7 +135,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Build a TensorRT engine",
         "Build an engine of a model with TensorRT or TensorRT-RTX.",
         command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
-        result_view="dld_tui.screens.activity.result_views:built_engine",
+        result_view="dld_tui.screens.activity.result_head:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
         page_command="model.build",
@@ -161,7 +161,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Refit an engine",
         "Put the weights of a model into an engine that was built for it.",
         command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
-        result_view="dld_tui.screens.activity.result_views:refitted_engine",
+        result_view="dld_tui.screens.activity.result_head:refitted_engine",
         synonyms=("weights", "update"),
         offered=True,
     ),
@@ -187,7 +187,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         ),
         result=None,
         of_open_model=True,
-        result_view="dld_tui.screens.accuracy.precision:PrecisionScreen.of_job",
+        result_view="dld_tui.screens.accuracy.searches:PrecisionScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:greyed",
         synonyms=("mixed precision", "debug precision"),
         page_command="accuracy.search",
@@ -200,7 +200,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result="dld_tui.core.accuracy.tactics:TacticReport",
         command=Command(("tactics",), click="dld_tui.cli.jobs.tactics:command"),
         of_open_model=True,
-        result_view="dld_tui.screens.accuracy.tactics:TacticsScreen.of_job",
+        result_view="dld_tui.screens.accuracy.searches:TacticsScreen.of_job",
         reasons=_LIBRARY,
         synonyms=("kernel", "debug build"),
         page_command="accuracy.tactics",

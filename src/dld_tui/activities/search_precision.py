@@ -121,7 +121,7 @@ def _library(request: Request) -> Library:
 def _quantization_trials(
     request: Request, document: Document, stack: contextlib.ExitStack
 ) -> Generator[Event, None, PrecisionTrials]:
-    from dld_tui.backends.accuracy.quantization_trials import QuantizationTrials, plan_of
+    from dld_tui.backends.accuracy.precision_trials import QuantizationTrials, plan_of
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances

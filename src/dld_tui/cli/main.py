@@ -110,7 +110,7 @@ def _invoke(argv: Sequence[str]) -> int:
     if instruction:
         from click.shell_completion import add_completion_class, shell_complete
 
-        from dld_tui.cli.tcsh import TcshComplete
+        from dld_tui.cli.completion import TcshComplete
 
         add_completion_class(TcshComplete)
         return shell_complete(dld, {}, "dld", COMPLETE, instruction)

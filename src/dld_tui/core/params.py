@@ -247,10 +247,10 @@ def _typed(setting: Setting, value: JSON) -> Any:
     if value is None:
         return None
     try:
-        if setting.type is Path:
-            return Path(typing.cast("str", value))
-        if typing.get_origin(setting.type) is tuple:
-            return tuple(typing.cast("list[Any]", value))
+        if setting.type is Path and isinstance(value, str):
+            return Path(value)
+        if typing.get_origin(setting.type) is tuple and isinstance(value, list):
+            return tuple(value)
         if setting.type in (int, float, str) and not isinstance(value, bool):
             return setting.type(value)
     except (TypeError, ValueError):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.checks import Finding, ordering
+from dld_tui.core.checks import Finding, state
 from dld_tui.core.checks import checker as checker_module
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
@@ -48,9 +48,9 @@ def fresh(document: Document, folder: Path) -> list[str]:
 def test_incremental_findings_are_those_of_a_full_check(
     tmp_path: Path, text: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (checker_module, ordering, ordering):
+    for module in (checker_module, state, state):
         monkeypatch.setattr(module, "_SLICE", 1)  # so that work is interrupted anywhere
-    monkeypatch.setattr(ordering, "MOST_LISTED", 2 + seed % 4)
+    monkeypatch.setattr(state, "MOST_LISTED", 2 + seed % 4)
     document = Document.open(models.write(tmp_path, text))
     checker = Checker(document)
     checker.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.html_page import comparison_page
+from dld_tui.core.compare.export import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.model import Comparable
 from dld_tui.core.compare.subject import KIND, MEANS, PER_ITEM, Subject, batch_sizes

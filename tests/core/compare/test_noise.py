@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dld_tui.core.compare import noise
+from dld_tui.core.compare import matching
+from dld_tui.core.compare.matching import intervals, median_of, resolution_of
 from dld_tui.core.compare.model import Interval
-from dld_tui.core.compare.noise import intervals, median_of, resolution_of
 
 
 def ordered(values: list[float]) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ def test_the_same_data_give_the_same_interval() -> None:
     dice = random.Random(1)
     first, second = ([dice.random() for _ in range(40)] for _ in range(2))
     found = one(first, second)
-    noise._ranks.cache_clear()
+    matching._ranks.cache_clear()
     assert one(first, second) == found
 
 
@@ -104,5 +104,5 @@ def test_the_median_is_that_of_the_reports() -> None:
 
 
 def test_the_method_is_named() -> None:
-    assert "bootstrap" in noise.METHOD
-    assert "Efron" in noise.METHOD
+    assert "bootstrap" in matching.METHOD
+    assert "Efron" in matching.METHOD

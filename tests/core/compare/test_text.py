@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.model import Cell, Interval, Row
-from dld_tui.core.compare.noise import METHOD
 from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed, verdict
 from tests.support.compared import subject
 

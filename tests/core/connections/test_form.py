@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.form import (
+from dld_tui.core.connections.store import (
+    Connection,
     ConnectionForm,
     changed_by,
     connection_of,
     form_values,
 )
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json
 

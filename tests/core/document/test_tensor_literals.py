@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.document.literals import (
+    TENSOR_LITERAL_LIMIT,
     LiteralError,
     LiteralRangeError,
     format_literal,
     parse_literal,
 )
-from dld_tui.core.document.tensor_literals import TENSOR_LITERAL_LIMIT
 
 SMALL_TYPES = (
     "int2",

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.core.operators.weight_shapes import weight_dims
+from dld_tui.core.operators.matching import weight_dims
 
 
 @pytest.mark.parametrize(

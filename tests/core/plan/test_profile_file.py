@@ -6,14 +6,14 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.plan.layers import named_layer
-from dld_tui.core.plan.trtexec_times import (
+from dld_tui.core.plan.trtexec_log import (
     Joined,
     LayerProfile,
     join_profile,
     profile_of_rows,
     rows_of_file,
 )
-from dld_tui.core.report.trtexec_rows import LayerRow
+from dld_tui.core.report.trtexec_files import LayerRow
 from dld_tui.core.types import JSON
 
 

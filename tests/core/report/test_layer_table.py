@@ -28,8 +28,7 @@ from dld_tui.core.report.layer_table import (
 )
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
-from dld_tui.core.tables.as_csv import csv_of
-from dld_tui.core.tables.as_text import text_lines
+from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column
 from dld_tui.widgets.layers.table import screen_table
 from tests.support.plans import layer as plan_layer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.tables.as_csv import csv_text
+from dld_tui.core.tables.rendering import csv_text
 
 HOSTILE = st.text(
     st.one_of(st.characters(), st.sampled_from("=+-@\t\r\n\x1b\x07\u202e\u2066\ud800\udcff\"',"))

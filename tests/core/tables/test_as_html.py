@@ -4,7 +4,7 @@ from operator import itemgetter
 from xml.etree import ElementTree
 
 from dld_tui.core.report.html.page import facts
-from dld_tui.core.tables.as_html import FILTER_FROM, html_of
+from dld_tui.core.tables.rendering import FILTER_FROM, html_of
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT, MEAN, MS, PERCENT
 

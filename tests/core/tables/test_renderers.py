@@ -14,10 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tables.as_csv import csv_of
-from dld_tui.core.tables.as_html import html_of
-from dld_tui.core.tables.as_parquet import parquet_of
-from dld_tui.core.tables.as_text import GAP, fitted_lines, text_lines
+from dld_tui.core.tables.rendering import GAP, csv_of, fitted_lines, html_of, parquet_of, text_lines
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.tables.units import BYTES, COUNT, FLAG, MS, NAMES, PERCENT
 from dld_tui.core.text import visible

@@ -5,7 +5,7 @@ would compute a float16 model in float32 without rounding between nodes (measure
 overflows float16 comes out finite), so there values are rounded by casts there and back. What is
 lost is then what Tensor Cores lose, which add up in float32: values that overflow, underflow or
 are rounded on their way from one node to the next. That can be turned on and off by node in one
-session (:mod:`~dld_tui.backends.accuracy.precision_switches`), and then a trial takes no longer
+session (:mod:`~dld_tui.backends.accuracy.precision_trials`), and then a trial takes no longer
 than a run or two.
 """
 
@@ -15,15 +15,19 @@ import contextlib
 import math
 import tempfile
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dld_tui.backends.accuracy.precision_switches import SwitchedModel
+import numpy as np
+import onnx
+
 from dld_tui.backends.accuracy.runs import types_with
+from dld_tui.backends.conversion.quantizer import Made, Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups, taken_by
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
@@ -33,6 +37,8 @@ from dld_tui.core.accuracy.search import Outcome
 from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.conversion.quantization_plan import QuantizationPlan
+from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.document.casting import Relink, Switched
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
@@ -43,6 +49,180 @@ from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible
+
+_KEPT_BYTES = 1 << 30
+"""Of rounded weights, at most."""
+_SESSIONS, _TOGETHER = 32, 8
+"""Sessions for weights, and values in each at least. A run computes all outputs of a session."""
+_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
+           "RandomUniform", "RandomUniformLike")  # fmt: skip
+
+
+class SwitchedModel:
+    """A model whose nodes round their values by choice. Close it before the document.
+
+    Args:
+        switched: The model with its switches, which is closed with this.
+        folder: Where the weights can be referred to.
+        settings: How to run.
+        outputs: What is wanted of a run.
+        fed: The inputs that runs will give.
+
+    Raises:
+        ActivityError: Such a model cannot be run.
+    """
+
+    def __init__(
+        self,
+        switched: Switched,
+        folder: Path | None,
+        settings: SessionSettings,
+        outputs: Sequence[str],
+        fed: Collection[str],
+    ) -> None:
+        self._outputs = [*outputs]
+        self._switched = switched
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.closing(switched.document))
+            runner = TensorRunner(switched.document, settings, folder=folder)
+            stack.enter_context(runner)
+            needs = _from_weights(runner.graph, set(switched.names), self._outputs, fed)
+            self._weights = _Weights(runner, needs)
+            self._session: TensorSession | None = None
+            self._runner = runner
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Remove the files that were made for it."""
+        self._session = None
+        self._stack.close()
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that can be lowered, in the order of the document."""
+        return [*self._switched.nodes]
+
+    def each(
+        self, kept: Collection[Node], feeds: Sequence[Mapping[str, Any]]
+    ) -> Iterator[dict[str, AnyArray | None]]:
+        """Yield the outputs for one set of inputs after the other.
+
+        Args:
+            kept: The nodes that do not round.
+            feeds: Sets of inputs.
+
+        Raises:
+            ActivityError: The model cannot be run.
+        """
+        lowered = self._switched.on(kept)
+        weights = self._weights.values(lowered)
+        if self._session is None:
+            self._session = self._runner.session(self._outputs, weights)
+        taken = {spec.name for spec in self._session.inputs}
+        switches = {name: np.array(name in lowered) for name in self._switched.names}
+        for feed in feeds:
+            given = {**feed, **switches}
+            fed = self._session.feed({name: given[name] for name in given if name in taken})
+            yield self._session.tensors(self._outputs, {**fed, **weights})
+
+
+class _Weights:
+    """What nodes take that comes of weights and switches alone."""
+
+    def __init__(self, runner: TensorRunner, needs: Mapping[str, frozenset[str]]) -> None:
+        self._runner = runner
+        self._needs = needs
+        """By value, the switches that it depends on."""
+        self._known: OrderedDict[tuple[str, frozenset[str]], AnyArray] = OrderedDict()
+        self._bytes = 0
+        names = [*needs]
+        size = max(_TOGETHER, math.ceil(len(names) / _SESSIONS))
+        self._groups = [names[at : at + size] for at in range(0, len(names), size)]
+        self._sessions: dict[int, TensorSession] = {}
+
+    def values(self, lowered: Collection[str]) -> dict[str, AnyArray]:
+        """Return the values with some switches on."""
+        keys = {name: (name, needs.intersection(lowered)) for name, needs in self._needs.items()}
+        found = {name: self._known[key] for name, key in keys.items() if key in self._known}
+        for name in found:
+            self._known.move_to_end(keys[name])
+        for number, group in enumerate(self._groups):
+            if any(name not in found for name in group):
+                made = self._made(number, lowered)
+                found |= made
+                for name, value in made.items():
+                    old = self._known.pop(keys[name], None)
+                    self._bytes += value.nbytes - (0 if old is None else old.nbytes)
+                    self._known[keys[name]] = value
+        while self._bytes > _KEPT_BYTES:
+            self._bytes -= self._known.popitem(last=False)[1].nbytes
+        return found
+
+    def _made(self, number: int, lowered: Collection[str]) -> dict[str, AnyArray]:
+        names = self._groups[number]
+        session = self._sessions.get(number)
+        if session is None:
+            session = self._sessions[number] = self._runner.session(names, {})
+        switches = {spec.name: np.array(spec.name in lowered) for spec in session.inputs}
+        made = session.tensors(names, session.feed(switches))
+        values = {name: value for name, value in made.items() if value is not None}
+        if len(values) < len(names):
+            raise ActivityError("a value that comes of weights is no tensor")
+        return values
+
+
+def _from_weights(
+    graph: onnx.GraphProto,
+    switches: Collection[str],
+    outputs: Collection[str],
+    fed: Collection[str],
+) -> dict[str, frozenset[str]]:
+    """Return the values that are given by weights and switches, and taken by nodes that are not.
+
+    Those that depend on no switch are left out: they are constants to the library.
+    """
+    stored = {tensor.name for tensor in graph.initializer}
+    fixed = dict.fromkeys(stored.difference(fed), frozenset[str]())
+    fixed |= {name: frozenset((name,)) for name in switches}
+    wanted = dict.fromkeys(outputs)
+    left = [*graph.node]
+    while left:
+        others = []
+        for node in left:
+            taken = _taken_from_outside(node)
+            if not _is_random(node) and all(name in fixed for name in taken):
+                needs = frozenset[str]().union(*(fixed[name] for name in taken))
+                fixed |= dict.fromkeys(filter(None, node.output), needs)
+            else:
+                others.append(node)
+        if len(others) == len(left):
+            break
+        left = others  # nodes need not be sorted
+    for node in left:
+        wanted |= dict.fromkeys(taken_by(node))
+    own = {*switches}
+    return {name: fixed[name] for name in wanted if name not in own and fixed.get(name)}
+
+
+def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
+    """Return the values that a node takes, its bodies included."""
+    return set(filter(None, taken_by(node))) - {
+        name for one in _inside(node) for name in one.output
+    }
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    return any(one.op_type in _RANDOM for one in (node, *_inside(node)))
+
+
+def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes in the bodies of a node."""
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs):
+            for inner in body.node:
+                yield inner
+                yield from _inside(inner)
+
 
 _BUDGET = 100 << 20
 """Bytes of values that are kept at a time."""
@@ -407,3 +587,90 @@ def trial_settings(settings: BuildSettings, precision: str, library: Library) ->
     typing = "prefer" if settings.typing == "default" else settings.typing
     lower: dict[str, Any] = {precision: True}
     return replace(settings, typing=typing, **lower)
+
+
+# --- trials of a search for the nodes that must stay in floating point when others are quantized
+# ONNX Runtime's quantizer runs once: it finds the ranges, and tells which tensors each node asks
+# for (:mod:`dld_tui.core.conversion.quantization_plan`). All trials then share one session, in
+# which each tensor is quantized and dequantized by choice.
+
+
+class QuantizationTrials(PrecisionTrials):
+    """Runs trials of a quantization against the model's own results. Close it before `quantizer`.
+
+    Args:
+        quantizer: Of the model.
+        plan: What a quantization of all of it asks for, with scales.
+        method: How ranges are found.
+        ops: The operators that are quantized.
+        feeds: Sets of inputs.
+        tolerances: What outputs may be off.
+        settings: How to run.
+        agreement: What is near enough besides, where nobody gave a tolerance.
+
+    Raises:
+        ActivityError: The model itself cannot be run.
+    """
+
+    def __init__(
+        self,
+        quantizer: Quantizer,
+        plan: QuantizationPlan,
+        method: str,
+        ops: Sequence[str],
+        feeds: Sequence[Mapping[str, Any]],
+        tolerances: Tolerances,
+        settings: SessionSettings,
+        agreement: Agreement | None,
+    ) -> None:
+        self._quantizer, self._plan = quantizer, plan
+        self._method, self._ops = method, ops
+        super().__init__(
+            quantizer.prepared, "int8", feeds, tolerances, settings, agreement, quantizer.folder
+        )
+
+    def switches(self) -> Switched:
+        """Return a copy in which inputs turn the quantization of tensors on and off."""
+        return quantization_switches(self.document, self._plan)
+
+    def candidates(self) -> list[Node]:
+        """Return the nodes that ask for a tensor to be quantized, in the order of the model."""
+        asking = {rule.node for rule in self._plan.rules if rule.otherwise or rule.when_quantized}
+        return [node for node in self.document.main.nodes if node.name in asking]
+
+    def ranked(self) -> list[Node]:
+        """Return the same."""
+        return self.candidates()
+
+    def convert(self, kept: Collection[Node]) -> Trial:
+        """Quantize the model for this very choice, and run that."""
+        begin = time.perf_counter()
+        made = _ended(self._quantizer.quantize(self._method, self._ops, kept))
+        with (
+            contextlib.closing(made.document),
+            TensorRunner(made.document, self._settings, folder=self._folder) as runner,
+        ):
+            found = self._judged(runner.each(self._outputs, self.feeds))
+        lowered_nodes = len(self.candidates()) - len(kept)
+        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+
+
+def _ended(steps: Generator[Event, None, Made]) -> Made:
+    """Return what a step comes to; its progress is not told."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found: Made = stop.value
+            return found
+
+
+def plan_of(made: Made) -> QuantizationPlan:
+    """Return the plan of a static quantization.
+
+    Raises:
+        ActivityError: The library told nothing.
+    """
+    if made.plan is None:
+        raise ActivityError("ONNX Runtime's quantizer does not say what it quantizes")
+    return made.plan

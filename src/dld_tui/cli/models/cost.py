@@ -13,7 +13,7 @@ from dld_tui.core.cost.table import cost_lines, cost_table, total_json
 from dld_tui.core.document.document import Document
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.shapes import parse_shapes
-from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 
 

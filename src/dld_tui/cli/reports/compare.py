@@ -12,10 +12,9 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table, write_wrapped
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison
-from dld_tui.core.compare.export import comparison_csv, comparison_json
-from dld_tui.core.compare.html_page import comparison_page
+from dld_tui.core.compare.export import comparison_csv, comparison_json, comparison_page
+from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.model import Row, label
-from dld_tui.core.compare.noise import METHOD
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.compare.subject import KIND, open_subject
 from dld_tui.core.compare.tables import (

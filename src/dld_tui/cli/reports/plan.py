@@ -24,7 +24,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.plan.export import plan_json
 from dld_tui.core.plan.file_set import trex_paths, write_trex
 from dld_tui.core.plan.filter import GROUPINGS, matching
-from dld_tui.core.plan.findings import FindingGroup, grouped
+from dld_tui.core.plan.lint import FindingGroup, grouped
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.reader import open_plan
@@ -33,14 +33,13 @@ from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.summary import summary_lines
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.report.layer_table import layer_table
-from dld_tui.core.tables.as_csv import csv_of
-from dld_tui.core.tables.as_text import fitted_lines
+from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.plan.findings import PlanFinding
+    from dld_tui.core.plan.lint import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EnginePlan
 

@@ -18,16 +18,17 @@ from dld_tui.cli.table import CommandInfo
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.connections import prompts, store
-from dld_tui.core.connections.form import (
+from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
+from dld_tui.core.connections.store import (
+    Connection,
     ConnectionForm,
+    changed,
     changed_by,
     connection_of,
     form_values,
     settings_shown,
     target_table,
 )
-from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
 from dld_tui.core.paths import short

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.matching import MIN_PASSES
 from dld_tui.core.compare.model import Comparable, Difference, label
-from dld_tui.core.compare.noise import MIN_PASSES
 from dld_tui.core.compare.rows import lacks_kernels
 from dld_tui.core.compare.subject import KIND, PER_ITEM, batch_sizes
 from dld_tui.core.report.measured_facts import BUSY_THREADS

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.compare.engines import Mismatch
+from dld_tui.core import fmt
+from dld_tui.core.compare.engines import WORK, Mismatch, answers
+from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
-from dld_tui.core.compare.noise import LEVEL_PERCENT, METHOD
-from dld_tui.core.compare.tables import compare_table, mismatch_table, mismatches_of
+from dld_tui.core.compare.tables import (
+    compare_table,
+    difference_table,
+    mismatch_table,
+    mismatches_of,
+    precision_table,
+)
+from dld_tui.core.compare.text import described, ratio_text, signed
 from dld_tui.core.report.export import latency_json
+from dld_tui.core.report.html.charts import Bar, bars
+from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
 from dld_tui.core.report.statistics import percentile_of, summarise
-from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -145,3 +155,144 @@ def comparison_csv(comparison: Comparison, rows: Sequence[Row], by: str = "layer
     if by == "mismatch":
         return csv_of(mismatch_table(comparison, mismatches_of(comparison, rows), "csv"))
     return csv_of(compare_table(comparison, by, rows, "csv"))
+
+
+# --- A comparison as one HTML page that can be mailed, of the same parts as a report's -----------
+
+_TOP = 20
+
+
+def comparison_page(comparison: Comparison) -> str:
+    """Return the page of a comparison. The same reports give the same bytes."""
+    subjects = comparison.subjects
+    subtitle = [
+        f"{label(index)}{' (base)' if index == comparison.base else ''}: {described(subject)}"
+        for index, subject in enumerate(subjects)
+    ]
+    explained = [
+        (line.strip(), "inner" if line.startswith(" ") else "info")
+        for line in comparison.explanation()
+    ]
+    unfair = [(line, "warning") for line in comparison.warnings]
+    by_type = sorted(comparison.rows("type"), key=_longest, reverse=True)[:_TOP]
+    sections = [
+        *_answer(comparison),
+        Section("differs", "What differs between the runs", _differences(comparison)),
+        Section("look", "Where the time went", paragraphs([*unfair, *explained])),
+        Section("whole", "End to end", _rows(comparison, "what", [
+            comparison.end_to_end, comparison.layer_sum])),
+        Section("types", "Time by operator type", _bars(comparison, by_type)),
+        Section("changes", f"The {_TOP} largest differences",
+                _bars(comparison, comparison.rows("layer")[:_TOP])),
+        Section("layers", "Layers", _rows(comparison, "layer", comparison.rows("layer"))),
+        Section("by-type", "By type", _rows(comparison, "type", comparison.rows("type"))),
+        Section("by-op", "By ONNX operator", _rows(comparison, "op", comparison.rows("op"))),
+        *_engine_sections(comparison),
+        Section("method", "Noise", paragraphs([(METHOD, "info")])),
+    ]  # fmt: skip
+    title = " and ".join(comparison.titles)
+    return page(f"Comparison of {title}", subtitle, _tiles(comparison), sections)
+
+
+def _answer(comparison: Comparison) -> list[Section]:
+    """Return what is read first: a sentence for each pair, and where the time goes in each."""
+    letters = [label(index) for index in range(len(comparison.subjects))]
+    picture = ""
+    if comparison.of_engines:
+        figures = comparison.precisions
+        picture = bars(
+            [
+                Bar(
+                    title,
+                    tuple(one.work_ms.get(work) if one.timed else None for one in figures),
+                    tuple(
+                        f"{fmt.milliseconds(one.work_ms.get(work))} ms" if one.timed else ""
+                        for one in figures
+                    ),
+                )
+                for work, title in WORK.items()
+            ],
+            [f"{letter} {one.main}" for letter, one in zip(letters, figures, strict=True)],
+        )
+        picture += html_of("precision-table", precision_table(comparison).pick(
+            ("engine", "mainly", "counts")))  # fmt: skip
+    else:
+        row = comparison.end_to_end
+        picture = _bars(comparison, [row])
+    others = [index for index in range(len(letters)) if index != comparison.base]
+    said = [line for index in others for line in answers(comparison, index)]
+    if not said:  # reports, and engines of which no precision is known
+        said = comparison.explanation()[:1]
+    return [Section("answer", "In short", paragraphs([(line, "info") for line in said]) + picture)]
+
+
+def _engine_sections(comparison: Comparison) -> list[Section]:
+    """Return what only engines have: nodes, precisions and tactics."""
+    if not comparison.of_engines:
+        return []
+    return [
+        Section("by-node", "By ONNX node", _rows(comparison, "node", comparison.rows("node"))),
+        Section(
+            "by-precision",
+            "By precision",
+            _rows(comparison, "precision", comparison.rows("precision")),
+        ),
+        Section("mismatches", "Other precisions and tactics", _mismatches(comparison)),
+    ]
+
+
+def _mismatches(comparison: Comparison) -> str:
+    if not comparison.mismatches:
+        return paragraphs([("All layers have the same precision and tactic.", "info")])
+    return html_of("mismatch-table", mismatch_table(comparison, comparison.mismatches, "html"))
+
+
+def _tiles(comparison: Comparison) -> str:
+    row = comparison.end_to_end
+    found = [
+        Tile(f"{label(index)}, {comparison.latency_source}, ms", fmt.milliseconds(cell.time_ms))
+        for index, cell in enumerate(row.cells)
+    ]
+    target = row.cells[comparison.target]
+    pair = f"{label(comparison.base)} to {label(comparison.target)}"
+    found.append(Tile(f"{pair}, ms", signed(target.delta_ms)))
+    found.append(Tile(f"{pair}, ratio", ratio_text(target)))
+    if comparison.of_engines:
+        found += [
+            Tile(f"Speed-up of {label(index)}", f"{factor:.2f}x")
+            for index in range(len(comparison.subjects))
+            if index != comparison.base and (factor := comparison.speed_up(index)) is not None
+        ]
+    return tiles(found)
+
+
+def _differences(comparison: Comparison) -> str:
+    if not comparison.differences:
+        return paragraphs([("No setting and nothing in the environment differs.", "info")])
+    return html_of("difference-table", difference_table(comparison))
+
+
+def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
+    names = [f"{label(i)} {title}" for i, title in enumerate(comparison.titles)]
+    return bars(
+        [
+            Bar(
+                row.key,
+                tuple(cell.time_ms for cell in row.cells),
+                tuple(
+                    fmt.UNKNOWN if cell.time_ms is None else f"{fmt.milliseconds(cell.time_ms)} ms"
+                    for cell in row.cells
+                ),
+            )
+            for row in rows
+        ],
+        names,
+    )
+
+
+def _longest(row: Row) -> float:
+    return max((cell.time_ms or 0.0 for cell in row.cells), default=0.0)
+
+
+def _rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> str:
+    return html_of(f"{by}-table", compare_table(comparison, by, rows, "html"))

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dld_tui.core.compare.matching import Match
+from dld_tui.core.compare.matching import (
+    Match,
+    discoveries,
+    intervals,
+    median_of,
+    p_value,
+    resolution_of,
+)
 from dld_tui.core.compare.model import Cell, Comparable, Row
-from dld_tui.core.compare.noise import discoveries, intervals, median_of, p_value, resolution_of
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.records import Layer
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dld_tui.core import fmt
+from dld_tui.core.compare.matching import LEVEL_PERCENT
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
-from dld_tui.core.compare.noise import LEVEL_PERCENT
 from dld_tui.core.paths import near
 
 

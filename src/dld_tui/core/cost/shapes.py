@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.document.value_types import ValueType
-from dld_tui.core.inputs.known import Known
-from dld_tui.core.inputs.propagation import Propagation
+from dld_tui.core.inputs.propagation import Known, Propagation
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -9,23 +9,1011 @@ shapes. What is not known (an operator without a rule, a loop) is None and deman
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 
 from dld_tui.core.document.local_functions import call_of, key_of
+from dld_tui.core.document.node import attribute_type
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
-from dld_tui.core.inputs.known import UNKNOWN, Attributes, Dims, Known, Number, Rule, lacks, only
-from dld_tui.core.inputs.shape_rules import LAYER_RULES, LAYOUT_RULES, NUMBER_RULES
+from dld_tui.core.errors import DldError
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+
+Number: TypeAlias = Any
+"""An int, a float, an array with one number a candidate, or None where nothing is known."""
+Dims: TypeAlias = "tuple[Number, ...]"
+MOST_NUMBERS = 256
+"""Elements of a tensor that is followed by value."""
+_A = onnx.AttributeProto
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of a value."""
+
+    dims: Dims | None = None
+    numbers: tuple[Number, ...] | None = None
+    """The elements of a small tensor."""
+    source: tuple[str, int] | None = None
+    """The input whose elements these are, and what is added to each."""
+    most: Number = None
+    """No element is greater."""
+    tensor: Tensor | None = None
+    """Where constant values are."""
+
+    def values(self) -> tuple[Number, ...] | None:
+        """Return the elements, where they are known and few."""
+        tensor = self.tensor
+        if self.numbers is not None or tensor is None:
+            return self.numbers
+        if tensor.element_count <= MOST_NUMBERS and len(tensor.shape) <= 1:
+            try:
+                self.numbers = tuple(tensor.read().reshape(-1).tolist())
+            except (DldError, ValueError):
+                self.tensor = None
+        return self.numbers
+
+
+UNKNOWN = Known()
+
+
+class Attributes:
+    """The attributes of a node, those of the call in place of references to them."""
+
+    def __init__(self, node: Node, outer: Mapping[str, onnx.AttributeProto]) -> None:
+        self.node, self._outer = node, outer
+
+    def protos(self) -> dict[str, onnx.AttributeProto]:
+        """Return them by name."""
+        found = {}
+        for proto in self.node.proto.attribute:
+            referred = text_of(proto.ref_attr_name)
+            actual = self._outer.get(referred) if referred else proto
+            if actual is not None:
+                found[text_of(proto.name)] = actual
+        return found
+
+    def proto(self, name: str) -> onnx.AttributeProto | None:
+        """Return one of them, or None."""
+        for proto in self.node.proto.attribute:
+            if text_of(proto.name) == name:
+                referred = text_of(proto.ref_attr_name)
+                return self._outer.get(referred) if referred else proto
+        return None
+
+    def number(self, name: str, default: int) -> int:
+        """Return an integer."""
+        proto = self.proto(name)
+        return default if proto is None else int(proto.i)
+
+    def numbers(self, name: str) -> list[int] | None:
+        """Return a list of integers; None where there is none."""
+        proto = self.proto(name)
+        return None if proto is None else list(proto.ints)
+
+    def text(self, name: str, default: str) -> str:
+        """Return a text."""
+        proto = self.proto(name)
+        return default if proto is None else bytes(proto.s).decode("utf-8", "replace")
+
+    def constant(self) -> Known:
+        """Return the value of a Constant."""
+        document = self.node.scope.document
+        for proto in self.protos().values():
+            kind = proto.type or attribute_type(proto)
+            if kind == _A.TENSOR:
+                tensor = Tensor(proto.t, document)
+                return Known(tensor.shape, tensor=tensor)
+            if kind in (_A.INT, _A.FLOAT):
+                return Known((), (proto.i if kind == _A.INT else proto.f,))
+            if kind in (_A.INTS, _A.FLOATS):
+                listed = tuple(proto.ints if kind == _A.INTS else proto.floats)
+                return Known((len(listed),), listed)
+        return UNKNOWN
+
+    @property
+    def outputs(self) -> int:
+        """How many results the node has."""
+        return len(self.node.proto.output)
+
+
+Rule: TypeAlias = "Callable[[Propagation, list[Known], Attributes], Sequence[Known]]"
+"""Returns what is known of the results of a node, and notes what the node demands."""
+
+
+def only(values: Sequence[Number] | None) -> Number:
+    """Return the one number that there is, the same for all candidates; None where it is not."""
+    if values is None or len(values) != 1:
+        return None
+    value = values[0]
+    if isinstance(value, np.ndarray):
+        return value[0].item() if value.size and (value == value[0]).all() else None
+    return value
+
+
+def product(dims: Sequence[Number]) -> Number:
+    """Return the product; None where a number is not known."""
+    total: Number = 1
+    for dim in dims:
+        if dim is None:
+            return None
+        total = total * dim
+    return total
+
+
+def plain(value: Number) -> Number:
+    """Return Python's number for one of NumPy, so that it counts as the same for all."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def whole(known: Known) -> list[int] | None:
+    """Return the elements as integers, which are the same for all candidates; None if unknown."""
+    values = known.values()
+    if values is None:
+        return None
+    return [int(only((value,))) for value in values]
+
+
+def lacks(numbers: Sequence[Number]) -> bool:
+    """Return whether one of them is not known."""
+    return any(number is None for number in numbers)
+
+
+# --- shapes and small values through single operators, for many sizes at once --------------------
+
+_MOST_CLASSES = 1 << 16
+
+
+def _copied(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one = i[0]
+    return [Known(one.dims, one.values(), one.source, one.most)]
+
+
+def _cast(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one, to = i[0], a.number("to", 0)
+    numbers = one.values()
+    if numbers is not None and to in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
+        numbers = tuple(None if n is None else _integer(n) for n in numbers)
+    elif numbers is not None and to == onnx.TensorProto.BOOL:
+        numbers = tuple(None if n is None else n != 0 for n in numbers)
+    elif numbers is not None and to in (1, 10, 11):
+        numbers = tuple(None if n is None else n * 1.0 for n in numbers)
+    return [Known(one.dims, numbers, one.source, one.most)]
+
+
+def _integer(value: Number) -> Number:
+    return np.trunc(value).astype(np.int64) if isinstance(value, np.ndarray) else int(value)
+
+
+def _reduced(dims: Dims, axes: Sequence[int] | None, keep: bool) -> Dims:
+    chosen = range(len(dims)) if not axes else [axis % len(dims) for axis in axes]
+    if keep:
+        return tuple(1 if at in chosen else dim for at, dim in enumerate(dims))
+    return tuple(dim for at, dim in enumerate(dims) if at not in chosen)
+
+
+def _reduce(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    axes = a.numbers("axes")
+    if axes is None and len(i) > 1 and i[1] is not UNKNOWN:
+        values = i[1].values()
+        if values is None:
+            return []
+        axes = [int(value) for value in values]
+    if i[0].dims is None or (not axes and a.number("noop_with_empty_axes", 0)):
+        return [Known(i[0].dims)]
+    numbers = None
+    listed = i[0].values()
+    if listed is not None and len(i[0].dims) == 1 and not lacks(listed):
+        if a.node.op_type == "ReduceProd":
+            numbers = (product(listed),)
+        elif a.node.op_type == "ReduceSum":
+            numbers = (sum(listed),)
+        elif a.node.op_type in ("ReduceMax", "ReduceMin") and len(listed) == 1:
+            numbers = (listed[0],)
+    return [Known(_reduced(i[0].dims, axes, bool(a.number("keepdims", 1))), numbers)]
+
+
+def _arg(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    if i[0].dims is None:
+        return []
+    return [Known(_reduced(i[0].dims, [a.number("axis", 0)], bool(a.number("keepdims", 1))))]
+
+
+def _divided(x: Number, y: Number) -> Number:
+    whole = all(isinstance(n, (int, np.integer)) or getattr(n, "dtype", None) == np.int64
+                for n in (x, y))  # fmt: skip
+    if whole:
+        if not isinstance(y, np.ndarray) and y == 0:
+            return None
+        return np.sign(x) * np.sign(y) * (abs(x) // np.maximum(abs(y), 1))
+    return None if not isinstance(y, np.ndarray) and y == 0 else x / y
+
+
+_ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
+    "Add": lambda x, y: x + y,
+    "Sub": lambda x, y: x - y,
+    "Mul": lambda x, y: x * y,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Pow": lambda x, y: x**y,
+    "Mod": lambda x, y: x % y,
+    "Equal": lambda x, y: x == y,
+    "Greater": lambda x, y: x > y,
+    "GreaterOrEqual": lambda x, y: x >= y,
+    "Less": lambda x, y: x < y,
+    "LessOrEqual": lambda x, y: x <= y,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Div": _divided,
+}
+
+
+def _elementwise(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = p.broadcast(*(one.dims for one in i))
+    kind = a.node.op_type
+    numbers = None
+    combine = _ARITHMETIC.get(kind)
+    if combine is not None and len(i) == 2 and dims is not None and len(dims) <= 1:
+        one, other = i[0].values(), i[1].values()
+        if one is not None and other is not None and 1 in (len(one), len(other)):
+            many = max(len(one), len(other))
+            pairs = zip(one * (many // len(one)) if len(one) == 1 else one,
+                        other * (many // len(other)) if len(other) == 1 else other,
+                        strict=False)  # fmt: skip
+            numbers = tuple(
+                None if x is None or y is None else plain(combine(x, y)) for x, y in pairs
+            )
+        elif one is not None and other is not None and len(one) == len(other):
+            numbers = tuple(
+                None if x is None or y is None else plain(combine(x, y))
+                for x, y in zip(one, other, strict=True)
+            )
+    if kind == "Equal" and len(i) == 2:
+        for value, constant in ((i[0], i[1]), (i[1], i[0])):
+            compared = only(constant.values())
+            if value.source is not None and (classes := _classes(constant)):
+                p.bound(Known(source=value.source), classes)
+            if value.source is not None and compared is not None and constant.source is None:
+                p.compared.setdefault(value.source[0], []).append(compared)
+    return [Known(dims, numbers, _shifted(kind, i), _most(kind, i))]
+
+
+def _classes(constant: Known) -> int | None:
+    """Return how many classes are compared with, where a constant lists them, as in a one-hot."""
+    tensor = constant.tensor
+    if tensor is None or not 1 < tensor.element_count <= _MOST_CLASSES:
+        return None
+    try:
+        listed = tensor.read().reshape(-1)
+    except (DldError, ValueError):
+        return None
+    is_counted = listed.dtype.kind in "iu" and int(listed.min()) >= 0
+    return int(listed.max()) + 1 if is_counted else None
+
+
+def _shifted(kind: str, i: list[Known]) -> tuple[str, int] | None:
+    """Return where elements come from that a constant is added to."""
+    if kind not in ("Add", "Sub") or len(i) != 2:
+        return None
+    for value, constant, sign in ((i[0], i[1], 1 if kind == "Add" else -1), (i[1], i[0], 1)):
+        number = only(constant.values())
+        if value.source is not None and isinstance(number, int) and constant.source is None:
+            name, added = value.source
+            return (name, added + sign * number) if kind == "Add" or value is i[0] else None
+    return None
+
+
+def _most(kind: str, i: list[Known]) -> Number:
+    if kind == "Add" and len(i) == 2:
+        mosts = [one.most if one.most is not None else only(one.values()) for one in i]
+        if not lacks(mosts) and any(one.most is not None for one in i):
+            return mosts[0] + mosts[1]
+    return None
+
+
+def _where(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = p.broadcast(*(one.dims for one in i))
+    listed = [one.values() for one in i]
+    numbers = None
+    if dims is not None and len(dims) <= 1 and all(one is not None for one in listed):
+        many = max(len(one) for one in listed if one is not None)
+        rows = [one * many if len(one) == 1 else one for one in listed if one is not None]
+        if all(len(row) == many for row in rows):
+            numbers = tuple(
+                None if lacks((c, x, y)) else plain(np.where(c, x, y)[()])
+                for c, x, y in zip(*rows, strict=True)
+            )
+    return [Known(dims, numbers)]
+
+
+def _not(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    numbers = i[0].values()
+    if numbers is not None:
+        numbers = tuple(None if n is None else plain(np.logical_not(n)) for n in numbers)
+    return [Known(i[0].dims, numbers)]
+
+
+def _rounded(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    how: Any = {"Floor": np.floor, "Ceil": np.ceil, "Round": np.round, "Neg": np.negative,
+           "Sqrt": np.sqrt, "Abs": np.abs}[a.node.op_type]  # fmt: skip
+    numbers = i[0].values()
+    if numbers is not None:
+        numbers = tuple(None if n is None else plain(how(n)) for n in numbers)
+    return [Known(i[0].dims, numbers)]
+
+
+def _shape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return []
+    part = dims[a.number("start", 0) : a.number("end", len(dims))]
+    return [Known((len(part),), tuple(part))]
+
+
+def _size(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [Known((), (None if i[0].dims is None else product(i[0].dims),))]
+
+
+def _constant(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [a.constant()]
+
+
+def _constant_of_shape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    sizes = i[0].values()
+    if sizes is None:
+        rank = i[0].dims[0] if i[0].dims else None
+        return [Known((None,) * rank if isinstance(rank, int) else None)]
+    numbers = None
+    count = None if lacks(sizes) else only((product(sizes),))
+    if len(sizes) <= 1 and isinstance(count, int) and 0 <= count <= MOST_NUMBERS:
+        values = a.constant().values() if a.node.proto.attribute else (0.0,)
+        value = values[0] if values else 0.0
+        numbers = (value,) * count
+    return [Known(tuple(sizes), numbers)]
+
+
+def _range(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    start, limit, delta = (None if one.values() is None else one.values()[0] for one in i)  # type: ignore[index]
+    if start is None or limit is None or delta is None:
+        return [Known((None,))]
+    if isinstance(delta, np.ndarray) or not delta:
+        return [Known((None,))]
+    count = np.maximum(np.ceil((limit - start) / delta), 0)
+    count = count.astype(np.int64) if isinstance(count, np.ndarray) else int(count)
+    numbers = None
+    if isinstance(count, int) and count <= MOST_NUMBERS and not isinstance(start, np.ndarray):
+        numbers = tuple(start + at * delta for at in range(count))
+    return [Known((count,), numbers, None, limit - 1 if delta > 0 else None)]
+
+
+def _cumulated(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """CumSum: of ones, it counts to the length."""
+    axis = i[1].values() if len(i) > 1 else None
+    dims = i[0].dims
+    most = dims[int(axis[0])] if dims and axis and isinstance(axis[0], int) else None
+    return [Known(dims, None, None, most)]
+
+
+def _non_zero(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [Known((None if i[0].dims is None else len(i[0].dims), None))]
+
+
+NUMBER_RULES: dict[str, Rule] = {
+    "Constant": _constant, "Identity": _copied, "Cast": _cast, "Shape": _shape, "Size": _size,
+    "ConstantOfShape": _constant_of_shape, "Range": _range, "Where": _where, "Not": _not,
+    "ArgMax": _arg, "ArgMin": _arg, "CumSum": _cumulated, "NonZero": _non_zero,
+    **dict.fromkeys(("Floor", "Ceil", "Round", "Neg", "Sqrt", "Abs"), _rounded),
+    **dict.fromkeys((*_ARITHMETIC, "Sum", "Mean", "Xor", "PRelu", "BitShift", "BitwiseAnd",
+                     "BitwiseOr", "BitwiseXor"), _elementwise),
+    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
+                     "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"), _reduce),
+}  # fmt: skip
+"""By operator."""
+
+
+def _gather(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    data, index, axis = i[0], i[1], a.number("axis", 0)
+    if data.dims is not None and data.dims:
+        p.bound(index, data.dims[axis])
+    listed, at = data.values(), index.values()
+    numbers, source = None, None
+    if listed is not None and at is not None and data.dims is not None and len(data.dims) == 1:
+        if all(isinstance(one, int) for one in at):
+            numbers = tuple(listed[one] for one in at)
+    elif data.source is not None and axis == 0 and index.dims in ((), (1,)):
+        source = data.source
+    if data.dims is None or index.dims is None:
+        return [Known(None, numbers, source)]
+    axis %= len(data.dims)
+    return [Known((*data.dims[:axis], *index.dims, *data.dims[axis + 1 :]), numbers, source)]
+
+
+def _gather_elements(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    if i[0].dims is not None:
+        p.bound(i[1], i[0].dims[a.number("axis", 0)])
+    return [Known(i[1].dims)]
+
+
+def _concat(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    axis = a.number("axis", 0)
+    listed = [one.values() for one in i]
+    numbers = None
+    if all(one is not None for one in listed) and sum(len(one or ()) for one in listed) <= 256:
+        numbers = tuple(number for one in listed for number in one or ())
+    known = [one.dims for one in i if one.dims is not None]
+    if len(known) < len(i) or not known:
+        return [Known((len(numbers),) if numbers is not None else None, numbers)]
+    rank = len(known[0])
+    axis %= rank
+    dims: list[Number] = list(known[0])
+    for other in known[1:]:
+        for at in range(rank):
+            if at == axis:
+                both = (dims[at], other[at])
+                dims[at] = None if lacks(both) else both[0] + both[1]
+            else:
+                dims[at] = p.equal(dims[at], other[at])
+    return [Known(tuple(dims), numbers if rank == 1 else None)]
+
+
+def _squeezed(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one = i[0]
+    axes = a.numbers("axes")
+    if axes is None and len(i) > 1:
+        axes = whole(i[1])
+    if one.dims is None or (axes is None and any(dim is None for dim in one.dims)):
+        return [Known(None, one.values(), one.source, one.most)]
+    if axes is None:
+        dims = tuple(dim for dim in one.dims if not (isinstance(dim, int) and dim == 1))
+        return [Known(dims, one.values(), one.source, one.most)]
+    chosen = {axis % len(one.dims) for axis in axes}
+    for axis in chosen:
+        if one.dims[axis] is not None:
+            p.require(one.dims[axis] == 1)
+    dims = tuple(dim for at, dim in enumerate(one.dims) if at not in chosen)
+    return [Known(dims, one.values(), one.source, one.most)]
+
+
+def _unsqueezed(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one = i[0]
+    axes = a.numbers("axes")
+    if axes is None and len(i) > 1:
+        axes = whole(i[1])
+    if one.dims is None or axes is None:
+        return [Known(None, one.values(), one.source, one.most)]
+    rank = len(one.dims) + len(axes)
+    chosen, rest = {axis % rank for axis in axes}, iter(one.dims)
+    dims = tuple(1 if at in chosen else next(rest) for at in range(rank))
+    return [Known(dims, one.values() if rank <= 1 else None, one.source, one.most)]
+
+
+def _reshape(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one = i[0]
+    target = i[1].values() if len(i) > 1 else None
+    if len(i) < 2:
+        listed = a.numbers("shape")
+        target = None if listed is None else tuple(listed)
+    if target is None:
+        rank = i[1].dims[0] if len(i) > 1 and i[1].dims else None
+        unknown = (None,) * rank if isinstance(rank, int) else None
+        return [Known(unknown, None, one.source, one.most)]
+    dims: list[Number] = []
+    for at, size in enumerate(target):
+        if isinstance(size, (int, float)) and size == 0 and not a.number("allowzero", 0):
+            dims.append(one.dims[at] if one.dims is not None and at < len(one.dims) else None)
+        else:
+            dims.append(size)
+    found = _filled(p, one.dims, dims)
+    numbers = one.values() if len(found) <= 1 else None
+    return [Known(found, numbers, one.source, one.most)]
+
+
+def _filled(p: Propagation, before: Dims | None, dims: list[Number]) -> Dims:
+    """Return a target shape with the size in place of -1, and demand that the elements fit."""
+    total = None if before is None else product(before)
+    open_at = [at for at, dim in enumerate(dims) if isinstance(dim, int) and dim == -1]
+    rest = product([dim for at, dim in enumerate(dims) if at not in open_at])
+    if total is None or rest is None:
+        return tuple(None if at in open_at else dim for at, dim in enumerate(dims))
+    if not open_at:
+        p.require(total == rest)
+        return tuple(dims)
+    safe = np.maximum(rest, 1) if isinstance(rest, np.ndarray) else max(rest, 1)
+    p.require(total % safe == 0)
+    return tuple(total // safe if at in open_at else dim for at, dim in enumerate(dims))
+
+
+def _transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return [Known(None, None, i[0].source, i[0].most)]
+    order = a.numbers("perm") or list(reversed(range(len(dims))))
+    return [Known(tuple(dims[at] for at in order), None, i[0].source, i[0].most)]
+
+
+def _flatten(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return [Known((None, None), None, i[0].source)]
+    axis = a.number("axis", 1)
+    axis = axis if axis >= 0 else axis + len(dims)
+    return [Known((product(dims[:axis]), product(dims[axis:])), None, i[0].source)]
+
+
+def _expand(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    target = i[1].values()
+    one = i[0]
+    if target is None:
+        return [Known(None, None, one.source, one.most)]
+    numbers = one.values()
+    repeated = None
+    if numbers is not None and len(numbers) == 1 and len(target) == 1:
+        count = only(target)
+        if isinstance(count, int) and 0 <= count <= MOST_NUMBERS:
+            repeated = numbers * count
+    return [Known(p.broadcast(one.dims, tuple(target)), repeated, one.source, one.most)]
+
+
+def _tile(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, repeats = i[0].dims, i[1].values()
+    if dims is None or repeats is None or len(dims) != len(repeats):
+        return [Known(None if dims is None else (None,) * len(dims), None, i[0].source)]
+    found = tuple(None if lacks(pair) else pair[0] * pair[1]
+                  for pair in zip(dims, repeats, strict=True))  # fmt: skip
+    return [Known(found, None, i[0].source, i[0].most)]
+
+
+def _slice(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return [Known(None, None, i[0].source)]
+    if len(i) > 1:
+        starts, ends = i[1].values(), i[2].values()
+        axes = whole(i[3]) if len(i) > 3 and i[3] is not UNKNOWN else None
+        steps = whole(i[4]) if len(i) > 4 and i[4] is not UNKNOWN else None
+        has_axes = len(i) > 3 and i[3] is not UNKNOWN
+        if has_axes and axes is None:
+            return [Known((None,) * len(dims), None, i[0].source)]
+    else:
+        listed, last = a.numbers("starts"), a.numbers("ends")
+        starts = None if listed is None else tuple(listed)
+        ends = None if last is None else tuple(last)
+        axes, steps = a.numbers("axes"), None
+    count = len(starts or ends or ())
+    chosen = [axis % len(dims) for axis in (axes if axes is not None else range(count))]
+    found: list[Number] = list(dims)
+    numbers = i[0].values() if len(dims) == 1 else None
+    for at, axis in enumerate(chosen):
+        begin = None if starts is None else starts[at]
+        end = None if ends is None else ends[at]
+        step = 1 if steps is None else steps[at]
+        found[axis] = _sliced(dims[axis], begin, end, step)
+        if numbers is not None:
+            is_known = isinstance(begin, int) and isinstance(end, int)
+            part = slice(_edge(begin, step), _edge(end, step), step)
+            numbers = numbers[part] if is_known else None
+    return [Known(tuple(found), numbers, i[0].source, i[0].most)]
+
+
+def _edge(value: Number, step: int) -> int | None:
+    if not isinstance(value, int) or (abs(value) > 1 << 30 and step < 0):
+        return None
+    return value
+
+
+def _sliced(size: Number, begin: Number, end: Number, step: int) -> Number:
+    if size is None or begin is None or end is None:
+        return None
+    begin = np.where(begin < 0, begin + size, begin)
+    end = np.where(end < 0, end + size, end)
+    if step > 0:
+        low, high = np.clip(begin, 0, size), np.clip(end, 0, size)
+        count = np.maximum(0, -((low - high) // step))
+    else:
+        low, high = np.clip(begin, -1, size - 1), np.clip(end, -1, size - 1)
+        count = np.maximum(0, -((high - low) // -step))
+    return int(count) if count.ndim == 0 else count
+
+
+def _split(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return []
+    axis = a.number("axis", 0) % len(dims)
+    parts: list[Number] | None = a.numbers("split")
+    if parts is None and len(i) > 1:
+        listed = i[1].values()
+        parts = None if listed is None else list(listed)
+    count = a.outputs
+    if parts is None:
+        size = dims[axis]
+        even: Number = None if size is None else size // count
+        parts = [even] * count
+    elif dims[axis] is not None and not lacks(parts):
+        total = sum(parts)
+        p.require(dims[axis] == total)
+    return [Known((*dims[:axis], part, *dims[axis + 1 :])) for part in parts]
+
+
+def _pad(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return []
+    listed = a.numbers("pads") or a.numbers("paddings")
+    pads: Sequence[Number] | None = listed
+    if pads is None and len(i) > 1:
+        pads = i[1].values()
+    if pads is None:
+        return [Known((None,) * len(dims))]
+    axes = whole(i[3]) if len(i) > 3 and i[3] is not UNKNOWN else list(range(len(dims)))
+    found = list(dims)
+    is_reflected = a.text("mode", "constant") == "reflect"
+    for at, axis in enumerate(axes or []):
+        before, after = pads[at], pads[at + len(axes or [])]
+        size = dims[axis]
+        if size is None or before is None or after is None:
+            found[axis] = None
+            continue
+        if is_reflected:
+            p.require((size > before) & (size > after))
+        found[axis] = size + before + after
+        p.require(found[axis] >= 0)
+    return [Known(tuple(found))]
+
+
+def _top(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return []
+    axis = a.number("axis", -1) % len(dims)
+    values = i[1].values() if len(i) > 1 else (a.number("k", 1),)
+    count = values[0] if values else None
+    if count is not None and dims[axis] is not None:
+        p.require(dims[axis] >= count)
+    return [Known((*dims[:axis], count, *dims[axis + 1 :]))] * 2
+
+
+def _one_hot(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    values = i[1].values()
+    depth = values[0] if values else None
+    p.bound(i[0], depth)
+    if i[0].dims is None:
+        return []
+    axis = a.number("axis", -1)
+    at = axis if axis >= 0 else axis + len(i[0].dims) + 1
+    return [Known((*i[0].dims[:at], depth, *i[0].dims[at:]))]
+
+
+def _space_to_depth(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, block = i[0].dims, a.number("blocksize", 1)
+    if dims is None or len(dims) != 4:
+        return []
+    for dim in dims[2:]:
+        if dim is not None:
+            p.require(dim % block == 0)
+    count = None if dims[1] is None else dims[1] * block * block
+    return [Known((dims[0], count, *(None if d is None else d // block for d in dims[2:])))]
+
+
+def _depth_to_space(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, block = i[0].dims, a.number("blocksize", 1)
+    if dims is None or len(dims) != 4:
+        return []
+    count = None if dims[1] is None else dims[1] // (block * block)
+    return [Known((dims[0], count, *(None if d is None else d * block for d in dims[2:])))]
+
+
+LAYOUT_RULES: dict[str, Rule] = {
+    "Gather": _gather, "GatherElements": _gather_elements, "Concat": _concat,
+    "Squeeze": _squeezed, "Unsqueeze": _unsqueezed, "Reshape": _reshape,
+    "Transpose": _transpose, "Flatten": _flatten, "Expand": _expand, "Tile": _tile,
+    "Slice": _slice, "Split": _split, "Pad": _pad, "TopK": _top, "OneHot": _one_hot,
+    "SpaceToDepth": _space_to_depth, "DepthToSpace": _depth_to_space,
+}  # fmt: skip
+"""By operator."""
+
+
+def _same(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [Known(i[0].dims)] * a.outputs
+
+
+def _window(
+    p: Propagation, dims: Dims, kernel: Sequence[Number], a: Attributes, *, ceil: bool = False
+) -> list[Number]:
+    """Return the spatial sizes after a convolution or a pooling."""
+    rank = len(kernel)
+    strides = a.numbers("strides") or [1] * rank
+    dilations = a.numbers("dilations") or [1] * rank
+    pads = a.numbers("pads") or [0] * (2 * rank)
+    how = a.text("auto_pad", "NOTSET")
+    found: list[Number] = []
+    for at, size in enumerate(dims):
+        if size is None or kernel[at] is None:
+            found.append(None)
+            continue
+        reach = (kernel[at] - 1) * dilations[at] + 1
+        if how.startswith("SAME"):
+            found.append(-(-size // strides[at]))
+            continue
+        padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
+        room = size + padding - reach
+        p.require(room >= 0)
+        found.append(-(-room // strides[at]) + 1 if ceil else room // strides[at] + 1)
+    return found
+
+
+def _conv(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    weight = i[3] if a.node.op_type == "QLinearConv" else i[1]
+    dims, shape = i[0].dims, weight.dims
+    if dims is None or shape is None:
+        return [Known(None if shape is None else (None,) * len(shape))]
+    channels = None if shape[1] is None else shape[1] * a.number("group", 1)
+    p.equal(dims[1], channels)
+    return [Known((dims[0], shape[0], *_window(p, dims[2:], shape[2:], a)))]
+
+
+def _conv_transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, shape = i[0].dims, i[1].dims
+    if dims is None or shape is None:
+        return []
+    p.equal(dims[1], shape[0])
+    rank = len(shape) - 2
+    strides = a.numbers("strides") or [1] * rank
+    dilations = a.numbers("dilations") or [1] * rank
+    pads = a.numbers("pads") or [0] * (2 * rank)
+    extra = a.numbers("output_padding") or [0] * rank
+    fixed = a.numbers("output_shape")
+    how = a.text("auto_pad", "NOTSET")
+    found: list[Number] = []
+    for at, size in enumerate(dims[2:]):
+        if fixed:
+            found.append(fixed[at] if len(fixed) == rank else fixed[at + 2])
+        elif size is None or shape[at + 2] is None:
+            found.append(None)
+        elif how.startswith("SAME"):
+            found.append(size * strides[at])
+        else:
+            reach = (shape[at + 2] - 1) * dilations[at] + 1
+            padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
+            found.append(strides[at] * (size - 1) + extra[at] + reach - padding)
+    channels = None if shape[1] is None else shape[1] * a.number("group", 1)
+    return [Known((dims[0], channels, *found))]
+
+
+def _pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, kernel = i[0].dims, a.numbers("kernel_shape")
+    if dims is None or kernel is None:
+        return []
+    ceil = bool(a.number("ceil_mode", 0))
+    return [Known((*dims[:2], *_window(p, dims[2:], kernel, a, ceil=ceil)))] * a.outputs
+
+
+def _global_pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    return [Known(None if dims is None else (*dims[:2], *(1 for _ in dims[2:])))]
+
+
+def _resize(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is None:
+        return []
+    axes = [axis % len(dims) for axis in a.numbers("axes") or range(len(dims))]
+    sizes = i[3].values() if len(i) > 3 else None
+    scales_at = 1 if len(i) == 2 else 2
+    scales = i[scales_at].values() if len(i) > scales_at else None
+    if not scales:
+        proto = a.proto("scales")
+        scales = tuple(proto.floats) if proto is not None else None
+    found = list(dims)
+    for at, axis in enumerate(axes):
+        if sizes:
+            found[axis] = sizes[at]
+        elif scales and dims[axis] is not None and scales[at] is not None:
+            scaled = np.floor(dims[axis] * np.float64(scales[at]) + 1e-6)
+            found[axis] = scaled.astype(np.int64) if scaled.ndim else int(scaled)
+        else:
+            found[axis] = None
+        if found[axis] is not None:
+            p.require(found[axis] >= 1)
+    return [Known(tuple(found))]
+
+
+def _matmul(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    other = i[3] if a.node.op_type == "QLinearMatMul" else i[1]
+    one, two = i[0].dims, other.dims
+    if not one or not two:
+        return []
+    p.equal(one[-1], two[-2] if len(two) > 1 else two[0])
+    head = p.broadcast(one[:-2], two[:-2]) or ()
+    left = one[-2:-1]
+    right = two[-1:] if len(two) > 1 else ()
+    return [Known((*head, *left, *right))]
+
+
+def _gemm(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    one, two = i[0].dims, i[1].dims
+    if one is None or two is None or len(one) != 2 or len(two) != 2:
+        return []
+    one = one[::-1] if a.number("transA", 0) else one
+    two = two[::-1] if a.number("transB", 0) else two
+    p.equal(one[1], two[0])
+    return [Known((one[0], two[1]))]
+
+
+def _matmul_bits(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if not dims:
+        return []
+    p.equal(dims[-1], a.number("K", 0) or None)
+    return [Known((*dims[:-1], a.number("N", 0) or None))]
+
+
+def _normalised(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    axis = a.number("axis", -1)
+    if dims and len(i) > 1 and i[1].dims and len(i[1].dims) == 1 and axis in (-1, len(dims) - 1):
+        p.equal(dims[-1], i[1].dims[0])
+    return [Known(dims)]
+
+
+def _skip_normalised(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = p.broadcast(i[0].dims, i[1].dims)
+    return [Known(dims), UNKNOWN, UNKNOWN, Known(dims)]
+
+
+def _channel_normalised(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims = i[0].dims
+    if dims is not None and len(dims) > 1 and len(i) > 1 and i[1].dims:
+        p.equal(dims[1], i[1].dims[0])
+    return [Known(dims)]
+
+
+def _recurrent(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    dims, weights, recurrence = i[0].dims, i[1].dims, i[2].dims
+    if dims is None or weights is None or recurrence is None:
+        return []
+    is_quantised = a.node.op_type.startswith("DynamicQuantize")
+    p.equal(dims[2], weights[1 if is_quantised else 2])
+    directions, hidden = weights[0], recurrence[1 if is_quantised else 2]
+    batch_first = a.number("layout", 0)
+    length, batch = (dims[1], dims[0]) if batch_first else (dims[0], dims[1])
+    state: Dims = (batch, directions, hidden) if batch_first else (directions, batch, hidden)
+    for at in (5, 6):
+        given = i[at].dims if len(i) > at else None
+        if given is not None and len(given) == 3:
+            for one, other in zip(given, state, strict=True):
+                p.equal(one, other)
+    whole: Dims = ((batch, length, directions, hidden) if batch_first
+                   else (length, directions, batch, hidden))  # fmt: skip
+    return [Known(whole), Known(state), Known(state)]
+
+
+def _region_align(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    data, rois = i[0].dims, i[1].dims
+    if data is None or rois is None:
+        return []
+    p.bound(i[2], data[0])
+    if i[2].dims:
+        p.equal(rois[0], i[2].dims[0])
+    size = (a.number("output_height", 1), a.number("output_width", 1))
+    return [Known((rois[0], data[1], *size))]
+
+
+def _embedded(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """EmbedLayerNormalization: ids, segments, then the tables of words, positions, segments."""
+    ids, words = i[0].dims, i[2].dims
+    for index, table in ((0, 2), (1, 4), (8, 3)):
+        if len(i) > max(index, table) and i[table].dims:
+            p.bound(i[index], i[table].dims[0])  # type: ignore[index]
+    if ids is None or words is None or len(ids) != 2:
+        return []
+    if i[3].dims and ids[1] is not None and i[3].dims[0] is not None:
+        p.require(ids[1] <= i[3].dims[0])
+    return [Known((*ids, words[1])), Known((ids[0],))]
+
+
+def _grouped_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """GroupQueryAttention: query, key, value, past key and value, lengths, total, cos and sin."""
+    query = i[0].dims
+    past = i[3].dims if len(i) > 3 else None
+    values = i[6].values() if len(i) > 6 else None
+    total = values[0] if values else None
+    length = query[1] if query is not None and len(query) == 3 else None
+    if past is not None and len(past) == 4:
+        if not lacks((total, length, past[2])):
+            p.require(total == length + past[2])
+        if query is not None:
+            p.equal(query[0], past[0])
+    rows = i[7].dims[0] if len(i) > 7 and i[7].dims else None
+    if rows is not None and total is not None:
+        p.require(total <= rows)
+    present = None if past is None or len(past) != 4 else (*past[:2], total, past[3])
+    width = None
+    if query is not None and i[1].dims is not None and i[1] is not UNKNOWN:
+        width = query[2] if len(query) == 3 else None
+    out = None if query is None else (*query[:2], width)
+    return [Known(out), Known(present), Known(present)]
+
+
+def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """Attention of ai.onnx: query, key, value, mask, past key and value; 3 or 4 dimensions."""
+    if a.node.domain:
+        return []
+    query, key, value = (one.dims for one in i[:3])
+    if query is None or key is None or value is None:
+        return []
+    at = 1 if len(query) == 3 else 2
+    p.equal(query[0], key[0])
+    p.equal(key[at], value[at])
+    total = key[at]
+    past = i[4].dims if len(i) > 4 else None
+    if past is not None and len(past) == 4:
+        p.equal(query[0], past[0])
+        both = (total, past[2])
+        total = None if lacks(both) else both[0] + both[1]
+    mask = i[3].dims if len(i) > 3 else None
+    if mask:
+        p.joined(mask[-1], total)
+        if len(mask) > 1:
+            p.joined(mask[-2], query[at])
+    heads, own = a.number("q_num_heads", 0), a.number("kv_num_heads", 0)
+    width = value[-1]
+    if len(query) == 3 and width is not None and own:
+        width = heads * (width // own)
+    present = None if past is None else (*past[:2], total, past[3])
+    return [Known((*query[:-1], width)), Known(present), Known(present)]
+
+
+def _rotary(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    index, table = (i[1], i[2]) if a.node.domain else (i[3] if len(i) > 3 else UNKNOWN, i[1])
+    if table.dims and len(table.dims) == 2:
+        p.bound(index, table.dims[0])
+    return [Known(i[0].dims)]
+
+
+def _dynamic_quantize(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    return [Known(i[0].dims), Known(()), Known(())]
+
+
+_ONE_TO_ONE = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "CastLike", "Celu", "Clip",
+    "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Gelu",
+    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "IsInf", "IsNaN", "LRN",
+    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish",
+    "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "ReverseSequence", "Scatter",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softmax", "Softplus", "Softsign", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+)  # fmt: skip
+"""Operators whose results have the shape of the first input."""
+
+LAYER_RULES: dict[str, Rule] = {
+    "Conv": _conv, "ConvInteger": _conv, "QLinearConv": _conv, "FusedConv": _conv,
+    "ConvTranspose": _conv_transpose, "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool,
+    "Resize": _resize, "Upsample": _resize, "MatMul": _matmul, "MatMulInteger": _matmul,
+    "QLinearMatMul": _matmul, "DynamicQuantizeMatMul": _matmul, "Gemm": _gemm,
+    "MatMulNBits": _matmul_bits, "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
+    "DynamicQuantizeLSTM": _recurrent, "RoiAlign": _region_align,
+    "LayerNormalization": _normalised, "RMSNormalization": _normalised,
+    "SimplifiedLayerNormalization": _normalised, "SkipLayerNormalization": _skip_normalised,
+    "SkipSimplifiedLayerNormalization": _skip_normalised,
+    "BatchNormalization": _channel_normalised, "InstanceNormalization": _channel_normalised,
+    "EmbedLayerNormalization": _embedded, "GroupQueryAttention": _grouped_attention,
+    "Attention": _attention, "RotaryEmbedding": _rotary,
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
+    **dict.fromkeys(_ONE_TO_ONE, _same),
+}  # fmt: skip
+"""By operator, whatever its domain is."""
 
 MOST_NODES = 60_000
 """Nodes that one pass looks at; what comes after them is unknown."""

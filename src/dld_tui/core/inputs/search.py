@@ -13,8 +13,7 @@ import numpy.typing as npt
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for
 from dld_tui.core.inputs.free_sizes import FreeSizes, Sum, Variable
 from dld_tui.core.inputs.guess import FOLLOWS, GIVEN, Guess, InputGuess
-from dld_tui.core.inputs.known import Known
-from dld_tui.core.inputs.propagation import Propagation
+from dld_tui.core.inputs.propagation import Known, Propagation
 from dld_tui.core.inputs.roles import BATCH, PAST, words_of
 from dld_tui.core.inputs.shapes import InputSpec, Shape
 from dld_tui.core.text import clip, visible

@@ -13,7 +13,7 @@ from dld_tui.core.plan.summary import summary_of
 from dld_tui.core.tables.table import json_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.findings import PlanFinding
+    from dld_tui.core.plan.lint import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
     from dld_tui.core.tables.table import Table

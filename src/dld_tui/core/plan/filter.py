@@ -13,7 +13,7 @@ from dld_tui.core.report.layer_filter import select
 from dld_tui.core.report.statistics import percentile
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.findings import PlanFinding
+    from dld_tui.core.plan.lint import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan
 

@@ -16,8 +16,8 @@ from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.graph.pictures.svg import svg_of
 from dld_tui.core.plan.file_set import device_name
 from dld_tui.core.plan.filter import UNKNOWN, PlanGroup, groups
-from dld_tui.core.plan.findings import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.plan.graph import plan_content
+from dld_tui.core.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.plan.macs import is_convolution, macs
 from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, missing
@@ -28,7 +28,7 @@ from dld_tui.core.plan.tables import VIEWS, make_table
 from dld_tui.core.report.html.charts import WIDTH, Bar, bars, fill, histogram, legend, svg
 from dld_tui.core.report.html.page import Section, Tile, number, page, paragraphs, text, tiles
 from dld_tui.core.report.layer_table import layer_table
-from dld_tui.core.tables.as_html import html_of
+from dld_tui.core.tables.rendering import html_of
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import PERCENT
 

@@ -45,20 +45,22 @@ from dld_tui.core.plan.layers import (
 )
 from dld_tui.core.plan.macs import with_weights
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
-from dld_tui.core.plan.trtexec_log import Tactics, TrtexecLog, read_log
-from dld_tui.core.plan.trtexec_times import (
+from dld_tui.core.plan.trtexec_log import (
     Joined,
     LayerProfile,
+    Tactics,
+    TrtexecLog,
     agree,
     join_profile,
     profile_of_rows,
+    read_log,
     rows_of_file,
     summary_doubts,
     timing_of_rows,
     timing_of_summary,
     with_summary,
 )
-from dld_tui.core.report.trtexec_rows import warm_up_beside, warm_up_ms
+from dld_tui.core.report.trtexec_files import warm_up_beside, warm_up_ms
 from dld_tui.core.types import JSON
 
 _CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata"}

@@ -12,7 +12,7 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.findings import PlanFinding
+    from dld_tui.core.plan.lint import PlanFinding
     from dld_tui.core.plan.mapping import LayerNodes
     from dld_tui.core.plan.model import EngineLayer, EnginePlan
 

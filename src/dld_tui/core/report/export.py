@@ -11,7 +11,7 @@ from dld_tui.core.report.layer_table import group_table, layer_table, node_link_
 from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import LatencySummary
-from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON
 

@@ -14,7 +14,7 @@ from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.report.schema import finite
-from dld_tui.core.tables.as_parquet import parquet_of
+from dld_tui.core.tables.rendering import parquet_of
 
 if TYPE_CHECKING:
     from dld_tui.core.report.model import Report

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 
-from dld_tui.core.document.literal_scanner import LiteralError
-from dld_tui.core.document.tensor_literals import element_text, parse_element
+from dld_tui.core.document.literals import LiteralError, element_text, parse_element
 from dld_tui.core.document.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.tensors import element_bits

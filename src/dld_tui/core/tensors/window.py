@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.core.document.literal_scanner import LiteralError
+from dld_tui.core.document.literals import LiteralError, element_text, parse_element
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.tensor_literals import element_text, parse_element
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.tensors.elements import Array, numpy_type, to_json
 from dld_tui.core.types import JSON

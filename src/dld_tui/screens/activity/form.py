@@ -23,7 +23,7 @@ from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.guess import GuessingForm
-from dld_tui.screens.activity.result_views import View
+from dld_tui.screens.activity.result_head import View
 from dld_tui.screens.activity.tensorrt import (
     Libraries,
     has_engines,
@@ -354,7 +354,7 @@ class ActivityScreen(GuessingForm):
 
     def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
         """Run it on several targets at once."""
-        from dld_tui.screens.activity.many_jobs import ManyJobsScreen
+        from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
 
         about = self.activity
         try:

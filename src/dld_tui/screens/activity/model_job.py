@@ -14,7 +14,7 @@ from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.model.state import ModelState
+from dld_tui.screens.model.result import ModelState
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
 

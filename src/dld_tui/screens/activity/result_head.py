@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dld_tui.activities.build_tensorrt import Result as Built
+from dld_tui.activities.refit_engine import Result as Refitted
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.page import Page
 
 _LEAST_TABLE = 10
 """Rows of the screen that the table keeps."""
@@ -92,3 +98,31 @@ class ParagraphsDialog(Dialog[None]):
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = max(1, min(len(rows), self.app.size.height - 8))
         yield view
+
+
+# --- what opens when a job that was started from a form has ended --------------------------------
+
+View: TypeAlias = "Page | Path | str | None"
+"""A page, a file to open, a text to show, or nothing."""
+
+_FILES = ("report", "output", "path")
+
+
+def opened_file(result: Any, values: Mapping[str, JSON]) -> View:
+    """Return the file that an activity wrote."""
+    fields = result if isinstance(result, Mapping) else vars(result)
+    return next((Path(fields[key]) for key in _FILES if fields.get(key)), None)
+
+
+def built_engine(result: Built, values: Mapping[str, JSON]) -> View:
+    """Return the layers of an engine where that was asked for, else that it is built."""
+    if values.get("open_metadata") and result.layer_info is not None:
+        return result.layer_info
+    problem = result.layer_info_problem
+    more = f"; its layers are not written: {problem}" if problem else ""
+    return visible(f"{result.engine} is built{more}")
+
+
+def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
+    """Return that an engine has its new weights."""
+    return visible(f"{result.engine} is built")

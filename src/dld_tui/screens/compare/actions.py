@@ -247,6 +247,6 @@ class CompareActions(_Base):
 
 
 def _write(comparison: Comparison, path: Path, overwrite: bool) -> list[str]:
-    from dld_tui.core.compare.html_page import comparison_page
+    from dld_tui.core.compare.export import comparison_page
 
     return write_text(path, comparison_page(comparison), overwrite=overwrite)

@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dld_tui.core.document.history import Transaction
 from dld_tui.core.types import JSON
-from dld_tui.screens.model.state import ModelState
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
+
+
+@dataclass(frozen=True)
+class ModelState:
+    """A model in a tab, as it was when a job began."""
+
+    page: Page
+    title: str
+    """What results call it, such as ``model.onnx as edited``. Foreign text."""
+    document: weakref.ref[Document]
+    last: Transaction | None
+    """The last edit that is in it; None when there is none."""
+
+    @classmethod
+    def edited(cls, page: Page, document: Document) -> ModelState:
+        """Return the state that a tab shows now."""
+        done = document.history.done
+        return cls(page, f"{model_name(document)} as edited", weakref.ref(document),
+                   done[-1] if done else None)  # fmt: skip
+
+    @classmethod
+    def saved(cls, page: Page, document: Document) -> ModelState:
+        """Return the state that the file of a tab has."""
+        return cls(page, model_name(document), weakref.ref(document), document.history.saved_at)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the tab still shows the model."""
+        document = self.document()
+        is_shown = document is not None and self.page.edited_document is document
+        return is_shown and self.page in host(self.page).pages
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the model is as it was."""
+        document = self.document()
+        if document is None or not self.is_open:
+            return False
+        done = document.history.done
+        return (done[-1] if done else None) is self.last
+
+    def reveal(self, scope: Sequence[str], node_ref: str) -> bool:
+        """Show a node in the tab; False when that is closed."""
+        if not self.is_open:
+            return False
+        host(self.page).show_page(self.page)
+        self.page.reveal(scope, node_ref)
+        return True
+
+
+def model_name(document: Document) -> str:
+    """Return the file name of a model. Foreign text."""
+    path = document.path
+    return path.name if path is not None else "new.onnx"
 
 
 class ModelResult(Page):

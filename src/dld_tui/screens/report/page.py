@@ -6,41 +6,387 @@ one at a time. The cursors of table and timeline go together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
-from dld_tui.core.report.groups import priced
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.export_file import FORMATS, export_report
+from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
+from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
-from dld_tui.core.report.model import Report
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.triage import remarks
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.screens.files import read_or_close
-from dld_tui.screens.panes import PaneStrip
-from dld_tui.screens.report.actions import ReportActions
-from dld_tui.screens.report.loading import load
-from dld_tui.screens.report.panes import PANES, ReportPanes
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.compare.actions import ask_reports
+from dld_tui.screens.context_menu import open_menu
+from dld_tui.screens.files import ask_where, read_or_close
+from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.hints import hint
-from dld_tui.widgets.layers.table import LayerPane
+from dld_tui.widgets.layers.table import LayerPane, column_title
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.report.summary import costliest
+from dld_tui.widgets.report.summary import Advice, costliest
 from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task
-from dld_tui.widgets.timeline.details import span_lines
 from dld_tui.widgets.timeline.model import Timeline, timeline_of
-from dld_tui.widgets.timeline.timeline import TimelineView
+from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
+
+PANES = ("summary", "timeline", "layers", "charts", "environment")
+
+
+class ReportPanes(Panes):
+    """A mixin: arranges the panes of the report screen for its size."""
+
+    PANES: ClassVar[tuple[str, ...]] = PANES
+    FOCUS: ClassVar[dict[str, str]] = {"layers": "#layer-table", "charts": "#type-chart"}
+
+    def visible_panes(self) -> set[str]:
+        """Return the panes that are seen: on a medium size summary and timeline stay."""
+        if self.maximised or self.size_class == "small":
+            return {self.pane}
+        if self.size_class == "large":
+            return set(PANES)
+        lower = self.pane if self.pane in PANES[2:] else "layers"
+        return {"summary", "timeline", lower}
+
+    def place_panes(self, shown: set[str]) -> None:
+        """Hide what holds nothing."""
+        self.query_one("#side").display = bool(shown & {"charts", "environment"})
+        self.query_one("#lower").display = bool(shown & set(PANES[2:]))
+
+
+class ColumnList(LineView):
+    """One row a column; Space and Enter switch it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "activate", "switch", show=False)]
+    HELP = "Space shows or hides a column, d takes the usual ones, Esc keeps what is chosen."
+
+
+class ColumnsDialog(Dialog[tuple[str, ...]]):
+    """Which columns to show; changes are kept when it is closed."""
+
+    TITLE_TEXT = "Columns"
+    KEYS = "Space switch  d default  Esc done"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "done", show=False),
+        Binding("f,C", "close", "done", show=False),
+        Binding("d", "defaults", "default", show=False),
+    ]
+
+    def __init__(self, chosen: Sequence[str], known: Table[Layer]) -> None:
+        super().__init__()
+        self.chosen = set(chosen)
+        self.known = known
+
+    def body(self) -> Iterable[Widget]:
+        """Return the list."""
+        view = ColumnList(self._rows())
+        view.styles.height = min(len(self.known.columns), max(self.app.size.height - 6, 4))
+        yield view
+
+    def _rows(self) -> ListSource:
+        shown = glyphs.current()
+        rows: list[list[Piece]] = []
+        for column in self.known.columns:
+            on = column.key in self.chosen
+            rows.append(
+                [
+                    (shown.on if on else shown.off, "accent" if on else "dim"),
+                    (f" {column_title(column):<14}", "strong" if on else ""),
+                    (f" {column.help}", "dim"),
+                ]
+            )
+        return ListSource(rows, self.known.keys)
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Show or hide the column at the cursor."""
+        event.stop()
+        self.chosen ^= {str(event.key)}
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def action_defaults(self) -> None:
+        """Take the columns that a new user sees."""
+        self.chosen = {column.key for column in self.known.columns if column.shown}
+        self.query_one(ColumnList).set_lines(self._rows())
+
+    def go_back(self) -> None:
+        """Give the chosen columns, in the order of the table."""
+        self.dismiss(tuple(key for key in self.known.keys if key in self.chosen))
+
+
+# --- reading a report in a thread: everything that the screen shows first ------------------------
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A report with what takes time to find out."""
+
+    report: Report
+    advice: tuple[Advice, ...]
+    timeline: Timeline
+    """Of the median pass; empty when there is none."""
+    types: tuple[Group, ...]
+    """What the layers cost, by type."""
+    model_problem: str | None
+    gpu: GpuSummary | None
+    """What a GPU does in a pass."""
+
+
+def load(
+    path: Path,
+    cancelled: CancelCheck | None = None,
+    progress: ProgressCallback | None = None,
+) -> Loaded:
+    """Open a report, or what another profiler wrote as one.
+
+    Args:
+        path: The file.
+        cancelled: Asked while a profile is read.
+        progress: Told the bytes that are read, and all of them.
+
+    Raises:
+        InputError: The file cannot be read or is not a report or profile.
+        CancelledError: `cancelled` said so.
+    """
+    report = open_report(path, progress, cancelled)
+    try:
+        return complete(report)
+    except BaseException:
+        report.close()
+        raise
+
+
+def complete(report: Report) -> Loaded:
+    """Find out the rest about an open report."""
+    median = report.median_pass
+    return Loaded(
+        report,
+        tuple(Advice(note.text, note.level) for note in remarks(report)),
+        Timeline([], 0.0) if median is None else timeline_of(report, median),
+        tuple(group_layers(priced(report.layers), "type", report.cost_by_pass)),
+        report.model_problem(),
+        gpu_summary(report),
+    )
+
+
+# --- what one can do with a report beside looking: go to the model, save a table, compare --------
+
+if TYPE_CHECKING:
+
+    class _Base(Page):
+        path: Path | None
+        report: Report | None
+        pane: str
+
+        def layer_at_cursor(self) -> Layer | None: ...
+        def show_in_timeline(self, index: int) -> None: ...
+        def show_in_table(self, index: int | None) -> None: ...
+        def show_pane(self, name: str) -> None: ...
+else:
+    _Base = object
+
+_LETTERS = "123456789"
+
+
+class ReportActions(_Base):
+    """A mixin: the commands of the report screen."""
+
+    @task()
+    async def action_compare_with(self) -> None:
+        """Choose another report and compare this one with it."""
+        await ask_reports(host(self), self.path)
+
+    def model_path(self) -> Path | None:
+        """Return where the report says its model is."""
+        path = self.report.model.get("path") if self.report is not None else None
+        return Path(path) if isinstance(path, str) and path else None
+
+    def optimized_path(self) -> Path | None:
+        """Return where the run saved the model as the runtime optimised it."""
+        path = self.report.facts.get("optimized_model") if self.report is not None else None
+        return Path(path) if isinstance(path, str) and path else None
+
+    def action_open_optimized(self) -> None:
+        """Open the model as the runtime optimised it."""
+        path = self.optimized_path()
+        if path is not None:
+            host(self).open_path(path)
+
+    # The context menu
+
+    def action_context_menu(self) -> None:
+        """Show the commands for the layer under the cursor."""
+        layer = self.layer_at_cursor()
+        if layer is not None:
+            open_menu(self.app, self, "layer", layer.name)
+
+    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
+        """Show the menu on a right click."""
+        event.stop()
+        self.call_after_refresh(self.action_context_menu)
+
+    # To the model
+
+    @task()
+    async def action_go_to_node(self) -> None:
+        """Show the layer's ONNX node in the model; asks which one when there are several."""
+        layer = self.layer_at_cursor()
+        path, report = self.model_path(), self.report
+        if layer is None or not layer.nodes or path is None or report is None:
+            return
+        link = layer.nodes[0]
+        if len(layer.nodes) > 1:
+            links = layer.nodes[: len(_LETTERS)]
+            choices = [
+                Choice(_LETTERS[n], f"{visible(link.op_type)}  {visible(link.label)}", str(n))
+                for n, link in enumerate(links)
+            ]
+            about = f"{visible(layer.name)} computes {len(layer.nodes)} ONNX nodes."
+            answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
+            if answer is None:
+                return
+            link = links[int(answer)]
+        problem = await on_thread(report.model_problem)
+        if problem is not None:
+            gone = not os.path.lexists(path)
+            text = f"{visible(str(path))}: {problem}. The report's figures are as they were."
+            self.notify(text, severity="warning", timeout=8, markup=False)
+            if gone:
+                return
+        host(self).reveal(path, link.scope, link.node)
+
+    def action_profile(self) -> None:
+        """Open the form of the profile, filled as it was."""
+        path = self.model_path()
+        if path is None or self.report is None:
+            return
+        values: dict[str, JSON] = {**self.report.settings, "model": str(path)}
+        values.pop("output", None)
+        host(self).start_activity("profile_onnxruntime", values)
+
+    # Tables
+
+    def action_filter(self) -> None:
+        """Filter the layers while one types."""
+        self.show_pane("layers")
+        self.query_one(LayerPane).open_filter()
+
+    def action_group(self) -> None:
+        """Group the layers by the next thing."""
+        self.show_pane("layers")
+        self.query_one(LayerPane).next_grouping()
+
+    @task()
+    async def action_columns(self) -> None:
+        """Choose the columns of the layer table."""
+        pane = self.query_one(LayerPane)
+        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
+        if keys is not None and keys != pane.columns:
+            pane.set_columns(keys)
+            host(self).state.put("layouts", "report.columns", {"keys": list(keys)})
+
+    def restore_columns(self) -> None:
+        """Take the columns that the user chose before."""
+        keys = host(self).state.get("layouts", "report.columns").get("keys")
+        if isinstance(keys, list):
+            self.query_one(LayerPane).set_columns([str(key) for key in keys])
+
+    def action_show_other(self) -> None:
+        """Show the layer in the timeline, or the timeline's layer in the table."""
+        layer = self.layer_at_cursor()
+        if layer is None:
+            return
+        if self.pane == "timeline":
+            self.show_in_table(layer.index)
+        else:
+            self.show_in_timeline(layer.index)
+
+    def action_clear(self) -> None:
+        """Take back marks, the filter, the group, the measure; stop loading."""
+        if self.report is None:
+            self.tasks.cancel("load")
+        elif not (self.pane == "timeline" and self.query_one(TimelineView).clear_measure()):
+            self.query_one(LayerPane).clear()
+
+    def action_save_csv(self) -> None:
+        """Ask for a path and write the shown table, filtered and sorted as it is."""
+        pane = self.query_one(LayerPane)
+        plain = pane.by == "layer"
+        text = layers_csv(pane.shown_layers()) if plain else groups_csv(pane.shown_groups())
+        stem = visible((self.path or Path("report")).stem)
+        name = f"{stem}.csv" if plain else f"{stem}-by-{pane.by}.csv"
+        rows = len(pane.table.order)
+        about = f"{rows:,} rows as they are shown, all columns. Relative to {os.getcwd()}."
+        ask_where(
+            self,
+            "Save as CSV",
+            about,
+            name,
+            lambda path, over: write_text(path, text, overwrite=over),
+        )
+
+    def action_export(self) -> None:
+        """Ask for a path, whose ending says what to write of the whole report."""
+        report = self.report
+        if report is None:
+            return
+        stem = visible((self.path or Path("report")).stem)
+        kinds = "; ".join(f"{ending}: {title}" for ending, (title, _) in FORMATS.items())
+        about = f"The ending says what: {kinds}. Relative to {os.getcwd()}."
+        ask_where(
+            self,
+            "Export the report",
+            about,
+            f"{stem}.html",
+            lambda path, over: export_report(report, path, overwrite=over),
+        )
+
+    # Timeline and chart
+
+    def action_unit(self) -> None:
+        """Switch the chart between milliseconds and percent."""
+        self.query_one(ChartPane).toggle_unit()
+
+    def action_chart(self) -> None:
+        """Show the next chart."""
+        self.show_pane("charts")
+        self.query_one(ChartPane).next_chart()
+
+    def action_zoom_in(self) -> None:
+        """Show less of the timeline, larger."""
+        self.query_one(TimelineView).action_zoom_in()
+
+    def action_zoom_out(self) -> None:
+        """Show more of the timeline."""
+        self.query_one(TimelineView).action_zoom_out()
+
+    def action_zoom_reset(self) -> None:
+        """Show the whole pass."""
+        self.query_one(TimelineView).action_zoom_reset()
+
 
 _SHOW_S = 0.4
 """A report that is read sooner is painted once, in the place of what was there before."""

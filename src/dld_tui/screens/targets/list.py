@@ -12,15 +12,15 @@ from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.core.connections import store
-from dld_tui.core.connections.form import (
+from dld_tui.core.connections.prompts import BAD, GOOD, Step
+from dld_tui.core.connections.store import (
+    Connection,
     ConnectionForm,
     connection_of,
     form_values,
     settings_shown,
     target_table,
 )
-from dld_tui.core.connections.prompts import BAD, GOOD, Step
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.tables.table import Column, Table

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
+from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.tensors.conversion import (
     ConversionReport,
@@ -21,16 +22,62 @@ from dld_tui.core.tensors.conversion import (
 )
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, fit, visible
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.page_work import PageWork
-from dld_tui.screens.tensors.tensor_place import TensorPlace
+from dld_tui.screens.workspace.editing import name_editor
+from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.tasks import task
+
+
+@dataclass(frozen=True)
+class TensorPlace:
+    """An initializer by name, or a tensor attribute of a node."""
+
+    scope: Scope
+    name: str = ""
+    """The initializer's name. Foreign text."""
+    node: Node | None = None
+    attribute: str = ""
+
+    @property
+    def tensor(self) -> Tensor | None:
+        """The tensor as it is now; None when it is gone."""
+        if self.node is None:
+            return self.scope.initializer(self.name) if is_alive(self.scope) else None
+        if not is_alive(self.node):
+            return None
+        attribute = self.node.attribute(self.attribute)
+        if attribute is None or attribute.kind != "tensor":
+            return None
+        value = attribute.value
+        return value if isinstance(value, Tensor) else None
+
+    @property
+    def address(self) -> JSON:
+        """How edits name it."""
+        if self.node is None:
+            return {"initializer": self.name}
+        return {"node": self.node.ref, "attribute": self.attribute}
+
+    @property
+    def path(self) -> list[JSON]:
+        """The path of its scope, for edits."""
+        return list(self.scope.path)
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        if self.node is None:
+            return visible(self.name) or "(no name)"
+        return visible(f"{self.node.name or self.node.ref} · {self.attribute}")
+
 
 DTYPES = (
     "float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int64", "int16",
@@ -222,3 +269,47 @@ def _dtype_item(name: str) -> PickItem:
     bits = element_bits(require_dtype(name))
     size = f"{bits} bits" if bits and bits % 8 else fmt.plural((bits or 0) // 8, "byte")
     return PickItem(name, [(clip(name, 18).ljust(18), ""), (size, "dim")], name)
+
+
+# --- the dialog for path, offset and length of a tensor's values in a data file ------------------
+
+
+def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> FieldsDialog | None:
+    """Return the dialog, None where a tensor's values are in no data file.
+
+    Args:
+        place: The initializer.
+        edit: Makes an edit; what is wrong with the entries it raises.
+    """
+    tensor = place.tensor
+    if tensor is None or place.node is not None or not tensor.is_external:
+        return None
+    entries = tensor.external_entries
+    location, read = name_editor(entries.get("location", ""))
+    needed = tensor.nbytes
+    length = entries.get("length", "" if needed is None else str(needed))
+
+    def accept(texts: list[str]) -> None:
+        edit(
+            "set_external_entries",
+            scope=place.path,
+            name=place.name,
+            location=read(texts[0].strip()),
+            offset=_bytes("offset", texts[1]),
+            length=_bytes("length", texts[2]),
+        )
+
+    about = f"Where the values of {place.title} are read from. No data file is changed."
+    fields = [
+        FieldSpec("path", location, "relative to the model"),
+        FieldSpec("offset", visible(entries.get("offset", "0")), "bytes"),
+        FieldSpec("length", visible(length), "bytes"),
+    ]
+    return FieldsDialog("Data file", about, fields, accept)
+
+
+def _bytes(name: str, text: str) -> int:
+    digits = text.strip().replace(",", "")
+    if not digits.isascii() or not digits.isdecimal():
+        raise UsageError(f"{name} is a number of bytes, 0 or more")
+    return int(digits)

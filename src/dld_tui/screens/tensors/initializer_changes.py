@@ -10,9 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Scope
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
-from dld_tui.screens.tensors.conversion import Converting
-from dld_tui.screens.tensors.external_entries import external_entries_dialog
-from dld_tui.screens.tensors.tensor_place import TensorPlace
+from dld_tui.screens.tensors.conversion import Converting, TensorPlace, external_entries_dialog
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.hints import hint

@@ -15,9 +15,9 @@ from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Change, Scope
 from dld_tui.core.text import visible
+from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.initializer_changes import InitializerChanges
 from dld_tui.screens.tensors.initializer_links import InitializerLinks
-from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
+from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.tensor_literals import parse_element
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.tensors.elements import to_json
 from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_npy_header
@@ -17,18 +17,16 @@ from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.home.welcome import OpenPathDialog
-from dld_tui.screens.tensors.conversion import Converting
-from dld_tui.screens.tensors.external_entries import external_entries_dialog
+from dld_tui.screens.tensors.conversion import Converting, external_entries_dialog
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task
-from dld_tui.widgets.tensors.grid import Elements, TensorGrid
+from dld_tui.widgets.tensors.grid import Elements, TensorGrid, exact_text
 from dld_tui.widgets.tensors.pane import GridPane
-from dld_tui.widgets.tensors.text import exact_text
 
 if TYPE_CHECKING:
-    from dld_tui.screens.tensors.tensor_place import TensorPlace
+    from dld_tui.screens.tensors.conversion import TensorPlace
 
     class _Base(Converting):
         place: TensorPlace

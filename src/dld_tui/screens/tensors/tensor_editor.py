@@ -20,8 +20,8 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.tensors.histogram import Histogram
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_changes import TensorChanges
-from dld_tui.screens.tensors.tensor_place import TensorPlace
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.lists.line_source import Piece
@@ -29,10 +29,15 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task, with_progress
-from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid, parse_index
+from dld_tui.widgets.tensors.grid import (
+    MOST_DIGITS,
+    GridLayout,
+    TensorGrid,
+    exact_text,
+    parse_index,
+)
 from dld_tui.widgets.tensors.pane import GridPane, SliceBar
 from dld_tui.widgets.tensors.side import SideState, TensorSide, read_histogram
-from dld_tui.widgets.tensors.text import MOST_DIGITS, exact_text
 
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History

@@ -21,7 +21,7 @@ from dld_tui.widgets.shell.page import NodeErrors
 if TYPE_CHECKING:
     from dld_tui.core.accuracy.result import AccuracyReport
     from dld_tui.core.document import Change, Node
-    from dld_tui.screens.model.state import ModelState
+    from dld_tui.screens.model.result import ModelState
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class Accuracy(Controller):
     def compare_edits(self) -> None:
         """Compare the file with the model as it is."""
         from dld_tui.core.files.view import discard_view, external_view
-        from dld_tui.screens.model.state import ModelState
+        from dld_tui.screens.model.result import ModelState
 
         document, path = self.document, self.document.path
         if path is None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.errors import UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -224,20 +223,11 @@ def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
 
     A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
     """
-    from dld_tui.core.document.literals import format_literal, parse_literal
+    from dld_tui.core.document.literals import escaped, unescaped
 
     if visible(name) == name:
         return name, lambda text: text
-    shown = format_literal(name.encode("utf-8", "surrogateescape"), "string")[1:-1]
-
-    def read(text: str) -> str:
-        try:
-            value = cast("bytes", parse_literal(f"'{text}'", "string"))
-        except UsageError as error:
-            raise UsageError(error.message, hint="Write \\\\ for a backslash") from None
-        return value.decode("utf-8", "surrogateescape")
-
-    return shown, read
+    return escaped(name), unescaped
 
 
 def outside_uses(nodes: Sequence[Node], most: int = _MOST_COUNTED) -> int:

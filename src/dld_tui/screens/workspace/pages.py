@@ -20,7 +20,7 @@ from dld_tui.widgets.parameters.rows import ParameterRow
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node
-    from dld_tui.screens.tensors.tensor_place import TensorPlace
+    from dld_tui.screens.tensors.conversion import TensorPlace
 
 _CLEAR = "clear"
 _KEYS = "1234567890"
@@ -162,7 +162,7 @@ class Tensors(Controller):
 
     def _place_of(self, row: ParameterRow) -> TensorPlace | None:
         from dld_tui.core.document import Node
-        from dld_tui.screens.tensors.tensor_place import (
+        from dld_tui.screens.tensors.conversion import (
             TensorPlace,  # lazy: few sessions edit tensors
         )
 

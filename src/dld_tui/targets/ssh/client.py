@@ -18,7 +18,7 @@ from dld_tui.core.connections.secrets import Secrets, passphrase_name, password_
 from dld_tui.core.paths import short
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.errors import AUTHENTICATION, HOST_KEY
-from dld_tui.targets.ssh.keys import KeyFiles, locked_keys, public_data
+from dld_tui.targets.ssh.known_hosts import KeyFiles, locked_keys, public_data
 from dld_tui.targets.ssh.loop import in_thread
 from dld_tui.targets.ssh.route import Hop
 

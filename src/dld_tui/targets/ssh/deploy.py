@@ -14,8 +14,8 @@ from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh import requirements
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.channel import Agent
+from dld_tui.targets.ssh.link import Patience
 from dld_tui.targets.ssh.requirements import Need, Needs
-from dld_tui.targets.ssh.retries import Patience
 from dld_tui.targets.ssh.transfer import Amount, LocalFile, Upload
 
 ROUTES = ("auto", "target", "here")

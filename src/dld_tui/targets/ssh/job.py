@@ -23,17 +23,19 @@ from dld_tui.targets.ssh import inputs, loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.event_stream import End, Listener, Records
+from dld_tui.targets.ssh.link import persist
 from dld_tui.targets.ssh.requirements import Needs, needs_of
 from dld_tui.targets.ssh.results import (
+    End,
     JobsStore,
+    Listener,
+    Records,
     StoredJob,
     StoredOutput,
     fetch,
     fetch_what_is_there,
     new_id,
 )
-from dld_tui.targets.ssh.retries import persist
 from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
 

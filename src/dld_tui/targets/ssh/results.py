@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core import paths
-from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
-from dld_tui.core.events import Event, Log
+from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
+from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.database import relocate
+from dld_tui.core.report.database import moved_paths, relocate
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+from dld_tui.targets.lines import describe_end, log_text
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.retries import Patience
+from dld_tui.targets.ssh.link import Patience
 from dld_tui.targets.ssh.transfer import Amount, download
 
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
@@ -161,3 +165,167 @@ async def fetch_what_is_there(
             is_whole = False
             say(Log(str(error), "warning"))
     return is_whole
+
+
+# --- what a job on a target says, from the records that its supervisor writes down ---------------
+
+_LONGEST = 80 << 20
+_LAST_LINES = 50
+
+
+class Records:
+    """Cuts what is followed into records, and counts how far it is.
+
+    Args:
+        where: The target, for messages.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.offset = 0
+        """Of the next record, in the file on the target."""
+        self._where = where
+        self._rest = bytearray()
+
+    def restart(self) -> None:
+        """Forget half a record: the connection was lost, and it will come again."""
+        self._rest.clear()
+
+    def feed(self, data: bytes) -> Iterator[tuple[str, bytes]]:
+        """Yield the tag and text of whole records; signs of life are left out.
+
+        Raises:
+            UnavailableError: A record is longer than any of ours.
+        """
+        self._rest += data
+        start = 0
+        while (end := self._rest.find(b"\n", start)) >= 0:
+            record = bytes(self._rest[start:end])
+            start = end + 1
+            if record[:1] == b"h":
+                continue
+            self.offset += len(record) + 1
+            yield record[:1].decode("ascii", "replace"), record[1:]
+        del self._rest[:start]
+        if len(self._rest) > _LONGEST:
+            raise UnavailableError("it sends a line without end", where=self._where)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a worker ended, as its supervisor saw it."""
+
+    code: int | None
+    cancelled: bool
+    reason: str
+
+    @classmethod
+    def parse(cls, text: bytes) -> End:
+        """Read the last record; what makes no sense counts as a lost job."""
+        try:
+            data = json.loads(text)
+            code = data.get("code")
+            return cls(
+                code if isinstance(code, int) else None,
+                data.get("cancelled") is True,
+                clip(visible(str(data.get("reason") or "")), 300),
+            )
+        except (ValueError, AttributeError, RecursionError):
+            return cls(None, False, "lost")
+
+
+class Listener:
+    """Turns records into events of this machine.
+
+    Args:
+        target: The name of the target.
+        folder: The job's folder there.
+        renames: Paths there, and what the user calls them.
+    """
+
+    def __init__(self, target: str, folder: str, renames: Mapping[str, str]) -> None:
+        self._target = target
+        self._folder = folder.encode("utf-8", "surrogateescape")
+        self._renames = renames
+        self._last_lines: list[str] = []
+        self._terminal: Finished | Failed | Cancelled | None = None
+
+    def event(self, tag: str, text: bytes) -> Event | None:
+        """Return the event of a record; the terminal one is kept for :meth:`end`."""
+        event = event_from_line(text.decode("utf-8", "surrogateescape")) if tag == "o" else None
+        if event is None:
+            line, level = log_text(text)
+            if not line:
+                return None
+            line = str(self._here(line))
+            self._last_lines = [*self._last_lines[1 - _LAST_LINES :], line]
+            return Log(line, level)
+        if self._terminal is not None:
+            return None
+        if self._folder in text or b"\\u" in text:
+            event = self._moved(event)
+        if isinstance(event, TERMINAL):
+            self._terminal = event
+            return None
+        return event
+
+    def end(self, end: End) -> Finished | Failed | Cancelled:
+        """Return the terminal event of a job that has ended."""
+        if self._terminal is not None and not (
+            end.cancelled and not isinstance(self._terminal, Finished)
+        ):
+            if isinstance(self._terminal, Finished):
+                return Finished(self._without_foreign_paths(self._terminal.result))
+            if isinstance(self._terminal, Failed):
+                return self._of_target(self._terminal)
+            return self._terminal
+        if end.cancelled:
+            return Cancelled()
+        details = "\n".join(self._last_lines) or None
+        if end.reason == "lost":
+            message = "the job was lost on the target"
+            return Failed(message, self._target, "The machine may have been restarted", details)
+        if end.reason:
+            return Failed(end.reason, self._target, "Free some space there", details)
+        message, hint = describe_end(end.code)
+        return Failed(message, self._target, hint, details)
+
+    def _of_target(self, failed: Failed) -> Failed:
+        """Say which machine a failure is of, where no file of the user is named.
+
+        What a machine lacks is to be installed there, whatever is named.
+        """
+        if not failed.where:
+            return replace(failed, where=self._target)
+        if failed.status == UnavailableError.status:
+            return replace(failed, where=f"{failed.where}, on {self._target}")
+        return failed
+
+    def _here(self, value: JSON) -> JSON:
+        return moved_paths(value, self._renames)
+
+    def _moved(self, event: Event) -> Event:
+        values: dict[str, Any] = {
+            name: self._here(value)
+            for name, value in vars(event).items()
+            if isinstance(value, (str, dict, list))
+        }
+        if isinstance(event, Failed) and event.finding is not None:
+            model = self._renames.get(event.finding.model or "", event.finding.model)
+            values["finding"] = replace(event.finding, model=model)
+        return replace(event, **values)
+
+    def _without_foreign_paths(self, result: JSON) -> JSON:
+        """Mark paths that are not ours as the target's: nobody shall open a file here for them."""
+        if not isinstance(result, dict):
+            return result
+        ours = set(self._renames.values())
+        return {
+            key: f"{self._target}:{value}"
+            if isinstance(value, str) and value not in ours and _is_path(value)
+            else value
+            for key, value in result.items()
+        }
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith("/") or ("\0" not in text and len(text) < 4096 and os.path.lexists(text))

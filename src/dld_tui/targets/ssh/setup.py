@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dld_tui.targets.ssh.retries import Patience
+from dld_tui.targets.ssh.link import Patience
 
 # Not `-m`, and nothing of the current folder: see dld_tui.targets.process.
 _BOOTSTRAP = (

@@ -21,7 +21,7 @@ from dld_tui.core.state import State
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.channel import Agent, AgentError, Stream, strings
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.retries import Patience, persist
+from dld_tui.targets.ssh.link import Patience, persist
 
 _SECTION = "hashes"
 _MOST = 500

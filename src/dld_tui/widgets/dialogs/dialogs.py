@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.forms.text_field import TextField, text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
@@ -416,16 +416,8 @@ def text_editor(text: str) -> tuple[str, Callable[[str], str]]:
     lines = text.split("\n")
     if all(visible(line.replace("\t", "")) == line.replace("\t", "") for line in lines):
         return text, lambda typed: typed
-    from dld_tui.core.document.literals import format_literal, parse_literal
+    from dld_tui.core.document.literals import escaped, unescaped
 
-    def shown(line: str) -> str:
-        return format_literal(line.encode("utf-8", "surrogateescape"), "string")[1:-1]
-
-    def read(typed: str) -> str:
-        try:
-            values = [parse_literal(f"'{line}'", "string") for line in typed.split("\n")]
-        except UsageError as error:
-            raise UsageError(error.message, hint="Write \\\\ for a backslash") from None
-        return "\n".join(cast("bytes", v).decode("utf-8", "surrogateescape") for v in values)
-
-    return "\n".join(map(shown, lines)), read
+    return "\n".join(map(escaped, lines)), lambda typed: "\n".join(
+        map(unescaped, typed.split("\n"))
+    )

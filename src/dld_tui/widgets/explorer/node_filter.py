@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.core.document.literal_scanner import round_to_float32
-from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal
+from dld_tui.core.document.literals import LiteralError, infer_kind, parse_literal, round_to_float32
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.text import clip, visible

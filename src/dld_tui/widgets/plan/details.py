@@ -1,27 +1,37 @@
-"""All that is known of one layer of an engine, as lines; some of them go somewhere on Enter."""
+"""What is said of an engine beside its layers: one layer, the findings, the special tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.plan.graph import precision_text, tensor_type
 from dld_tui.core.plan.lint import PlanFinding
 from dld_tui.core.plan.mapping import LayerNodes
-from dld_tui.core.plan.model import EngineLayer, EngineTensor
+from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
+from dld_tui.core.plan.tables import VIEWS, make_table
 from dld_tui.core.report.layer_table import precision_style
-from dld_tui.core.text import clip, visible
+from dld_tui.core.tables.table import Table
+from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.explorer.findings import level_glyph
-from dld_tui.widgets.lists.line_source import ListSource
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView, MarksChanged
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
+
+# --- all that is known of one layer of an engine, as lines; some of them go somewhere on Enter ---
 
 _LEVEL_STYLES = {"warning": "warn", "note": "info"}
 _MOST_NODES = 60
@@ -200,3 +210,216 @@ def _attribute_lines(layer: EngineLayer, width: int) -> list[Line]:
         ]
         for key, value in shown
     ]
+
+
+# --- what was found in an engine: one line each, the costliest first; Enter goes to the layer ----
+
+_STYLES = {"warning": "warn", "note": "info"}
+_NAME_SHARE = 0.35
+_NAME_FROM = 96
+"""Rows of so many cells name the layer, shorter ones where the finding leaves room."""
+_LEAST_NAME = 14
+
+
+class FindingRows:
+    """Findings as the lines of a view."""
+
+    def __init__(self, findings: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> None:
+        self.findings = findings
+        self._layers = layers
+        self._has_percent = any(finding.percent is not None for finding in findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def key(self, index: int) -> Hashable:
+        """Return the place of the finding."""
+        return index
+
+    def _name(self, finding: PlanFinding) -> str:
+        index = finding.layer if finding.layer is not None else next(iter(finding.layers), -1)
+        layer = self._layers.get(index)
+        if layer is None:
+            return "the whole engine"
+        more = len(finding.layers) - 1 if finding.layer is None else 0
+        return visible(layer.name) + (f" and {more:,} more" if more > 0 else "")
+
+    def text(self, index: int) -> str:
+        """Return what search and copy see."""
+        finding = self.findings[index]
+        parts = (finding.rule, self._name(finding), finding.hazard, finding.mitigation)
+        return "\t".join(visible(part) for part in parts)
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        """Return one row."""
+        finding = self.findings[index]
+        style = _STYLES.get(finding.level, "info")
+        pieces: list[Piece] = [(f"{level_glyph(finding.level)} ", style)]
+        if self._has_percent:
+            share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} %"
+            pieces.append((f"{share:>7}  ", "number"))
+        room = width - sum(cell_width(text) for text, _ in pieces)
+        named = int(room * _NAME_SHARE) if width >= _NAME_FROM else 0
+        whole = visible(finding.hazard)
+        if not named and room - cell_width(whole) >= _LEAST_NAME:
+            named = room - cell_width(whole) - 2  # what a short finding leaves
+        hazard = clip(whole, room - named - (2 if named else 0))
+        pieces.append((hazard, ""))
+        if named:
+            gap = room - named - cell_width(hazard)
+            pieces.append((" " * gap, ""))
+            pieces.append((clip(self._name(finding), named, keep="end"), "link"))
+        return pieces
+
+
+class PlanFindings(Frame, LineView):
+    """The findings of an engine."""
+
+    HELP = (
+        "What may cost time in this engine, the costliest first: the layer, what is wrong with it "
+        "and, in the details, what to do. {list.activate} goes to the layer."
+    )
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, empty="Nothing was found that costs time.", classes="frame")
+        self.findings: Sequence[PlanFinding] = ()
+
+    def show(self, findings: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> None:
+        """Show findings; `layers` are by their own index."""
+        self.findings = findings
+        counts = [
+            fmt.plural(sum(finding.level == level for finding in findings), word)
+            for level, word in (("warning", "warning"), ("note", "note"))
+            if any(finding.level == level for finding in findings)
+        ]
+        title = f"Findings · {', '.join(counts)}" if counts else "Findings"
+        self.frame(title, "{list.activate} layer" if findings else "")
+        self.set_lines(FindingRows(findings, layers), keep=False)
+
+    def finding_at_cursor(self) -> PlanFinding | None:
+        """Return the finding under the cursor."""
+        return self.findings[self.cursor] if self.cursor < len(self.findings) else None
+
+
+# --- the special tables of an engine, one at a time: convolutions, products, reformats and so on
+
+_SHOWN = tuple(view for view in VIEWS if view != "layers")
+
+
+def _name(row: Any) -> str:
+    return row.name if isinstance(row, EngineLayer) else ""
+
+
+def special_tables(plan: EnginePlan) -> list[Table[Any]]:
+    """Return the tables of a plan that have rows, what takes longest first."""
+    found = []
+    for view in _SHOWN:
+        table = make_table(plan, view)
+        if view == "memory":
+            table = table.sorted_by("footprint")
+        elif "time_ms" in table.keys:
+            table = table.sorted_by("time_ms")
+        if table.rows:
+            found.append(table.telling())
+    return found
+
+
+class SpecialView(TableView):
+    """The rows of the table that is chosen."""
+
+    FITTED = True
+    HELP = (
+        "Layers of one kind with what is worth knowing of it. {plan.table} shows the next kind, "
+        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer "
+        "table."
+    )
+
+
+class SpecialNames(Rows):
+    """The names of the tables, the chosen one marked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: Sequence[Table[Any]] = ()
+        self.at = 0
+
+    def content(self, width: int) -> list[Line]:
+        """Return the row; it begins where the chosen name can be seen."""
+        names = [f" {table.title.lower()} " for table in self.tables]
+        first = 0
+        while sum(map(len, names[first : self.at + 1])) > width and first < self.at:
+            first += 1
+        shown = enumerate(names[first:], first)
+        return [[(name, "current" if at == self.at else "dim") for at, name in shown]]
+
+
+class SpecialPane(Frame, Vertical):
+    """One special table, and the names of all."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, classes="frame")
+        self.tables: Sequence[Table[Any]] = ()
+        self.at = 0
+        self._rows: Mapping[tuple[str, int], int] = {}
+
+    def compose(self) -> ComposeResult:
+        """Lay out the names and the table."""
+        yield SpecialNames()
+        yield SpecialView(empty="The file says nothing of this.", id="special-table")
+
+    @property
+    def view(self) -> SpecialView:
+        """The table."""
+        return self.query_one(SpecialView)
+
+    def set_tables(self, plan: EnginePlan, tables: Sequence[Table[Any]]) -> None:
+        """Show the first of the tables of a plan."""
+        self.tables = tables
+        counts = Counter[str]()
+        rows = {}
+        for place, layer in enumerate(plan.layers):
+            rows[layer.name, counts[layer.name]] = place
+            counts[layer.name] += 1
+        self._rows = rows
+        self.show_table(0)
+
+    def next_table(self) -> None:
+        """Show the next table."""
+        if self.tables:
+            self.show_table((self.at + 1) % len(self.tables))
+
+    def show_table(self, at: int) -> None:
+        """Show a table by its place."""
+        self.at = at
+        if not self.tables:
+            self.frame("Special tables")
+            return
+        table = self.tables[at]
+        self.view.sort_column = None
+        self.view.set_table(table, keep=False)
+        self.view.cursor = 0
+        names = self.query_one(SpecialNames)
+        names.tables, names.at = self.tables, at
+        names.refresh()
+        self.frame(
+            f"{table.title} · {fmt.count(len(table.rows))}",
+            "{plan.table} next table  {table.sort} sort",
+        )
+
+    def shown_table(self) -> Table[Any] | None:
+        """Return the table that is seen, sorted as it is."""
+        return replace(self.view.table, rows=self.view.shown_rows()) if self.tables else None
+
+    def layer_at_cursor(self) -> int | None:
+        """Return the layer under the cursor, by its place among the plan's; None for others."""
+        row = self.view.row_at_cursor()
+        if row is None or not self.tables:
+            return None
+        table = self.tables[self.at]
+        name = _name(table.rows[row])
+        before = sum(_name(other) == name for other in table.rows[:row])
+        return self._rows.get((name, before))
+
+    @on(MarksChanged)
+    def _marked(self, event: MarksChanged) -> None:
+        event.stop()

@@ -7,8 +7,7 @@ from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.plan.file_set import device_name, device_of
-from dld_tui.core.plan.trtexec_log import TrtexecLog
-from dld_tui.core.plan.trtexec_times import summary_doubts
+from dld_tui.core.plan.trtexec_log import TrtexecLog, summary_doubts
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import Line

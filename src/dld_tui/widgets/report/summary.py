@@ -41,7 +41,7 @@ from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.big_digits import big_digits
+from dld_tui.widgets.shell.progress import big_digits
 
 _TOP_LAYERS = 3
 _HISTOGRAM_CELLS = 30

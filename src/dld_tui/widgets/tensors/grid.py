@@ -16,13 +16,62 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dld_tui.core.document.literals import element_text, format_string
 from dld_tui.core.errors import DldError
-from dld_tui.core.text import cell_width, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Styled
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
-from dld_tui.widgets.tensors.text import NumberFormat, style_of
+
+_LONGEST_STRING = 24
+_HEX_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4}
+MOST_DIGITS = 17
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """How elements are shown."""
+
+    digits: int = 5
+    """Significant digits of a floating point number."""
+    hexadecimal: bool = False
+    """Integers by their bits."""
+
+    def text(self, value: Any, dtype: str) -> str:
+        """Return one element in a few cells; `value` is what ``array.tolist()`` gives."""
+        if isinstance(value, bytes | str):
+            return clip(visible(format_string(value[: 4 * _LONGEST_STRING])), _LONGEST_STRING)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return _hex(value, dtype) if self.hexadecimal else str(value)
+        if isinstance(value, complex):
+            return f"{value:.{self.digits}g}"
+        return f"{float(value):.{self.digits}g}"
+
+
+def _hex(value: int, dtype: str) -> str:
+    bits = _HEX_BITS.get(dtype) or int("".join(filter(str.isdigit, dtype)) or "64")
+    return f"{value % (1 << bits):0{bits // 4 or 1}x}"
+
+
+def style_of(value: Any) -> str:
+    """Return the style class of an element: zeros are quiet, NaN and infinities stand out."""
+    if isinstance(value, float | complex | np.floating) or hasattr(value, "dtype"):
+        number = abs(complex(value)) if isinstance(value, complex) else float(value)
+        if not math.isfinite(number):
+            return "bad"
+        return "faint" if number == 0 else "number"
+    if isinstance(value, int):
+        return "number" if value else "faint"
+    return ""
+
+
+def exact_text(array: np.ndarray[Any, Any], dtype: str) -> str:
+    """Return the first element of an array as it is typed; reading it back gives the same value."""
+    return element_text(array[0] if array.dtype.kind in "OV" else array[:1].tolist()[0], dtype)
+
 
 _NICE = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100)
 """Elements in a row of a tensor of one dimension."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.document.literal_scanner import format_string
+from dld_tui.core.document.literals import format_string
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.tensors.histogram import Histogram, tensor_histogram

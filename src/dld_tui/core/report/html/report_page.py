@@ -30,7 +30,7 @@ from dld_tui.core.report.layer_table import costliest_first, group_table, layer_
 from dld_tui.core.report.measured_facts import ReportInput, measured_facts, report_inputs
 from dld_tui.core.report.records import Counter, GpuEvent, PassEvent
 from dld_tui.core.report.triage import coverage_lines, remarks
-from dld_tui.core.tables.as_html import html_of
+from dld_tui.core.tables.rendering import html_of
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 

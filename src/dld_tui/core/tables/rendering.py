@@ -1,0 +1,256 @@
+"""Renderers of a table: text, CSV, JSON, HTML and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import repeat
+from typing import Any
+
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.report.html.page import attributes, text
+from dld_tui.core.report.schema import as_text
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import cell_width, clip, fit, visible
+
+# --- the one place where CSV is written: foreign text is made visible, and is never a formula ----
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""What a spreadsheet takes for the beginning of a formula, some of them in full width, too."""
+_IN_LINE = re.compile(r"[^\t\n\r]+")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def csv_of(table: Table[Any]) -> str:
+    """Return a table as CSV with the keys of its columns; lists are joined by ``;``."""
+
+    def joined(column: Column[Any]) -> Callable[[Any], object]:
+        return lambda row: column.unit.plain(column.value(row))
+
+    cells = [
+        joined(column) if column.unit.type == "list" else column.value for column in table.columns
+    ]
+    return csv_text(table.keys, ([cell(row) for cell in cells] for row in table.rows))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV (RFC 4180) with a header row.
+
+    Control, bidirectional and invalid characters of texts are escaped as everywhere, but for tabs
+    and line ends, which CSV can hold; a text that a spreadsheet would run as a formula gets a quote
+    before it. None is an empty cell.
+
+    Args:
+        header: The names of the columns.
+        rows: Texts, numbers, booleans and None.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow([_cell(name) for name in header])
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    shown = _IN_LINE.sub(lambda match: visible(match.group()), value)
+    if value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
+        return f"'{shown}"
+    return shown
+
+
+# --- A table of a page, sorted by a click on a column's title ------------------------------------
+
+FILTER_FROM = 20
+"""Rows from which a table has a field to filter it."""
+_BRIEF = 20
+"""Texts of at most so many characters are not broken."""
+
+
+def html_of(anchor: str, table: Table[Any]) -> str:
+    """Return a table in its order; empty text without rows.
+
+    Args:
+        anchor: A word of our own, no other table of the page has it.
+        table: The table.
+    """
+    if not table.rows:
+        return ""
+    shown = [[text(column.shown_text(row)) for column in table.columns] for row in table.rows]
+    classes = [
+        _class(column, max(map(len, texts)))
+        for column, texts in zip(table.columns, zip(*shown, strict=True), strict=True)
+    ]
+    body = "\n".join(
+        "<tr>" + "".join(map(_html_cell, repeat(row), texts, table.columns, classes)) + "</tr>"
+        for row, texts in zip(table.rows, shown, strict=True)
+    )
+    heads = "".join(
+        f'<th scope="col"{kind}{_order(column, table)}>'
+        f'<button type="button">{text(column.title)}</button></th>'
+        for column, kind in zip(table.columns, classes, strict=True)
+    )
+    field = ""
+    if len(table) >= FILTER_FROM:
+        field = (
+            f'<input type="search" data-table="{anchor}" placeholder="filter {len(table):,} rows"'
+            f' aria-label="filter {len(table):,} rows">'
+        )
+    return (
+        f'{field}<div class="wide"><table class="sortable" id="{anchor}"><thead><tr>{heads}</tr>'
+        f"</thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _html_cell(row: Any, shown: str, column: Column[Any], kind: str) -> str:
+    if not column.unit.is_number:
+        return f"<td{kind}>{shown}</td>"
+    value = column.value(row)
+    known = isinstance(value, (int, float)) and math.isfinite(value)
+    return f"<td{kind}{attributes(data_v=f'{value:.9g}' if known else '')}>{shown}</td>"
+
+
+def _class(column: Column[Any], longest: int) -> str:
+    if column.is_right:
+        return ' class="n"'
+    if column.width is None:
+        return ' class="name"'
+    return ' class="b"' if longest <= _BRIEF else ""
+
+
+def _order(column: Column[Any], table: Table[Any]) -> str:
+    return ' aria-sort="descending"' if column.key == table.sort and column.falls else ""
+
+
+# --- A table as lines of text, for a pipe or a terminal ------------------------------------------
+
+GAP = "  "
+"""Between two columns."""
+_LEAST = 8
+"""A text is not cut to fewer cells."""
+_LONGEST = 200
+_ENOUGH = 32
+"""The cells of texts behind the first column, on a terminal: the first is the one to read."""
+_READABLE = 20
+"""The room that a text is given before columns are left out."""
+
+
+def text_lines(table: Table[Any], room: int | None = None) -> list[str]:
+    """Return the titles and the rows, fit for a terminal.
+
+    Args:
+        table: The table.
+        room: The cells of a line: texts give way, the longest first. None leaves them whole.
+    """
+    return _lines(table, _cells(table), room)
+
+
+def fitted_lines(table: Table[Any], room: int | None) -> tuple[list[str], list[str]]:
+    """Return the lines as :func:`text_lines` does, and the titles for which there was no room.
+
+    Columns that say nothing, and then those at the end, make room for the others.
+    """
+    if room is not None:
+        table = table.telling()
+    longest = [_LONGEST, *[_LONGEST if room is None else _ENOUGH] * (len(table.columns) - 1)]
+    cells = [
+        [clip(text, cells, keep="middle") for text, cells in zip(row, longest, strict=True)]
+        for row in _cells(table)
+    ]
+    shown = len(table.columns) if room is None else _fitting(table, cells, room)
+    left_out = [column.title for column in table.columns[shown:]]
+    kept = replace(table, columns=table.columns[:shown])
+    return _lines(kept, [row[:shown] for row in cells], room), left_out
+
+
+def _cells(table: Table[Any]) -> list[list[str]]:
+    return [[visible(column.shown_text(row)) for column in table.columns] for row in table.rows]
+
+
+def _lines(table: Table[Any], cells: list[list[str]], room: int | None) -> list[str]:
+    rows = [[column.title for column in table.columns], *cells]
+    widths = [max(map(cell_width, texts)) for texts in zip(*rows, strict=True)]
+    if room is not None:
+        _narrow(table, widths, room)
+    aligns = ["right" if column.is_right else "left" for column in table.columns]
+    return [
+        GAP.join(
+            fit(clip(text, width, keep="end"), width, align=align)
+            for text, width, align in zip(row, widths, aligns, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _narrow(table: Table[Any], widths: list[int], room: int) -> None:
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
+    for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
+        if not table.columns[place].is_right and excess > 0:
+            less = min(excess, max(0, widths[place] - _LEAST))
+            widths[place] -= less
+            excess -= less
+
+
+def _fitting(table: Table[Any], cells: list[list[str]], room: int) -> int:
+    """Return how many columns there is room for."""
+    used = 0
+    for place, column in enumerate(table.columns):
+        width = max(map(cell_width, (column.title, *(row[place] for row in cells))))
+        used += width if column.is_right else min(width, _READABLE)
+        used += len(GAP) * bool(place)
+        if used > room:
+            return max(place, 1)
+    return len(table.columns)
+
+
+# --- A table as a Parquet file, with pyarrow, which is optional ----------------------------------
+
+
+def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
+    """Return the file's content: typed columns, lists of texts, unknown values are null.
+
+    Args:
+        table: The table.
+        metadata: Texts that the file carries beside its rows.
+
+    Raises:
+        UnavailableError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnavailableError(
+            "Parquet needs pyarrow, which is not installed",
+            hint="pip install 'dld-tui[parquet]', or write --csv",
+        ) from error
+    types = {
+        "string": pyarrow.string(), "int64": pyarrow.int64(), "double": pyarrow.float64(),
+        "bool": pyarrow.bool_(), "list": pyarrow.list_(pyarrow.string()),
+    }  # fmt: skip
+    schema = pyarrow.schema(
+        [(column.key, types[column.unit.type]) for column in table.columns],
+        metadata={name: as_text(value) for name, value in metadata.items()},
+    )
+    columns = [
+        pyarrow.array(
+            [_clean(column.unit.arrow(column.value(row))) for row in table.rows],
+            type=types[column.unit.type],
+        )
+        for column in table.columns
+    ]
+    target = io.BytesIO()
+    parquet.write_table(pyarrow.table(columns, schema=schema), target)
+    return target.getvalue()
+
+
+def _clean(value: Any) -> Any:
+    """Return a value with texts as UTF-8 can hold them."""
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    return as_text(value) if isinstance(value, str) else value
