@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import onnx
 import pytest
 
@@ -225,3 +226,40 @@ def test_a_split_that_cannot_follow_is_named(tmp_path: Path, text: str, dim: str
     with pytest.raises(ActivityError) as caught:
         convert(tmp_path, text.replace("OPSET", "18"), dim)
     assert why in caught.value.message
+
+
+SEQUENCES = """
+<ir_version: 10, opset_import: ["" : 18]>
+pairs (float[1, 4] x) => (seq(float[1, 4]) s, optional(float[1, 4]) o, float[1, 8] y)
+<int64[2] shape = {1, 4}, int64 last = {1}>
+{
+    a = Relu(x)
+    b = Neg(x)
+    s = SequenceConstruct(a, b)
+    t = SequenceAt(s, last)
+    r = Reshape(t, shape)
+    o = Optional(r)
+    y = Concat<axis = 1>(r, a)
+}
+"""
+
+
+def _declared(model: onnx.ModelProto) -> list[list[int | str]]:
+    types = [info.type for info in model.graph.output]
+    inner = [types[0].sequence_type.elem_type, types[1].optional_type.elem_type, types[2]]
+    return [[dim.dim_param or dim.dim_value for dim in one.tensor_type.shape.dim] for one in inner]
+
+
+def test_sequences_and_optionals_follow_the_dimension(tmp_path: Path) -> None:
+    result, model = convert(tmp_path, SEQUENCES, "batch=N")
+    assert _declared(model) == [["N", 4], ["N", 4], ["N", 8]]
+    assert result["values"]["is_good"]
+    assert {"s[0]", "s[1]", "o", "y"} <= result["values"]["outputs"].keys()
+    session = pytest.importorskip("onnxruntime").InferenceSession(model.SerializeToString())
+    x = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
+    found = session.run(None, {"x": x})
+    np.testing.assert_array_equal(found[0][1], -x)
+    assert found[2].shape == (3, 8)
+
+    _, model = convert(tmp_path, SEQUENCES, "batch=2")
+    assert _declared(model) == [[2, 4], [2, 4], [2, 8]]

@@ -18,12 +18,13 @@ import onnx
 
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
+    elements_of,
     same_arithmetic,
     session_of,
     verified,
     verify,
 )
-from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import QUANTIZED, Agreement
@@ -240,29 +241,34 @@ def _items(
     seeds = [guess.values(seed) for seed in range(min(_SETS, count // own))]
     sets = [{name: one[name] if name in dimension.axes else first[name] for name in first}
             for one in seeds]  # fmt: skip
-    runs = [before.run(before.feed(dict(one))) for one in sets]
+    runs = [_flat(before, before.run(before.feed(dict(one)))) for one in sets]
     order = [index % len(sets) for index in range(count // own)]
     together = {
         name: np.concatenate([sets[index][name] for index in order], dimension.axes[name])
         if name in dimension.axes else first[name] for name in first
     }  # fmt: skip
-    wanted = [[runs[index][place] for index in order] for place in range(len(before.outputs))]
-    made: list[list[Any]] = [[] for _ in before.outputs]
+    made: list[dict[str, Any]] = []
     for begin in range(0, count, size):
         part = {
             name: np.take(value, range(begin, begin + size), dimension.axes[name])
             if name in dimension.axes else value for name, value in together.items()
         }  # fmt: skip
-        for place, value in enumerate(_run(after, part, dimension, size)):
-            made[place].append(value)
+        made.append(_flat(after, _run(after, part, dimension, size)))
     agreement = _agreement(original)
     tolerances = (
         parse_tolerances(request.tolerance) if request.tolerance
         else Tolerances(agreement.tolerance)
     )  # fmt: skip
     rows: dict[str, dict[str, JSON]] = {}
-    for name, one, other in zip(before.outputs, wanted, made, strict=True):
-        if not all(isinstance(value, np.ndarray) for value in (*one, *other)):
+    for name in {**runs[0], **made[0]}:
+        one = [runs[index][name] for index in order if name in runs[index]]
+        other = [each[name] for each in made if name in each]
+        if (len(one), len(other)) != (len(order), len(made)):
+            error = TensorError((), 0, mismatch="sequences of other lengths")
+            rows[name] = {
+                "problem": f"at {dimension.key} {size}: {error.mismatch}",
+                **encode(error),
+            }
             continue
         axis = _grown(one[0].shape, other[0].shape)
         if axis is not None:
@@ -278,6 +284,15 @@ def _items(
             if problem or name not in rows:
                 rows[name] = {"problem": text if problem else "", **encode(error)}
     return rows
+
+
+def _flat(session: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Return outputs by name, what sequences hold one by one."""
+    return {
+        name: element
+        for output, value in zip(session.outputs, values, strict=True)
+        for name, element in elements_of(output, value)
+    }
 
 
 def _grown(one: Sequence[int], other: Sequence[int]) -> int | None:

@@ -432,7 +432,7 @@ class ValueCheck:
                 name: element
                 for output, value in zip(session.outputs, values, strict=False)
                 if not isinstance(value, np.ndarray)
-                for name, element in _elements_of(output, value)
+                for name, element in elements_of(output, value)
             }
 
     @contextlib.contextmanager
@@ -545,12 +545,12 @@ class ValueCheck:
         }
 
 
-def _elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the tensors in a sequence or a map, named by their places; nothing for None."""
     if isinstance(value, dict | list | tuple):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, one in items:
-            yield from _elements_of(f"{name}[{key}]", one)
+            yield from elements_of(f"{name}[{key}]", one)
     elif value is not None:
         yield name, np.asarray(value)
 

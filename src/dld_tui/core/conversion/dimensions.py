@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -69,6 +69,8 @@ class Value:
     new_values: Values | None = None
     outer: dict[int, int] = field(default_factory=dict)
     """By axis: how often the dimension is repeated in it, where it is not outermost."""
+    wraps: tuple[str, ...] = ()
+    """``sequence`` and ``optional``, the outermost first, around what has these sizes."""
 
     @property
     def changed(self) -> list[int]:
@@ -123,12 +125,13 @@ def free_dimension(
             before = shapes[info.name]
             after = tuple(new if axes.get(info.name) == axis else size
                           for axis, size in enumerate(before))  # fmt: skip
-            walk.known[info.name] = Value(info.type.tensor_type.elem_type, before, after)
+            tensor, wraps = _inner(info.type)
+            walk.known[info.name] = Value(tensor.elem_type, before, after, wraps=wraps)
     walk.graph(model.graph)
     walk.drop_unused(model.graph)
     for info in model.graph.input:
         if info.name in axes:
-            dim = info.type.tensor_type.shape.dim[axes[info.name]]
+            dim = _inner(info.type)[0].shape.dim[axes[info.name]]
             dim.Clear()
             dim.dim_param = name
     freed = Freed(model, walk.changed)
@@ -251,7 +254,7 @@ def fix_dimension(model: onnx.ModelProto, axes: Mapping[str, int], name: str, si
         if info.name in axes:
             info.type.tensor_type.shape.dim[axes[info.name]].dim_value = size
     for info in (*graph.input, *graph.output, *_all_value_info(graph)):
-        for dim in info.type.tensor_type.shape.dim:
+        for dim in _inner(info.type)[0].shape.dim:
             if name and dim.dim_param == name:
                 dim.dim_value = size
 
@@ -266,14 +269,14 @@ def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
     walk = _Walk(model, 1, False, lambda _: None)
     walk.take_weights(small.graph)
     for info in model.graph.input:
-        tensor = info.type.tensor_type
+        tensor, wraps = _inner(info.type)
         if not tensor.HasField("shape") or any(d.dim_value <= 0 for d in tensor.shape.dim):
             return
         sizes = tuple(dim.dim_value for dim in tensor.shape.dim)
-        walk.known.setdefault(info.name, Value(tensor.elem_type, sizes, sizes))
+        walk.known.setdefault(info.name, Value(tensor.elem_type, sizes, sizes, wraps=wraps))
     walk.graph(model.graph)
     for info in model.graph.output:
-        value, dims = walk.known.get(info.name), info.type.tensor_type.shape.dim
+        value, dims = walk.known.get(info.name), _inner(info.type)[0].shape.dim
         if value is not None and len(dims) == len(value.old):
             for dim, size in zip(dims, value.old, strict=True):
                 dim.dim_value = size
@@ -286,7 +289,7 @@ def rename_dimension(model: onnx.ModelProto, axes: Mapping[str, int], old: str, 
         if info.name in axes:
             info.type.tensor_type.shape.dim[axes[info.name]].dim_param = new
     for info in (*graph.input, *graph.output, *_all_value_info(graph)):
-        for dim in info.type.tensor_type.shape.dim:
+        for dim in _inner(info.type)[0].shape.dim:
             if old and dim.dim_param == old:
                 dim.dim_param = new
 
@@ -406,9 +409,7 @@ class _Walk:
                     self.declare(attribute.g, name, sizes)
 
     def _declare(self, info: onnx.ValueInfoProto, name: str, sizes: tuple[int, int]) -> bool:
-        if not info.type.HasField("tensor_type"):
-            return False
-        shape = info.type.tensor_type.shape
+        shape = _inner(info.type)[0].shape
         value = self.known.get(info.name)
         if value is None or len(shape.dim) != len(value.old):
             for dim in shape.dim:
@@ -480,7 +481,9 @@ class _Walk:
                 if len(told) != 1:
                     continue
                 first = told[0]
-            self.known[name] = Value(first.dtype, first.old, first.new, outer=dict(first.outer))
+            self.known[name] = replace(
+                first, old_values=None, new_values=None, outer=dict(first.outer)
+            )
 
     def _repeated(self, node: onnx.NodeProto, number: int, inputs: Sequence[Value | None]) -> None:
         """Follow the dimension through the body of a loop, which runs with one size all the time.
@@ -608,8 +611,10 @@ class _Walk:
         made = self._infer(node, new=False)
         for name, value in zip(node.output, made or (), strict=False):
             if name and value is not None:
-                dtype, sizes, values = value
-                self.known[name] = Value(dtype, sizes, sizes, values, values)
+                sizes, values = value.sizes, value.values
+                self.known[name] = Value(
+                    value.dtype, sizes, sizes, values, values, wraps=value.wraps
+                )
 
     def _inferred(self, node: onnx.NodeProto, number: int) -> list[Value | None] | None:
         """Return the outputs at both sizes; None where nothing is known of the old one."""
@@ -628,14 +633,13 @@ class _Walk:
             if one is None or other is None:
                 outputs.append(None)
                 continue
-            if len(one[1]) != len(other[1]):
+            if len(one.sizes) != len(other.sizes):
                 raise self._refused(node, number, "the rank of its output would change")
-            outputs.append(Value(one[0], one[1], other[1], one[2], other[2]))
+            outputs.append(Value(one.dtype, one.sizes, other.sizes, one.values, other.values,
+                                 wraps=one.wraps))  # fmt: skip
         return outputs
 
-    def _attempt(
-        self, node: onnx.NodeProto
-    ) -> tuple[list[tuple[int, Sizes, Values | None] | None] | None, str]:
+    def _attempt(self, node: onnx.NodeProto) -> tuple[list[_Told | None] | None, str]:
         try:
             return self._infer(node, new=True, strict=True), "it does not take another size"
         except ActivityError as error:
@@ -643,11 +647,11 @@ class _Walk:
 
     def _infer(
         self, node: onnx.NodeProto, *, new: bool, strict: bool = False
-    ) -> list[tuple[int, Sizes, Values | None] | None] | None:
+    ) -> list[_Told | None] | None:
         domain = plain_domain(node.domain)
         inputs = [self.known.get(name) for name in node.input]
         if domain == "com.microsoft" and node.op_type in _LIKE_INPUT and inputs[0] is not None:
-            return [(inputs[0].dtype, inputs[0].new if new else inputs[0].old, None)]
+            return [_Told(inputs[0].dtype, inputs[0].new if new else inputs[0].old)]
         if any(v is None for v, name in zip(inputs, node.input, strict=True) if name):
             return None
         values = {name: value.new_values if new else value.old_values
@@ -659,7 +663,7 @@ class _Walk:
         try:
             schema = onnx.defs.get_schema(node.op_type, self._imports.get(domain, 1), domain)
             types = {
-                name: helper.make_tensor_type_proto(value.dtype, value.new if new else value.old)
+                name: _typed(value, value.new if new else value.old)
                 for name, value in zip(node.input, inputs, strict=True)
                 if value is not None
             }
@@ -683,7 +687,7 @@ class _Walk:
         values: Mapping[str, Values | None],
         *,
         new: bool,
-    ) -> list[tuple[int, Sizes, Values | None] | None] | None:
+    ) -> list[_Told | None] | None:
         """Return what a node makes of sizes and other few numbers."""
         if domain:
             return None
@@ -697,7 +701,7 @@ class _Walk:
         elif node.op_type == "Constant":
             tensor = next((a.t for a in node.attribute if a.name == "value"), None)
             if tensor is not None:
-                return [(tensor.data_type, tuple(tensor.dims), _values(tensor))]
+                return [_Told(tensor.data_type, tuple(tensor.dims), _values(tensor))]
             made = _reference(node, [], self._imports.get("", 1))
         elif node.op_type in _COMPUTED and all(one is not None for one in values.values()):
             fed = [values[name] if name else None for name in node.input]
@@ -711,8 +715,8 @@ class _Walk:
         if not made:
             return None
         return [
-            (helper.np_dtype_to_tensor_dtype(one.dtype), one.shape,
-             one if one.size <= _MOST_VALUES else None)
+            _Told(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape,
+                  one if one.size <= _MOST_VALUES else None)
             for one in map(np.asarray, made)
         ]  # fmt: skip
 
@@ -1183,13 +1187,41 @@ def _reference(node: onnx.NodeProto, inputs: Sequence[Values | None], version: i
         return []
 
 
-def _told(proto: onnx.TypeProto | None) -> tuple[int, Sizes, Values | None] | None:
-    if proto is None or not proto.HasField("tensor_type"):
+class _Told(NamedTuple):
+    """What is known of a value at one size."""
+
+    dtype: int
+    sizes: Sizes
+    values: Values | None = None
+    wraps: tuple[str, ...] = ()
+
+
+def _told(proto: onnx.TypeProto | None) -> _Told | None:
+    if proto is None:
         return None
-    tensor = proto.tensor_type
+    tensor, wraps = _inner(proto)
     if not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
         return None
-    return tensor.elem_type, tuple(dim.dim_value for dim in tensor.shape.dim), None
+    return _Told(tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim), wraps=wraps)
+
+
+def _inner(proto: onnx.TypeProto) -> tuple[Any, tuple[str, ...]]:
+    """Return the tensor type in sequences and optionals, and these, the outermost first."""
+    wraps: list[str] = []
+    while (kind := proto.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        wraps.append(str(kind).removesuffix("_type"))
+        proto = getattr(proto, str(kind)).elem_type
+    return proto.tensor_type, tuple(wraps)
+
+
+def _typed(value: Value, sizes: Sizes) -> onnx.TypeProto:
+    proto = helper.make_tensor_type_proto(value.dtype, sizes)
+    for kind in reversed(value.wraps):
+        make = helper.make_sequence_type_proto if kind == "sequence" else (
+            helper.make_optional_type_proto
+        )  # fmt: skip
+        proto = make(proto)
+    return proto
 
 
 def _without(sizes: Sizes, axis: int) -> Sizes:
