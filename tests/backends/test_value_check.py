@@ -14,6 +14,7 @@ import pytest
 from dld_tui.activities import convert_bf16, convert_fp16
 from dld_tui.activities.convert_fp16 import Request, run
 from dld_tui.core.codec import encode
+from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.backends.test_precision_trials import OVERFLOWS
@@ -21,7 +22,7 @@ from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.conversion.verification import verify
+from dld_tui.backends.conversion.verification import Question, ValueCheck, verify
 from dld_tui.core.document import Document
 
 CLIPPED = """
@@ -302,3 +303,58 @@ def test_a_library_leaves_nothing_where_the_user_is(
     monkeypatch.chdir(tmp_path)
     convert(path, library="onnxruntime")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [path.name, "out.onnx"]
+
+
+def problems(folder: Path, before: str, after: str, agreement: Agreement) -> dict[str, str]:
+    """Return what is wrong with each output of a second model beside the first."""
+    with (
+        closing(Document.open(models.write(folder, before))) as one,
+        closing(Document.open(models.write(folder, after, "after.onnx"))) as other,
+        closing(ValueCheck(one, Question(), agreement)) as check,
+    ):
+        return {row.name: row.problem for row in check.outputs(other).outputs}
+
+
+PARTS = """
+<ir_version: 10, opset_import: ["" : 18]>
+parts (float[N, 4] x) => (seq(float[N, 4]) s, float[N, 4] y, float[N, 4] z)
+{
+    y = Relu(x)
+    a = Neg(x)
+    s = SequenceConstruct(y, a)
+    noise = RandomNormalLike(x)
+    z = Add(x, noise)
+}
+"""
+
+
+def test_what_sequences_hold_is_compared_and_what_is_random_is_not(tmp_path: Path) -> None:
+    assert problems(tmp_path, PARTS, PARTS, SAME) == {"s[0]": "", "s[1]": "", "y": ""}
+    other = problems(tmp_path, PARTS, PARTS.replace("a = Neg", "a = Abs"), SAME)
+    assert [name for name, why in other.items() if why] == ["s[1]"]
+    shorter = problems(tmp_path, PARTS, PARTS.replace("(y, a)", "(y)"), SAME)
+    assert shorter["s[1]"] == "it is an element of one only"
+
+
+def test_a_rewritten_model_keeps_the_types_of_outputs(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    typed (float[N] x) => (float[N] y)
+    { y = Identity(x) }"""
+    wider = text.replace("float[N] y", "double[N] y").replace("Identity(x)", "Cast<to = 11>(x)")
+    assert problems(tmp_path, text, wider, SAME) == {"y": "it is float64 and not float32"}
+
+
+def test_noise_that_one_set_of_inputs_hides_is_found(tmp_path: Path) -> None:
+    """The result is right for the first inputs alone: the second ones have other values."""
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    once (float[1] x) => (float[1] y)
+    { y = Identity(x) }"""
+    with (
+        closing(Document.open(models.write(tmp_path, text))) as one,
+        closing(ValueCheck(one, Question(), QUANTIZED)) as check,
+    ):
+        first = float(check.feeds.sets[0]["x"][0])
+        assert len(check.feeds.sets) == 3
+    constant = text.replace("=> (float[1] y)", f"=> (float[1] y) <float[1] k = {{{first}}}>")
+    found = problems(tmp_path, text, constant.replace("Identity(x)", "Identity(k)"), QUANTIZED)
+    assert found["y"]

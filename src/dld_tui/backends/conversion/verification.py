@@ -328,7 +328,8 @@ class ValueCheck:
             given = parse_shapes(asked.shapes, [spec.name for spec in specs])
             run = partial(runner.values, outputs)
             guess, _ = first_that_runs(candidate_guesses(specs, self.document, given), 0, run)
-            sets: list[Mapping[str, Any]] = [guess.values(0)]
+            draws = range(self._agreement.draws)
+            sets: list[Mapping[str, Any]] = [guess.values(seed) for seed in draws]
             if self._agreement.is_rewrite and not given:
                 with contextlib.suppress(DldError):  # it takes one only
                     two = guess_inputs(specs, self.document, None, batch=2).values(1)
@@ -362,19 +363,22 @@ class ValueCheck:
             verdict = self._verdict(runnable)
             return (verdict.is_good and self._fused_verdict(runnable)) or verdict
 
-    def _verdict(self, runnable: Document) -> Verdict:
-        rows = self._compared(runnable, tensors=False)
-        rows += self._of_containers(runnable)
+    def _verdict(
+        self, runnable: Document, settings: SessionSettings = _REFERENCE_SETTINGS
+    ) -> Verdict:
+        rows = self._compared(runnable, tensors=False, settings=settings)
+        rows += self._of_containers(runnable, settings)
         return Verdict([row for row in rows if row.name not in self._random])
 
     def _fused_verdict(self, runnable: Document) -> Verdict | None:
         """Return what is wrong of a result as ONNX Runtime runs it, if anything."""
         if not self._agreement.is_fused:
             return None
-        rows = self._compared(runnable, tensors=False, settings=_QUICKEST)
         wrong = "as ONNX Runtime optimizes it for this processor, "
-        told = [replace(row, problem=wrong + row.problem) if row.problem else row for row in rows]
-        verdict = Verdict([row for row in told if row.name not in self._random])
+        verdict = Verdict([
+            replace(row, problem=wrong + row.problem) if row.problem else row
+            for row in self._verdict(runnable, _QUICKEST).outputs
+        ])  # fmt: skip
         return None if verdict.is_good else verdict
 
     @cached_property
@@ -385,7 +389,7 @@ class ValueCheck:
             return frozenset()
         with self._runner() as runner:
             names, feed = runner.outputs, self.feeds.sets[0]
-            one, other = (runner.values(names, feed) for _ in range(2))
+            one, other = runner.each(names, [feed, feed])  # in one session: a new one begins again
         pairs = {name: (one[name], other[name]) for name in names}
         return frozenset(
             name
@@ -393,12 +397,12 @@ class ValueCheck:
             if mine is not None and theirs is not None and not compare(mine, theirs).is_equal
         )
 
-    def _of_containers(self, runnable: Document) -> list[Row]:
+    def _of_containers(self, runnable: Document, settings: SessionSettings) -> list[Row]:
         """Return the errors of the elements of outputs that are no tensors."""
         rows: list[Row] = []
         if not self._containers:
             return rows
-        for mine, theirs in zip(self._containers, self._elements(runnable), strict=True):
+        for mine, theirs in zip(self._containers, self._elements(runnable, settings), strict=True):
             rows = merged(rows, [*self._element_rows(mine, theirs)])
         return rows
 
@@ -420,10 +424,10 @@ class ValueCheck:
         types = (self.document.main.value_type(name) for name in self.document.main.outputs)
         if not any(known is not None and known.container for known in types):
             return []
-        return [*self._elements(self.document)]
+        return [*self._elements(self.document, _REFERENCE_SETTINGS)]
 
-    def _elements(self, document: Document) -> Iterator[dict[str, Any]]:
-        session = session_of(document, document.path or Path("model"))
+    def _elements(self, document: Document, settings: SessionSettings) -> Iterator[dict[str, Any]]:
+        session = session_of(document, document.path or Path("model"), settings)
         taken = {spec.name for spec in session.inputs}
         for feed in self.feeds.sets:
             given = {name: value for name, value in feed.items() if name in taken}
@@ -560,9 +564,6 @@ MANY_BYTES = 64 << 20
 _FEWEST, _MOST, _BUDGET_S = 5, 200, 0.5
 """Passes of each model, and seconds for both, when latencies are measured."""
 _QUICKEST = SessionSettings(quiet=True)
-_UNCHANGED = SessionSettings(
-    optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
-)
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
            "Bernoulli", "Dropout")  # fmt: skip
 _MISSING = "it is an element of one only"
@@ -869,14 +870,14 @@ def _alternating(passes: list[Callable[[], object]]) -> list[list[float]]:
     return [statistics.quantiles(taken, n=4, method="inclusive") for taken in times]
 
 
-def session_of(document: Document, title: Path) -> Session:
-    """Load a document as it is written, without optimization; errors name `title`."""
+def session_of(document: Document, title: Path, settings: SessionSettings = _SETTINGS) -> Session:
+    """Load a document, by default as it is written, without optimization; errors name `title`."""
     folder = document.path.parent if document.path is not None else None
     view = external_view(
         skeleton_bytes(document), document.blobs, folder, external=document.external, values=True
     )
     try:
-        return Session(view, _UNCHANGED, title)
+        return Session(view, settings, title)
     finally:
         discard_view(view)
 

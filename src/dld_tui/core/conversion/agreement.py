@@ -55,6 +55,8 @@ class Agreement:
     as what is folded may have been computed from a size."""
     is_fused: bool = False
     """Whether what ONNX Runtime's optimizer makes of the result counts, too: kernels of 8 bits."""
+    draws: int = 1
+    """How many sets of random inputs are compared: noise that depends on them may hide in one."""
 
     def judged(self, row: Row) -> Row:
         """Return a row whose problem is what the noise of the whole tensor says, too."""
@@ -94,7 +96,7 @@ FLOAT16 = Agreement(Tolerance(1e-3, 1e-2), 30.0, FP16, noise_counts=True)
 """Noise of 3 % of the values."""
 BFLOAT16 = Agreement(Tolerance(1e-2, 5e-2), 20.0, BF16, has_kernels=False, noise_counts=True)
 """Noise of 10 %: three digits fewer than float16."""
-QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True)
+QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True, draws=3)
 """Noise of 32 % of the values, a cosine of about 0.95: what a classifier's ranking survives."""
 _COARSE = ("float8", "float4", "int8", "uint8", "int4", "uint4", "int2", "uint2")
 
