@@ -358,3 +358,13 @@ def test_noise_that_one_set_of_inputs_hides_is_found(tmp_path: Path) -> None:
     constant = text.replace("=> (float[1] y)", f"=> (float[1] y) <float[1] k = {{{first}}}>")
     found = problems(tmp_path, text, constant.replace("Identity(x)", "Identity(k)"), QUANTIZED)
     assert found["y"]
+
+
+def test_sequences_stay_as_they_are_in_float16(tmp_path: Path) -> None:
+    text = PARTS.replace("noise = RandomNormalLike(x)", "noise = SequenceAt(s, at)").replace(
+        "z)\n{", "z)\n<int64 at = {1}>\n{"
+    )
+    found = convert(models.write(tmp_path, text))
+    assert found["values"]["is_good"]
+    assert {"s[0]", "s[1]", "y", "z"} == found["values"]["outputs"].keys()
+    assert found["kept"] == {"SequenceConstruct: what sequences hold keeps its type": 1}

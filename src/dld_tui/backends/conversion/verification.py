@@ -428,9 +428,8 @@ class ValueCheck:
 
     def _elements(self, document: Document, settings: SessionSettings) -> Iterator[dict[str, Any]]:
         session = session_of(document, document.path or Path("model"), settings)
-        taken = {spec.name for spec in session.inputs}
         for feed in self.feeds.sets:
-            given = {name: value for name, value in feed.items() if name in taken}
+            given = _given(session, feed)
             values = session.run(session.feed(given)) if session.is_readable else []
             yield {
                 name: element
@@ -839,11 +838,14 @@ def _pass(
     runner = stack.enter_context(TensorRunner(document, _QUICKEST, folder=folder))
     names = runner.outputs
     session = runner.session(names)
-    taken = {spec.name: spec.dtype for spec in session.inputs}
-    values = session.feed(
-        {name: _as_type(value, taken[name]) for name, value in feed.items() if name in taken}
-    )
+    values = session.feed(_given(session, feed))
     return lambda: session.tensors(names, values)
+
+
+def _given(session: Session, feed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a session takes of a set of inputs, in its types."""
+    taken = {spec.name: spec.dtype for spec in session.inputs}
+    return {name: _as_type(value, taken[name]) for name, value in feed.items() if name in taken}
 
 
 def _as_type(value: Any, dtype: str) -> Any:

@@ -556,6 +556,11 @@ def _casts(document: Document) -> int:
 # --- which nodes ---------------------------------------------------------------------------------
 
 
+_OF_CONTAINERS = frozenset(["SequenceConstruct", "SequenceInsert", "SequenceEmpty", "SequenceAt",
+                            "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional",
+                            "OptionalGetElement"])  # fmt: skip
+
+
 def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[Node]:
     blocked_ops, wanted = set(options.op_block), set(options.node_block)
     met: set[str] = set()
@@ -599,6 +604,8 @@ def _why_kept(
         return "" if is_plain or "only holds" in found else f"{node.op_type}: {found}"
     if node.op_type == "Cast" or not (found.inputs or found.outputs):
         return ""
+    if node.op_type in _OF_CONTAINERS:
+        return f"{node.op_type}: what sequences hold keeps its type"
     if names or node.op_type in blocked:
         return f"{node.op_type}: blocked"
     if precision_of(node) not in ("", narrow.precision):
