@@ -138,3 +138,12 @@ def test_disks(tmp_path: Path) -> None:
     cache, temporary = machine_probe.disk_checks(tmp_path / "not" / "yet")
     assert "free for" in cache.found
     assert temporary.name == "temporary disk"
+
+
+def test_clocks_that_a_killed_run_left_can_be_restored(tmp_path: Path) -> None:
+    board = place(tmp_path, BOARDS["Orin Nano Super"])
+    put(tmp_path, "run/dld-tui-jetson-clocks", "what they were\n")
+    check = checks_of(board)["clocks"]
+    assert check.state == WEAK
+    assert check.fix == "sudo jetson_clocks --restore /run/dld-tui-jetson-clocks"
+    assert "left so by one that was killed" in check.found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dld_tui.backends.gpu.clock_guard import STORED
 from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, Jetson, ToolAnswer, run_tool
 from dld_tui.core import fmt, jetson
 from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
@@ -143,6 +144,9 @@ def _gpu_clock_check(board: Jetson) -> Check:
     if isinstance(clocks, ToolAnswer):
         return _tool_check(board, "clocks", "jetson_clocks", clocks, "sudo jetson_clocks --show")
     text = "; ".join(_clock_text(clock) for clock in clocks)
+    if (board.root / STORED.relative_to("/")).exists():
+        found = f"{text}; held by a run with --lock-clocks, or left so by one that was killed"
+        return Check("Board", "clocks", WEAK, found, f"sudo jetson_clocks --restore {STORED}")
     fixed = [clock.is_fixed for clock in clocks]
     if all(fixed):
         return Check("Board", "clocks", GOOD, text)
