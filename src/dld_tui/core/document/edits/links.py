@@ -262,6 +262,9 @@ def expose_input(
 ) -> str:
     """Make a new input of the graph and connect an input of a node to it.
 
+    In a body it is one of the main graph, or of the function, around it: what runs a body gives it
+    a fixed number of inputs.
+
     Args:
         document: The document.
         transaction: The transaction to make the change in.
@@ -274,16 +277,19 @@ def expose_input(
     """
     target = node_at(document, scope, node)
     require_index(target, "input", index)
-    home = target.scope
+    home = root = target.scope
+    while root.parent is not None:
+        root = root.parent
+    place = list(root.path)
     present = target.inputs[index] if 0 <= index < len(target.inputs) else ""
     if present and home.resolve(present) is None and name in ("", present):
-        add_input(document, transaction, scope=scope, name=present, dtype=dtype, dims=dims)
+        add_input(document, transaction, scope=place, name=present, dtype=dtype, dims=dims)
         return f"make {quoted(present)} an input"
     known = home.value_type(present) if present and dtype is None else None
     if known is not None and not known.container:
         dtype, dims = known.dtype, known.dims
-    made = name or free_name(home, f"{present or target.name or target.op_type}_input")
-    add_input(document, transaction, scope=scope, name=made, dtype=dtype, dims=dims)
+    made = name or free_name(root, f"{present or target.name or target.op_type}_input")
+    add_input(document, transaction, scope=place, name=made, dtype=dtype, dims=dims)
     links = with_item(target.inputs, index, made)
     transaction.do(SetLinks(home, target, "input", links))
     return f"make input {quoted(made)} for {quoted(node)}"
