@@ -12,6 +12,10 @@ def main() -> int:
 
         return run(sys.argv[1:])
     except KeyboardInterrupt:  # while Python was still importing
+        sys.stderr.write("dld: cancelled\n")
+        if "--json" in sys.argv:
+            error = '{"message": "cancelled", "where": null, "hint": null}'
+            sys.stdout.write(f'{{"error": {error}, "status": 130}}\n')
         return 130
 
 

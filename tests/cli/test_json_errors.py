@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from dld_tui import __main__ as entry
 from dld_tui.cli import main
 from dld_tui.cli.group import dld as group
 from dld_tui.core.errors import ExitStatus, UnavailableError
@@ -86,6 +87,21 @@ def test_ctrl_c_gives_a_document(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(main, "_invoke", interrupted)
     assert dld("doctor", "--json").json["status"] == ExitStatus.CANCELLED
+
+
+def test_ctrl_c_before_all_is_imported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(argv: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "run", interrupt)
+    for option, written in (("--json", {"message": "cancelled", "where": None, "hint": None}),
+                            ("--nodes", None)):  # fmt: skip
+        monkeypatch.setattr("sys.argv", ["dld", "inspect", option, "m.onnx"])
+        assert entry.main() == ExitStatus.CANCELLED
+        out = capsys.readouterr().out
+        assert (json.loads(out)["error"] if out else None) == written
 
 
 def test_there_is_never_a_second_document(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:

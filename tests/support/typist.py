@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -59,6 +60,10 @@ def keys_of(text: str) -> list[str]:
 # --- the program ---------------------------------------------------------------------------------
 
 
+_AGE = re.compile(r" *(just now|\d+ \w+ ago)")
+"""What the time says, not the keys."""
+
+
 def _state(app: Any) -> dict[str, Any]:
     """Return what a person sees, and what is in the documents."""
     from tests.support.sessions import bytes_of
@@ -67,7 +72,8 @@ def _state(app: Any) -> dict[str, Any]:
     seen = True  # a page hides what is under it, which is laid out when it is seen again
     for screen in reversed(app.screen_stack):
         strips = screen._compositor.render_strips() if seen else ()
-        screens.insert(0, [type(screen).__name__, *(strip.text.rstrip() for strip in strips)])
+        shown = (_AGE.sub("", strip.text).rstrip() for strip in strips)
+        screens.insert(0, [type(screen).__name__, *shown])
         seen = seen and screen.is_modal
     documents = {}
     for page in app.pages:
