@@ -19,8 +19,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 
 # --- the one place where CSV is written: foreign text is made visible, and is never a formula ----
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-"""What a spreadsheet takes for the beginning of a formula, some of them in full width, too."""
+_FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
+"""What a spreadsheet takes for the beginning of a formula: some leave blanks out before it."""
 _IN_LINE = re.compile(r"[^\t\n\r]+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
@@ -59,7 +59,7 @@ def _cell(value: object) -> object:
     if not isinstance(value, str):
         return value
     shown = _IN_LINE.sub(lambda match: visible(match.group()), value)
-    if value.startswith(_FORMULA) and not _NUMBER.fullmatch(value):
+    if _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{shown}"
     return shown
 
