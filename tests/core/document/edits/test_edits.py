@@ -66,6 +66,7 @@ def test_rename_of_graph_input_output_and_initializer(tmp_path: Path) -> None:
     [
         ("a", "choice", "already a value"),
         ("a", "h", "means another value inside 'then_branch'"),
+        ("choice", "h", "means another value inside 'then_branch'"),  # which does not use it
         ("a", "", "needs a name"),
         ("nothing", "z", "no value 'nothing'"),
     ],

@@ -77,6 +77,14 @@ def test_replace_uses_reaches_captured_uses_but_makes_no_cycle(tmp_path: Path) -
     assert inputs(chain, "second") == ("a", "w"), "c is computed from it"
 
 
+def test_what_was_put_behind_a_weight_goes_without_a_trace(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    before = [(node.name, node.inputs) for node in document.main.nodes]
+    document.apply("insert_node", scope=[], value="w", op_type="Identity", name="new")
+    document.apply("delete_nodes", scope=[], nodes=["new"], reconnect=True)
+    assert [(node.name, node.inputs) for node in document.main.nodes] == before
+
+
 def test_bypass_keeps_the_node(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     document.apply("bypass_nodes", scope=[], nodes=["second"])

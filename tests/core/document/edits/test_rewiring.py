@@ -165,10 +165,9 @@ def test_inputs_and_outputs_change_places(tmp_path: Path) -> None:
 
 def test_in_a_body_the_main_graph_gets_the_input(tmp_path: Path) -> None:
     document = opened(tmp_path, models.PLAIN_BRANCHES)
-    scope = ["choose:then_branch"]
-    arguments = {"dtype": "float32", "dims": ["N", 4]}
-    document.apply("expose_input", scope=scope, node="inner", index=0, **arguments)
+    document.apply("expose_input", scope=["choose:then_branch"], node="inner", index=0,
+                   dtype="float32", dims=["N", 4])  # fmt: skip
+    body = document.scope_at(["choose:then_branch"])
     assert document.main.inputs == ("choice", "x", "a_input")
-    assert document.scope_at(scope).inputs == ()
-    assert document.scope_at(scope).nodes[0].inputs == ("a_input",)
+    assert (body.inputs, body.nodes[0].inputs) == ((), ("a_input",))
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)

@@ -74,9 +74,10 @@ def bypass_source(node: Node) -> str | None:
     scope = node.scope
     if any(scope.users(output) or output in scope.outputs for output in node.outputs[1:] if output):
         return None
-    for name in node.inputs:
-        definition = scope.resolve(name) if name else None
-        if definition is not None and definition.kind != "initializer":
+    names = [name for name in node.inputs if name]
+    for name in names:
+        definition = scope.resolve(name)
+        if definition is not None and (definition.kind != "initializer" or len(names) == 1):
             return name
     return None
 

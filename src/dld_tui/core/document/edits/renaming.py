@@ -112,14 +112,9 @@ def _refuse_collisions(home: Scope, value: str, name: str) -> None:
         raise EditError(f"there is already a value called {quoted(name)}", where=where or "main")
     if name in home.links.consumers or name in home.named("output"):
         raise EditError(f"{quoted(name)} is already used here, by an input without a source")
-    for scope in home.reach(value):
-        for child in scope.children():
-            for below in child.walk():
-                if below.definition(name) is not None and value in below.names_used():
-                    raise EditError(
-                        f"{quoted(name)} means another value inside {quoted(below.title)}, "
-                        f"which uses {quoted(value)}"
-                    )
+    for below in _below(home):  # also where it is not used: a name must not be shadowed
+        if below is not home and below.definition(name) is not None:
+            raise EditError(f"{quoted(name)} means another value inside {quoted(below.title)}")
 
 
 def rename_everywhere(transaction: Transaction, home: Scope, old: str, new: str) -> None:
