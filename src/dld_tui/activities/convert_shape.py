@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from dld_tui.core.conversion.request import ConversionRequest, Verification
 from dld_tui.core.errors import UsageError
@@ -17,11 +17,10 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request(Verification, ConversionRequest):
     """Which model, where to, and what its dimensions become."""
 
-    _: KW_ONLY
     dim: tuple[str, ...] = param(
         label="Dimensions",
         help="NAME=VALUE or INPUT:AXIS=VALUE: a name makes it dynamic, a number fixed;"
