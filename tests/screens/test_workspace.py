@@ -37,7 +37,7 @@ async def test_opening_shows_nodes_and_what_is_known_of_the_model(
         assert any("ai.onnx 18" in row for row in session.details)
         await session.press("down", "down")
         assert session.details[0] == "Add second"
-        assert "Relu  first" in session.text
+        assert any("Relu  first" in row for row in session.details)
         assert "second" in session.text
 
 
@@ -108,7 +108,7 @@ async def test_opening_a_subgraph_and_coming_back(branches: Path, size: tuple[in
         await session.press("s", "1")
         assert session.screen.explorer.model.root is holder.subgraphs()[0]
         assert session.rows == ["then_branch", "Neg  inner", "Add  t"]
-        assert "main › choose › then_branch" in session.text
+        assert "› then_branch" in session.text
         await session.press("backspace")
         assert session.screen.explorer.model.root is session.screen.document.main
         assert session.screen.explorer.node is holder

@@ -117,7 +117,7 @@ async def test_every_zoom_draws_boxes(chain: Path, size: tuple[int, int]) -> Non
         await to_graph(session, "second")
         assert view(session) is GraphView.CANVAS
         assert "┏" in session.text
-        await session.press("minus")
+        await session.press("minus", "minus")
         assert "▐Add▌" in session.text
         await session.press("0", "plus")
         assert "second" in session.text
@@ -333,7 +333,7 @@ async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [((80, 24), {"explorer", "parameters"}), ((120, 40), {"explorer", "parameters"}),
+    [((80, 24), {"explorer", "graph"}), ((120, 40), {"explorer", "graph"}),
      ((140, 40), {"explorer", "graph", "parameters"}), (WIDE, {"explorer", "graph", "parameters"})],
 )  # fmt: skip
 async def test_the_graph_is_beside_the_layers_where_there_is_room(

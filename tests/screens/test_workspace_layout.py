@@ -175,3 +175,17 @@ def test_order_and_hidden_panes_are_remembered_and_nonsense_is_not() -> None:
     assert len(other.hidden) == 2
     other.reset()
     assert (other.order, other.hidden) == ([EXPLORER, GRAPH, PARAMETERS], set())
+
+
+def test_the_graph_is_in_front_with_the_layers_until_a_pane_is_chosen() -> None:
+    layout = Layout(is_first=True)
+    narrow = arrange(layout, 80, 22, ALL).rows
+    assert list(narrow) == [GRAPH, EXPLORER]
+    assert narrow[GRAPH] > narrow[EXPLORER]
+    columns = arrange(layout, WIDEST - 1, 40, ALL).columns
+    assert list(columns) == [EXPLORER, GRAPH]
+    assert columns[GRAPH] > columns[EXPLORER]
+    grow(layout, GRAPH, 2, 80, 22)
+    assert arrange(layout, 80, 22, ALL).rows[GRAPH] == narrow[GRAPH] + 2
+    layout.is_first, layout.main = False, EXPLORER
+    assert set(arrange(layout, 80, 22, ALL).rows) == {EXPLORER, PARAMETERS}

@@ -112,8 +112,22 @@ async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
 
 async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
     async with opened(chain, WIDE) as session:
-        explorer, parameters = session.screen.explorer, session.screen.parameters
-        assert explorer.region.y == parameters.region.y
+        explorer, graph = session.screen.explorer, session.screen.graph
+        assert explorer.region.y == graph.region.y
         await session.pilot.resize_terminal(*NARROW)
-        await session.until(lambda: parameters.region.y > explorer.region.y)
+        await session.until(lambda: graph.region.y > explorer.region.y)
         assert explorer.region.width == NARROW[0]
+
+
+@SIZES
+async def test_tab_reaches_every_pane(chain: Path, size: tuple[int, int]) -> None:
+    async with opened(chain, size) as session:
+        panes = session.screen.panes
+        seen = [panes.focused()]
+        for _ in range(2):
+            await session.press("tab")
+            seen.append(panes.focused())
+        assert sorted(seen) == ["explorer", "graph", "parameters"]
+        await session.press("shift+tab")
+        assert panes.focused() == seen[1]
+        assert "1 Layers" in session.text or "2 Graph" in session.text

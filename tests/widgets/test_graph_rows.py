@@ -148,3 +148,14 @@ def test_a_fold_has_the_operations_of_what_is_in_it(deep: GraphModel) -> None:
 def test_overlays_are_those_that_have_something_to_say(deep: GraphModel, tmp_path: Path) -> None:
     names = [overlay.name for overlay in overlays(deep, GraphNotes(deep), {}, "")]
     assert names == ["operators", "precision", "weights"]
+
+
+def test_bars_are_as_long_as_the_figures_of_what_is_seen(deep: GraphModel) -> None:
+    times = {node_of(deep, f"/layers.{n}/gate"): 0.5 for n in range(12)} | {
+        node_of(deep, "/stem"): 3.0
+    }
+    rows = rows_of(deep, time_overlay(deep, times, "run"))
+    fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
+    assert line_of(rows, fold).count("█") == 8
+    assert line_of(rows, row_of(rows, "/stem")).count("█") == 4
+    assert "█" not in line_of(rows, fold, 50)

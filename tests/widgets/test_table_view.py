@@ -293,3 +293,20 @@ async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None
                 assert view.cursor == min(at, len(left) - 1)
             else:
                 assert view.cursor == 0
+
+
+def test_what_all_names_share_is_in_the_title_where_they_do_not_fit() -> None:
+    rows: list[Layer] = [(f"/model/encoder/layers.{n}/MatMul", 1.0, "MatMul") for n in range(3)]
+    view = TableView(table(rows, COLUMNS[:2]))
+
+    def text(width: int) -> list[str]:
+        lines = TableLines(view)
+        parts = [view.header_line(width), *(lines.line(at, width) for at in range(len(rows)))]
+        return ["".join(piece for piece, _ in found) for found in parts]
+
+    wide, narrow = text(60), text(36)
+    assert wide[1].startswith(rows[0][0])
+    assert wide[0].split() == ["Name", "ms"]
+    assert [line.split()[0] for line in narrow[1:]] == ["0", "1", "2"]
+    assert narrow[0].startswith("Name  /model/encoder/layer")
+    assert TableLines(view).text(0).startswith(rows[0][0]), "search and copy have all of it"

@@ -11,7 +11,7 @@ from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, NOTE, PLACE, RATIO, Unit
+from dld_tui.core.tables.units import BAR, COUNT, NOTE, PLACE, RATIO, Unit
 from dld_tui.core.text import visible
 
 T = TypeVar("T")
@@ -184,6 +184,12 @@ def rows_csv(rows: Sequence[Row]) -> str:
     return csv_of(accuracy_table(rows, "csv"))
 
 
+def _part_wrong(row: Row) -> float | None:
+    """Return how far a tensor is off, in parts of its values; 1 for what is further, or NaN."""
+    found = row.error.max_rel
+    return found if found is None or found < 1 else 1.0
+
+
 def accuracy_table(rows: Sequence[Row], view: str) -> Table[Row]:
     """Return tensors as a table of one of `VIEWS`."""
 
@@ -210,6 +216,8 @@ def accuracy_table(rows: Sequence[Row], view: str) -> Table[Row]:
         Column("mean_abs", "mean abs", lambda row: row.error.mean_abs, ERROR, 9, priority=5,
                style="dim"),
         Column("max_rel", "max rel", lambda row: row.error.max_rel, ERROR, 9, priority=4),
+        Column("bar", "", _part_wrong, BAR, 8, align="left", heat=True,
+               priority=4, sortable=False),
         Column("mean_rel", "mean rel", lambda row: row.error.mean_rel, ERROR, 9),
         Column("cosine", "cosine", lambda row: row.error.cosine, COSINE, 9, priority=2,
                descending=False),
@@ -236,7 +244,7 @@ VIEWS = {
     " cosine snr_db largest nan_reference nan_other inf_reference inf_other special outside"
     " tolerance problem",
     "text": "tensor made_by max_abs mean_abs max_rel cosine snr_db special differs",
-    "screen": "order bad tensor op_type node max_abs mean_abs max_rel cosine snr_db special",
+    "screen": "order bad tensor op_type node max_abs mean_abs max_rel bar cosine snr_db special",
 }
 """The columns of each output, in order. Those of CSV are a contract."""
 

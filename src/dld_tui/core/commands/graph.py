@@ -24,8 +24,8 @@ _VIEWS = table(
 )
 _GRAPH = table(
     "graph",
-    ("graph.zoom_reset", "zoom_reset", "0", "graph", "middle zoom",
-     "Draw the boxes in their middle size."),
+    ("graph.zoom_reset", "zoom_reset", "0", "graph", "zoom to fit",
+     "Say as much in the boxes as fits on the screen."),
     ("graph.more_hops", "more_hops", "right_parenthesis", "graph", "more around",
      "Show what is one link further away, in the focus view."),
     ("graph.fewer_hops", "fewer_hops", "left_parenthesis", "graph", "less around",

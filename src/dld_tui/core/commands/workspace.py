@@ -100,6 +100,10 @@ _PANES = table(
     ("pane.2", "panes.go_to 2", "2", "", "graph", "Go to the graph."),
     ("pane.3", "panes.go_to 3", "3", "", "node", "Go to what is known of the node."),
     ("pane.4", "panes.go_to 4", "4", "", "findings", "Go to what was found to be wrong."),
+    ("pane.next", "panes.next 1", "tab", "", "next pane",
+     "Go to the next pane, also to one that is not seen."),
+    ("pane.previous", "panes.next -1", "shift+tab", "", "previous pane",
+     "Go to the pane before, also to one that is not seen."),
 )
 _WORK = table(
     "workspace",

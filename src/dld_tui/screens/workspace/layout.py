@@ -43,10 +43,17 @@ class Layout:
     left: str = EXPLORER
     """The one of layers and graph that is seen where there is no room for both."""
     maximised: str | None = None
+    is_first: bool = False
+    """Whether no pane was chosen yet: the graph is in front, with the layers that it follows."""
     shares: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_SHARES))
     order: list[str] = field(default_factory=lambda: list(_ORDER))
     """The panes that are side by side, from the left; stacked ones from the top."""
     hidden: set[str] = field(default_factory=set)
+
+    @property
+    def front(self) -> str:
+        """The main pane."""
+        return GRAPH if self.is_first else self.main
 
     def to_json(self) -> dict[str, JSON]:
         """Return what is remembered."""
@@ -154,7 +161,8 @@ def _columns(layout: Layout, width: int, panes: Collection[str]) -> dict[str, in
     shown = [pane for pane in layout.order if pane in panes]
     if width < WIDEST and len(shown) == len(_ORDER):
         left = layout.left if layout.left in shown else EXPLORER
-        shown = [pane for pane in shown if pane in (left, PARAMETERS)]
+        pair = (EXPLORER, GRAPH) if layout.is_first else (left, PARAMETERS)
+        shown = [pane for pane in shown if pane in pair]
     if len(shown) < 2:
         return dict.fromkeys(shown, width)
     sizes = {}
@@ -176,7 +184,7 @@ def _graph_gives_way(shown: Collection[str], width: int) -> bool:
 
 def _owner(shown: Collection[str]) -> str:
     """Return which of two panes has a size of its own; the other one has what is left."""
-    return EXPLORER if EXPLORER in shown else GRAPH
+    return GRAPH if GRAPH in shown else EXPLORER
 
 
 def _share(pane: str, shown: Collection[str], width: int) -> str:
@@ -214,9 +222,9 @@ def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement
     shown = [pane for pane in (*layout.order, FINDINGS) if pane in panes]
     if len(shown) < 2:
         return Arrangement(False, {}, dict.fromkeys(shown, height))
-    main = layout.main if layout.main in shown else EXPLORER
-    main = main if main in shown else shown[0]
-    others = [pane for pane in (_BESIDE[main], PARAMETERS, *shown) if pane in shown]
+    main = next(pane for pane in (layout.front, EXPLORER, *shown) if pane in shown)
+    beside = EXPLORER if layout.is_first else _BESIDE[main]
+    others = [pane for pane in (beside, PARAMETERS, *shown) if pane in shown]
     beside = next(pane for pane in others if pane != main)
     size = _part(height, layout.shares["main rows"], _LEAST_ROWS)
     return Arrangement(False, {}, {main: size, beside: height - size})
@@ -244,7 +252,7 @@ def grow(
         name, sign = "findings rows", 1
     else:
         name = "main rows"
-        sign = 1 if pane == layout.main else -1
+        sign = 1 if pane == layout.front else -1
     present = _part(height, layout.shares[name], _LEAST_ROWS)
     wanted = max(_LEAST_ROWS, min(present + sign * cells, height - _LEAST_ROWS))
     layout.shares[name] = wanted / height if height else DEFAULT_SHARES[name]

@@ -19,6 +19,7 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.items import Sort, View
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ class NodeList(Controller):
         self.panes.explorer.cycle_view()
 
     def toggle_constants(self) -> None:
-        """Show or hide the Constant nodes."""
+        """Show or hide the Constant nodes and what is computed from them, in this model."""
         self.panes.explorer.toggle_constants()
+        did = "shown" if self.model.listing.show_constants else "folded into what uses them"
+        self.say(hint(f"Constants of this model are {did}: {{view.constants}} changes that"))
 
     def toggle_constant(self) -> None:
         """Show or hide the constants of the node at the cursor, or the constant that it is on."""
@@ -94,7 +97,7 @@ class NodeList(Controller):
     def remember_arrangement(self, event: Explorer.Arranged) -> None:
         """Keep how nodes are listed for the next time."""
         data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
-        data |= {"descending": event.descending, "constants": event.show_constants}
+        data |= {"descending": event.descending}
         host(self.page).state.put(*STATE, data)
 
     # --- after edits ----------------------------------------------------------------------------
@@ -150,4 +153,3 @@ def recall_arrangement(data: Mapping[str, Any], listing: ExplorerModel) -> None:
     listing.view = next((view for view in View if view.name == data.get("view")), listing.view)
     listing.sort = next((sort for sort in Sort if sort.name == data.get("sort")), listing.sort)
     listing.descending = data.get("descending") is True
-    listing.set_show_constants(data.get("constants") is True)

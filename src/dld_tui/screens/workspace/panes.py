@@ -21,7 +21,7 @@ from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
-from dld_tui.widgets.shell.frame import CHOICE
+from dld_tui.widgets.shell.frame import CHOICE, Frame
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Area(Container):
 class Panes(Controller):
     """Makes the panes, gives each its place, and tells what their cursor is on."""
 
-    chosen: layout.Layout = field(default_factory=layout.Layout, init=False)
+    chosen: layout.Layout = field(default_factory=lambda: layout.Layout(is_first=True), init=False)
     explorer: Explorer = field(init=False)
     """Only there once the model is open, as the other panes."""
     graph: GraphPane = field(init=False)
@@ -68,6 +68,10 @@ class Panes(Controller):
         self.graph = GraphPane(id="graph")
         self.parameters = Parameters(preview_bytes=preview_bytes, id="parameters")
         self.findings = Findings(id="findings")
+        for number, name in layout.NUMBERS.items():
+            pane = self.pane(name)
+            if isinstance(pane, Frame):
+                pane.frame_number = number
         await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
 
     # --- what they show -------------------------------------------------------------------------
@@ -197,6 +201,7 @@ class Panes(Controller):
             self.remember_layout()
         if self.chosen.maximised is not None:
             self.chosen.maximised = name
+        self.chosen.is_first = False
         self.chosen.main = name
         if name in (layout.EXPLORER, layout.GRAPH):
             self.chosen.left = name
@@ -222,6 +227,21 @@ class Panes(Controller):
     def go_to(self, number: str) -> None:
         """Go to a pane by its number."""
         self.focus(layout.NUMBERS[int(number)])
+
+    def next(self, step: str) -> None:
+        """Go to the next pane (1) or the one before (-1), also to one that is not seen."""
+        names = [
+            name
+            for name in layout.NUMBERS.values()
+            if name in self.present and name not in self.chosen.hidden
+        ]
+        if self.page.query("BesidePane") or all(self.pane(name).display for name in names):
+            screen = self.page
+            (screen.focus_next if int(step) > 0 else screen.focus_previous)()
+            return
+        here = self.focused()
+        at = names.index(here) if here in names else 0
+        self.focus(names[(at + int(step)) % len(names)])
 
     def maximise(self) -> None:
         """Give the focused pane all the room, or take it back."""
@@ -309,7 +329,7 @@ class Panes(Controller):
         width, height = region.size
         if self._dragging == "rows":
             share = (event.screen_y - region.y) / height
-            is_main = self._top_pane is self.pane(self.chosen.main)
+            is_main = self._top_pane is self.pane(self.chosen.front)
             self._drag_rows("main rows", share if is_main else 1 - share)
         elif self._dragging == layout.FINDINGS:
             self._drag_rows("findings rows", (region.bottom - event.screen_y) / height)

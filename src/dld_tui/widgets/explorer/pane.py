@@ -173,7 +173,6 @@ class Explorer(Frame, Vertical):
         view: View
         sort: Sort
         descending: bool
-        show_constants: bool
 
     def __init__(self, model: ExplorerModel, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -373,9 +372,7 @@ class Explorer(Frame, Vertical):
 
     def _say_arranged(self) -> None:
         model = self.model
-        self.post_message(
-            self.Arranged(model.view, model.sort, model.descending, model.show_constants)
-        )
+        self.post_message(self.Arranged(model.view, model.sort, model.descending))
 
     # --- filters --------------------------------------------------------------------------------
 

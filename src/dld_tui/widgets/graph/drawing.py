@@ -16,7 +16,7 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
 
 ZOOMS = 3
-"""Levels: labels only, boxes with a label, boxes with name and type too."""
+"""Levels: labels only, boxes with a label, boxes with name, type and weight too."""
 _LABEL_CELLS, _NAME_CELLS = 24, 28
 GRID_COLUMNS, GRID_ROWS = 8, 4
 """Cells between the dots of the grid; moving a box twice takes it from one to the next."""
@@ -67,6 +67,10 @@ class Says:
     """The type of what it makes; empty when it is not known."""
     note: Callable[[int], Piece]
     """What is said behind the label; empty for nothing."""
+    work: Callable[[int], str] = lambda at: ""
+    """What it does, as a window or an axis; empty for nothing."""
+    weight: Callable[[int], str] = lambda at: ""
+    """The type of its weight; empty without one."""
 
 
 def draw(
@@ -142,6 +146,9 @@ def _texts(
     note, note_style = says.note(vertex)
     room = _NAME_CELLS if kind == Kind.GROUP else _LABEL_CELLS
     first = [(above, "dim"), (clip(label, room, keep="middle"), style), (below, "dim")]
+    work = says.work(vertex) if zoom else ""
+    if work:
+        first.append((f" {work}", "dim"))
     if note:
         first.append((f" {note}", note_style))
     rows: list[list[Piece]] = [[piece for piece in first if piece[0]]]
@@ -153,6 +160,9 @@ def _texts(
         shape = says.type(vertex)
         if shape:
             rows.append([(clip(shape, _NAME_CELLS), "dim")])
+        weight = says.weight(vertex)
+        if weight:
+            rows.append([(clip(f"weight {weight}", _NAME_CELLS), "dim")])
     return rows
 
 
@@ -317,7 +327,7 @@ class Boxes:
             zoom: From 0, the smallest.
             cuts: How many links of each box are not drawn, above and below.
         """
-        says = Says(self.style, self.type, self.note)
+        says = Says(self.style, self.type, self.note, self.work, self.weight)
         found = draw(graph, zoom, says, cuts, self.shifts())
         if self.overlay.name != Overlay.name:  # colours say something else
             found.lines = {}
@@ -340,6 +350,16 @@ class Boxes:
         """Return the type of what a box makes first; empty when it is not known."""
         vertex = self._vertex(at)
         return "" if vertex is None else self.model.type_of(vertex)
+
+    def work(self, at: int) -> str:
+        """Return what a box does; mostly empty."""
+        vertex = self._vertex(at)
+        return "" if vertex is None else self.model.work(vertex)
+
+    def weight(self, at: int) -> str:
+        """Return the type of a box's weight; empty without one."""
+        vertex = self._vertex(at)
+        return "" if vertex is None else self.model.weight(vertex)
 
     def note(self, at: int) -> Piece:
         """Return what is said behind the label: the overlay's text, else the precision set."""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document.metadata import position_of, precision_of
+from dld_tui.core.graph.brief import weight_text, work_text
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.weights import Weights
+from dld_tui.core.names import dimension_aliases, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES as CANVAS_BOXES
@@ -33,8 +36,8 @@ if TYPE_CHECKING:
 LEVELS = ("error", "warning")
 """Findings that are shown, the worst first."""
 LEVEL_STYLES = {"error": "bad", "warning": "warn"}
-_HEAVY = 0.01
-"""A node with this part of all weights says how large they are."""
+_LIGHT = 1e-4
+"""A node with less than this part of all weights, as that of a shape, does not say so."""
 
 
 class GraphNotes:
@@ -100,16 +103,13 @@ class GraphNotes:
         return glyph, LEVEL_STYLES.get(level, "")
 
     def weight(self, start: int, end: int) -> tuple[str, str]:
-        """Return the size of the weights of some rows and their share; empty when there are none.
-
-        A single node says so only when it is heavy.
-        """
+        """Return the size of the weights of some rows and their share; empty without any."""
         weights = self.model.weights
         if weights is None:
             return "", ""
         size = weights.between(start, end) if end - start > 1 else weights.used[start]
         share = size / weights.total if weights.total else 0.0
-        if not size or (end - start == 1 and share < _HEAVY):
+        if not size or (end - start == 1 and share < _LIGHT):
             return "", ""
         return fmt.size(size), f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
 
@@ -228,7 +228,26 @@ class GraphModel(ViewedGraph):
         """Return the type of what a vertex makes first; empty when it is not known."""
         found = self.subject(vertex)
         name = found if isinstance(found, str) else next(filter(None, found.outputs), "")
-        return shown_type(self.scope, name) if name else ""
+        return with_aliases(shown_type(self.scope, name), self.aliases) if name else ""
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """Short names of the long dimensions of inputs and outputs. Foreign text."""
+        known = (self.scope.value_type(n) for n in (*self.scope.inputs, *self.scope.outputs))
+        dims = (dim for one in known if one is not None for dim in one.dims or ())
+        return dimension_aliases(dim for dim in dims if isinstance(dim, str))
+
+    def work(self, vertex: int) -> str:
+        """Return the window, axis or permutation of a node; mostly empty."""
+        node = self.node_at(vertex)
+        return work_text(node) if node is not None else ""
+
+    def weight(self, vertex: int) -> str:
+        """Return the type of the weight of a node, and what it is stored as; empty without one."""
+        node = self.node_at(vertex)
+        if node is None:
+            return ""
+        return visible(weight_text(node, lambda other: self.drawn.vertex(other) is not None))
 
     def badge(self, vertex: int) -> Piece:
         """Return the precision that a layer is set to, at most four cells; empty without one."""

@@ -31,6 +31,12 @@ class Overlay:
     name = "operators"
     has_text = False
     """Whether rows end with :meth:`text`."""
+    has_bar = False
+    """Whether :meth:`value` tells how long a bar is."""
+
+    def value(self, start: int, end: int) -> float:
+        """Return the figure of some rows, 0 for none."""
+        return 0.0
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of some rows; None for the colour of the operator."""
@@ -110,7 +116,7 @@ class FindingsOverlay(Overlay):
 class HeatOverlay(Overlay):
     """A figure of each row, as heat; folds have the sum of theirs."""
 
-    has_text = True
+    has_text = has_bar = True
 
     def __init__(
         self, name: str, legend: str, own: Sequence[float], parts: Sequence[float]
@@ -121,19 +127,20 @@ class HeatOverlay(Overlay):
         self._before = list(accumulate(parts, initial=0.0))
         self._hot = hottest(value for value in own if value)
 
-    def _value(self, start: int, end: int) -> float:
+    def value(self, start: int, end: int) -> float:
+        """Return the sum of some rows."""
         if end - start == 1:
             return self._own[start]
         return self._before[end] - self._before[start]
 
     def style(self, start: int, end: int) -> str | None:
         """Return the heat."""
-        value = self._value(start, end)
+        value = self.value(start, end)
         return HEATS[heat(value, self._hot)] if value else "faint"
 
     def text(self, start: int, end: int) -> str:
         """Return the figure."""
-        value = self._value(start, end)
+        value = self.value(start, end)
         return self.shown(value) if value else ""
 
     def shown(self, value: float) -> str:
@@ -169,7 +176,8 @@ class CostOverlay(HeatOverlay):
 class ErrorOverlay(HeatOverlay):
     """How far each node's results are from a reference, in parts of their size."""
 
-    def _value(self, start: int, end: int) -> float:
+    def value(self, start: int, end: int) -> float:
+        """Return the largest of some rows."""
         return max(self._own[start:end], default=0.0)  # a sum of errors would say nothing
 
     def shown(self, value: float) -> str:

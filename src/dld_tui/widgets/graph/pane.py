@@ -302,13 +302,15 @@ class GraphPane(Commands, GraphViews):
         self._set_zoom(self.zoom - 1)
 
     def action_zoom_reset(self) -> None:
-        """Draw the boxes in their middle size."""
-        self._set_zoom(1)
+        """Say as much in the boxes as fits."""
+        if self.canvas.display:
+            self.zoom_is_chosen = False
+            self.show_view(self.cursor_vertex)
 
     def _set_zoom(self, zoom: int) -> None:
         zoom = max(0, min(zoom, ZOOMS - 1))
         if zoom != self.zoom and self.canvas.display:
-            self.zoom = zoom
+            self.zoom, self.zoom_is_chosen = zoom, True
             self.show_view(self.cursor_vertex)
 
     def action_toggle_grid(self) -> None:

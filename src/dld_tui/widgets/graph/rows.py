@@ -10,11 +10,13 @@ from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.graph.overview import Row
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.charts.bars import bar
 from dld_tui.widgets.graph.drawing import LINES, joined
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay
 from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.shell import glyphs
 
 GLYPHS = {
@@ -30,6 +32,10 @@ _NAME_CELLS = 6
 """The least room for a name: columns at the right give way."""
 _WEIGHT_FROM = 60
 """Rows of so many cells say how large the weights are."""
+_LEAST_SAID = 4
+"""Cells behind a name that are worth to be written into."""
+_BAR_FROM, _BAR_CELLS = 66, 8
+"""Rows of so many cells have a bar before what the overlay says."""
 _WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
 _UPRIGHT = frozenset("│╵╷├┤╭╮╯╰")
 """Cells of a lane itself."""
@@ -49,6 +55,13 @@ class GraphRows:
         labels = set(self.model.graph.labels)
         longest = max((cell_width(visible(label)) for label in labels), default=4)
         self._label_cells = min(longest, _LABEL_CELLS)
+        closed = (row for row in self.rows if not row.is_open)
+        self._most = (
+            max((overlay.value(row.start, row.end) for row in closed), default=0.0)
+            if overlay.has_bar
+            else 0.0
+        )
+        """What fills a bar."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -148,13 +161,19 @@ class GraphRows:
         room -= cells + 1
         right = _fitting(self._right(row, room), room - _NAME_CELLS)
         left = room - sum(cell_width(text) for text, _ in right)
-        text = clip(visible(self.seen.names[self._vertex(index)]), left, keep="end")
+        name = self.model.name_ends.without(self.seen.names[self._vertex(index)])
+        text = clip(visible(name), left, keep="end")
+        left -= cell_width(text)
+        more = []
         hubs = self._hub_names(index)
-        if hubs and cell_width(text) + 4 < left:
-            hubs = clip(f"  {glyphs.current().left}{hubs}", left - cell_width(text))
-        else:
-            hubs = ""
-        return [*pieces, (text, ""), (fit(hubs, left - cell_width(text)), "link"), *right]
+        for said, style in (
+            (self.model.work(self._subject_vertex(row)), "dim"),
+            (f"{glyphs.current().left}{hubs}" if hubs else "", "link"),
+        ):
+            if said and left > _LEAST_SAID:
+                more.append((clip(f"  {said}", left), style))
+                left -= cell_width(more[-1][0])
+        return [*pieces, (text, ""), *more, (" " * left, ""), *right]
 
     def _right(self, row: Row, room: int) -> list[Piece]:
         """Return the columns at the right of a node: finding, type, precision, weights."""
@@ -176,7 +195,11 @@ class GraphRows:
         if self.overlay.has_text:
             text = self.overlay.text(row.start, row.end)
             style = self.overlay.style(row.start, row.end) or ""
-            return [(f" {text:>{_OVERLAY_CELLS - 1}}", style)]
+            figures: list[Piece] = [(f" {text:>{_OVERLAY_CELLS - 1}}", style)]
+            if self._most and room >= _BAR_FROM - _LABEL_CELLS:
+                part = self.overlay.value(row.start, row.end) / self._most
+                figures.append((f" {bar(part, _BAR_CELLS, bar_ramp())}", style))
+            return figures
         if not self._has_weights(room):
             return []
         size, share = self.notes.weight(row.start, row.end)

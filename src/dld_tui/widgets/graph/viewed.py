@@ -23,6 +23,7 @@ from dld_tui.core.graph.overview import (
     part_of,
 )
 from dld_tui.core.graph.weights import Weights
+from dld_tui.core.names import SharedEnds, shared_ends
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import Piece
 
@@ -36,6 +37,8 @@ OPENS_ON_CANVAS = 24
 """Vertices up to which a graph opens on the canvas."""
 
 
+_MOST_NAMES = 5_000
+"""Vertices of the largest graph whose names are compared."""
 _NODES = (Kind.NODE, Kind.HOLDER, Kind.CALL)
 
 
@@ -118,6 +121,19 @@ class ViewedGraph:
         """How many nodes or layers are drawn."""
         return sum(map(self.graph.kinds.count, _NODES))
 
+    @cached_property
+    def name_ends(self) -> SharedEnds:
+        """What the names of all nodes or layers share; nothing in a large graph."""
+        if len(self.graph) > _MOST_NAMES:
+            return SharedEnds()
+        named = zip(self.graph.names, self.graph.kinds, strict=True)
+        return shared_ends(name for name, kind in named if kind in _NODES)
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """Short names of long dimensions. Foreign text."""
+        return {}
+
     def subject(self, vertex: int) -> Hashable:
         """Return what a vertex stands for."""
         return self.subjects[vertex]
@@ -141,6 +157,14 @@ class ViewedGraph:
     def type_of(self, vertex: int) -> str:
         """Return the type of what a vertex makes first; empty when it is not known."""
         raise NotImplementedError
+
+    def work(self, vertex: int) -> str:
+        """Return what a vertex does, in at most 24 characters; mostly empty."""
+        return ""
+
+    def weight(self, vertex: int) -> str:
+        """Return the type of the weight of a vertex; empty without one. Foreign text."""
+        return ""
 
     def badge(self, vertex: int) -> Piece:
         """Return the precision that is set, at most four cells; empty without one."""

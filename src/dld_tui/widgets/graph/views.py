@@ -8,12 +8,13 @@ from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
-from dld_tui.widgets.graph.drawing import Boxes, Drawing
+from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Colours, Overlay
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
@@ -26,6 +27,8 @@ from dld_tui.widgets.tasks import on_thread
 
 AT_ONCE = 300
 """Boxes of the largest canvas that is arranged between two key presses."""
+_FITTED = 60
+"""Boxes of the largest one of which it is tried whether all that can be said of each fits."""
 
 
 class GraphList(LineView):
@@ -63,6 +66,8 @@ class GraphViews(Colours, Frame, Vertical):
         self.list = GraphList(self)
         self.canvas = GraphCanvas(id="graph-canvas")
         self.zoom = 1
+        self.zoom_is_chosen = False
+        """Whether the zoom is what was asked for, not what fits."""
         self.boxes: list[int | Fold] = []
         """What each box of the canvas is: a vertex, or a fold that is closed."""
         self.has_precisions = False
@@ -82,6 +87,11 @@ class GraphViews(Colours, Frame, Vertical):
         """Show the list until there is something to draw."""
         self.canvas.display = False
         self.frame("Graph")
+
+    def on_resize(self) -> None:
+        """Draw the boxes as large as they fit now."""
+        if self.canvas.display and not self.zoom_is_chosen and 0 < len(self.boxes) <= _FITTED:
+            self.call_after_refresh(self.show_view, self.cursor_vertex)
 
     # --- content --------------------------------------------------------------------------------
 
@@ -230,7 +240,8 @@ class GraphViews(Colours, Frame, Vertical):
         if model is None or self._wanted is not None:
             return self._wanted
         if self.canvas.display:
-            return self.boxes[self.canvas.cursor] if self.canvas.cursor < len(self.boxes) else None
+            at = self.canvas.cursor
+            return self.boxes[at] if 0 <= at < len(self.boxes) else None
         if self.list.cursor >= len(model.rows):
             return None
         row = model.rows[self.list.cursor]
@@ -315,19 +326,33 @@ class GraphViews(Colours, Frame, Vertical):
                 return
         assert self.notes is not None  # made with the model
         boxes = Boxes(model, self.notes, self._overlay, things)
-        zoom = self.zoom
         if len(things) <= AT_ONCE:
-            self._show_drawing(boxes.drawing(part.graph, zoom, cuts), things, vertex)
+            draw = partial(boxes.drawing, part.graph, cuts=cuts)
+            self._show_drawing(self._fitting(draw, len(things)), things, vertex)
             return
         if not self.canvas.display:
             self._show_list(vertex)  # its rows may be others now
         self.boxes, self._wanted = [], vertex
         self._drawing = asked = object()
         self.tasks.start(
-            self._draw(partial(boxes.drawing, part.graph, zoom, cuts), things, asked),
+            self._draw(partial(boxes.drawing, part.graph, self.zoom, cuts), things, asked),
             "canvas",
             replace=True,
         )
+
+    def _fitting(self, draw: Callable[[int], Drawing], boxes: int) -> Drawing:
+        """Return a drawing at the zoom that was chosen; else the largest if all of it is seen."""
+        if self.zoom_is_chosen:
+            return draw(self.zoom)
+        room = (self.canvas if self.canvas.display else self.list).scrollable_content_region.size
+        if boxes <= _FITTED:
+            drawing = draw(ZOOMS - 1)
+            size = drawing.layout
+            if size.width <= room.width and size.height <= room.height:
+                self.zoom = ZOOMS - 1
+                return drawing
+        self.zoom = 1
+        return draw(self.zoom)
 
     async def _draw(
         self, draw: Callable[[], Drawing], things: list[int | Fold], asked: object
@@ -382,6 +407,10 @@ class GraphViews(Colours, Frame, Vertical):
             return
         crumb = glyphs.current().crumb
         place = f" {crumb} {visible(model.place)}" if model.place else ""
+        if self.list.display and model.name_ends.said:
+            place += f" {visible(model.name_ends.said)}"
+        aliases = (f"{alias} {name}" for name, alias in model.aliases.items())
+        self.border_subtitle = Content(glyphs.shown(visible("  ".join(aliases))))
         count = fmt.plural(model.count, model.noun)
         view = model.view.value
         if model.view is GraphView.FOCUS:

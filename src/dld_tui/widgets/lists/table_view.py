@@ -20,6 +20,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from dld_tui.core.names import SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table, sort_places
 from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -197,6 +198,9 @@ class TableLines:
             if pieces:
                 pieces.append((" " * GAP, ""))
             text, style = self.cell(row, column, cells)
+            ends = self.view.ends(column, cells)
+            if ends is not None:
+                text = visible(ends.without(column.shown_text(row)))
             align = "right" if column.is_right else "left"
             pieces.append((fit(text, cells, align=align, keep=column.keep), style))
         return pieces
@@ -266,6 +270,8 @@ class TableView(LineView):
         self._windows: dict[int, list[Window]] = {}
         self.scales: dict[str, tuple[float, float]] = {}
         """By column, the value that counts as hot, and the largest one."""
+        self._ends: dict[str, tuple[SharedEnds, int]] = {}
+        """By column of names, what all share, and the cells of the longest."""
         self._reached = ""
         """The key of the column that scrolling brought in last; empty while nothing scrolled."""
         self.lines = TableLines(self)
@@ -285,7 +291,7 @@ class TableView(LineView):
         other = table.rows is not self.table.rows or table.keys != self.table.keys
         self.table = table
         if other:
-            self.scales = {}
+            self.scales, self._ends = {}, {}
         if other or not self.FITTED:
             self.columns = self._fitted()
             self._windows.clear()
@@ -307,6 +313,24 @@ class TableView(LineView):
                 width = min(width, longest)
             found.append(replace(column, width=width))
         return tuple(found)
+
+    def ends(self, column: Column[Any], cells: int) -> SharedEnds | None:
+        """Return what all names of a column share, which is left out where not all of them fit.
+
+        The title says it then. Only columns of names have it, where there are few enough rows.
+        """
+        rows = self.table.rows
+        if column.keep == "start" or column.width is not None:
+            return None
+        if not 1 < len(rows) <= _MOST_FITTED:
+            return None
+        found = self._ends.get(column.key)
+        if found is None:
+            names = [column.shown_text(row) for row in rows]
+            longest = max(cell_width(visible(name)) for name in names)
+            found = self._ends[column.key] = shared_ends(names), longest
+        ends, longest = found
+        return ends if longest > cells and ends.said else None
 
     def row_at_cursor(self) -> int | None:
         """Return the place of the row under the cursor, or None when there are no rows."""
@@ -460,11 +484,13 @@ class TableView(LineView):
             if pieces:
                 pieces.append((" " * GAP, ""))
             align = "right" if column.is_right else "left"
+            ends = self.ends(column, cells)
+            title = f"{column.title}  {visible(ends.said)}" if ends else column.title
             if column.key != self.sort_column:
-                pieces.append((fit(column.title, cells, align=align), ""))
+                pieces.append((fit(title, cells, align=align), ""))
                 continue
             arrow = glyphs.current().down if self.sort_descending else glyphs.current().up
-            title = clip(column.title, cells - 1) + arrow
+            title = clip(title, cells - 1) + arrow
             pieces.append((fit(title, cells, align=align), "header-sort"))
         if window.after:
             return [*_until(pieces, width - 1), (glyphs.current().more_right, "accent")]

@@ -46,6 +46,8 @@ class Frame(_Base):
     class ``frame`` has a thin one, heavier and coloured with the focus inside.
     """
 
+    frame_number = 0
+    """The key that goes to it, before its title; 0 for none."""
     frame_title = ""
     frame_keys = ""
     frame_choices: Choices | None = None
@@ -90,10 +92,12 @@ class Frame(_Base):
         if names and self.frame_choices is not None:
             title, keys = self.frame_choices.title, self.frame_choices.keys
             width -= sum(cell_width(name) + 1 for name in names)
+        key = f"{self.frame_number} " if self.frame_number else ""
+        width -= len(key)
         keys = clip(keys, max(0, width - 6 - min(cell_width(title), 20)))
         title = clip(title, width - (cell_width(keys) + 2 if keys else 0))
         fill = width - cell_width(title) - cell_width(keys) - 2
-        parts: list[tuple[str, Style]] = [(title, loud)]
+        parts: list[tuple[str, Style]] = [(key, quiet), (title, loud)]
         if keys:
             line = _FILL.get(str(kind), "─") * fill
             parts.append((f" {line} ", Style(foreground=colour)))
@@ -114,6 +118,7 @@ class Frame(_Base):
         if choices is None:
             return ()
         others = cell_width(choices.title) + cell_width(choices.keys) + 3
+        others += len(f"{self.frame_number} ") if self.frame_number else 0
         needed = others + sum(cell_width(name) + 1 for name in choices.names)
         return choices.names if needed <= width else ()
 

@@ -12,7 +12,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, COUNT, NOTE
+from dld_tui.core.tables.units import BAR, BYTES, COUNT, NOTE
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
@@ -177,6 +177,8 @@ def initializer_table(
         Column("elements", "elements", lambda row: row.elements, COUNT, 12, priority=7,
                style="dim"),
         Column("bytes", "size", lambda row: row.nbytes, BYTES, 8),
+        Column("bar", "", lambda row: row.nbytes, BAR, 8, align="left", heat=True, priority=4,
+               sortable=False),
         Column("uses", "uses", lambda row: row.uses, COUNT, 5, priority=1,
                style=lambda row: "" if row.uses else "warn"),
         Column("where", "where", lambda row: row.where, least=16, priority=5, keep="middle",

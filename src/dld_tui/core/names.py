@@ -1,0 +1,89 @@
+"""What the names of one list have in common at their front and at their end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+_SEPARATORS = "/._:"
+_LEAST = 3
+"""Characters that are worth to be left out."""
+
+
+class SharedEnds(NamedTuple):
+    """What all names of a list begin and end with."""
+
+    front: str = ""
+    back: str = ""
+
+    def without(self, name: str) -> str:
+        """Return a name without them; one that has not both as it is."""
+        if not (name.startswith(self.front) and name.endswith(self.back)):
+            return name
+        return name[len(self.front) : len(name) - len(self.back)] or name
+
+    @property
+    def said(self) -> str:
+        """Both with a gap between them, for a title; empty when there is nothing."""
+        return f"{self.front}…{self.back}" if self.front or self.back else ""
+
+
+def shared_ends(names: Iterable[str]) -> SharedEnds:
+    """Return what all names but empty ones begin and end with, in whole parts.
+
+    Two different names stay different without it.
+    """
+    known = {name for name in names if name}
+    if len(known) < 2:
+        return SharedEnds()
+    front = _common(known)
+    front = front[: max(map(front.rfind, _SEPARATORS)) + 1]
+    front = front if len(front) >= _LEAST else ""
+    rest = [name[len(front) :][::-1] for name in known]
+    back = _common(rest)
+    back = back[: max(map(back.rfind, _SEPARATORS)) + 1]
+    if len(back) < _LEAST or any(len(name) <= len(back) for name in rest):
+        back = ""
+    return SharedEnds(front, back[::-1])
+
+
+def _common(texts: Collection[str]) -> str:
+    low, high = min(texts), max(texts)  # what these begin with all begin with
+    for at, (one, other) in enumerate(zip(low, high, strict=False)):
+        if one != other:
+            return low[:at]
+    return low
+
+
+_LONGEST_DIMENSION = 4
+"""Characters of a dimension's name that needs no alias."""
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
+    """Return short names of dimensions with long ones: ``S`` for ``sequence_length``.
+
+    Names of one letter, with a number where letters are taken; sums such as ``past + 1`` have the
+    aliases of what is in them.
+    """
+    words = dict.fromkeys(word for name in names for word in _WORD.findall(name))
+    taken = {word for word in words if len(word) <= _LONGEST_DIMENSION}
+    found: dict[str, str] = {}
+    for word in words:
+        if len(word) <= _LONGEST_DIMENSION:
+            continue
+        letter = next(iter(word.lstrip("_")), "D").upper()
+        numbers = (f"{letter}{number}" if number > 1 else letter for number in range(1, 1000))
+        alias = next((one for one in numbers if one not in taken), word)
+        taken.add(alias)
+        found[word] = alias
+    return found
+
+
+def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
+    """Return a type as it is shown, with the aliases of its dimensions."""
+    start = shape.find("[")
+    if start < 0 or not aliases:
+        return shape
+    return shape[:start] + _WORD.sub(lambda found: aliases.get(found[0], found[0]), shape[start:])
