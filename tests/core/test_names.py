@@ -63,3 +63,4 @@ def test_long_dimensions_have_aliases() -> None:
         "f32[B,P + S,4,N]"
     )
     assert with_aliases("batch", aliases) == "batch"
+    assert with_aliases("f32[unk__12,unk__x,3]", {}) == "f32[?,unk__x,3]"

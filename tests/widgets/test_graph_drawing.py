@@ -162,3 +162,18 @@ def test_lines_side_by_side_have_different_colours() -> None:
                     same += drawing.lines[one] == drawing.lines[other]
     assert compared > 500
     assert same < 0.15 * compared
+
+
+def test_inputs_have_their_names_below_their_lines_in_a_large_box() -> None:
+    graph = graph_of_links([("left", "gather"), ("right", "gather")])
+    names = {"left:0": "data", "right:0": "indices"}
+    says = Says(SAYS.style, SAYS.type, SAYS.note, port=lambda at, tensor: names[tensor])
+    rows = whole(draw(graph, 2, says)).splitlines()
+    arrows = next(row for row in reversed(rows) if "▼" in row)
+    below = rows[rows.index(arrows) + 1]
+    columns = [at for at, cell in enumerate(arrows) if cell == "▼"]
+    for at, name in zip(columns, names.values(), strict=True):
+        start = below.index(name[:3])
+        assert start <= at < start + len(name)
+    assert "data" not in whole(draw(graph, 1, says))
+    assert len(below.rstrip()) == len(rows[rows.index(arrows) + 2].rstrip())

@@ -58,6 +58,8 @@ def _common(texts: Collection[str]) -> str:
 
 _LONGEST_DIMENSION = 4
 """Characters of a dimension's name that needs no alias."""
+_UNKNOWN = re.compile(r"unk__\d+")
+"""What shape inference calls dimensions that it knows nothing of."""
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -82,8 +84,13 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
-    """Return a type as it is shown, with the aliases of its dimensions."""
+    """Return a type as it is shown, with the aliases of its dimensions, and ``?`` for unknown."""
     start = shape.find("[")
-    if start < 0 or not aliases:
+    if start < 0:
         return shape
-    return shape[:start] + _WORD.sub(lambda found: aliases.get(found[0], found[0]), shape[start:])
+
+    def alias(found: re.Match[str]) -> str:
+        word = found[0]
+        return "?" if _UNKNOWN.fullmatch(word) else aliases.get(word, word)
+
+    return shape[:start] + _WORD.sub(alias, shape[start:])

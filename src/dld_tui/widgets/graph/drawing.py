@@ -20,6 +20,8 @@ ZOOMS = 3
 _LABEL_CELLS, _NAME_CELLS = 24, 28
 GRID_COLUMNS, GRID_ROWS = 8, 4
 """Cells between the dots of the grid; moving a box twice takes it from one to the next."""
+_SHORT_PORT = 3
+"""Characters that are left of the name of an input that has no room."""
 _THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
 
 
@@ -47,6 +49,8 @@ class Drawing:
     """The style of the lines of a net; those that go straight down have none."""
     marks: set[int] = field(default_factory=set)
     """Vertices that are marked."""
+    ports: Mapping[int, Sequence[tuple[int, str]]] = field(default_factory=dict)
+    """By vertex, the columns in which tensors arrive, and what the operator calls each."""
     badges: dict[int, Piece] = field(default_factory=dict)
     """A glyph of one cell at the right of the first row of a vertex."""
 
@@ -71,6 +75,8 @@ class Says:
     """What it does, as a window or an axis; empty for nothing."""
     weight: Callable[[int], str] = lambda at: ""
     """The type of its weight; empty without one."""
+    port: Callable[[int, str], str] = lambda at, tensor: ""
+    """What the operator calls a tensor that it takes; empty when that is not known."""
 
 
 def draw(
@@ -105,7 +111,22 @@ def draw(
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
     layout = lay_out(graph, size, shifts=shifts)
-    return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout))
+    ports = _named_ports(graph, layout, says) if zoom == ZOOMS - 1 else {}
+    return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout), ports=ports)
+
+
+def _named_ports(graph: Graph, layout: Layout, says: Says) -> dict[int, list[tuple[int, str]]]:
+    """Return the names of the inputs of each box at which several lines arrive."""
+    found: dict[int, list[tuple[int, str]]] = {}
+    for gap, boxes in zip(layout.gaps, layout.ranks[1:], strict=True):
+        nets = {column: wire.net for wire in gap.wires for column in wire.arrows}
+        for box in boxes:
+            inside = [at for at in range(box.x, box.x + box.width) if at in nets]
+            if len(inside) > 1:
+                vertex = box.vertex
+                named = [(at, says.port(vertex, graph.nets[nets[at]].name)) for at in inside]
+                found[vertex] = [(at, visible(name)) for at, name in named if name]
+    return found
 
 
 def line_styles(layout: Layout) -> dict[int, str]:
@@ -155,7 +176,7 @@ def _texts(
     if zoom and kind == Kind.GROUP:
         rows.append([(clip(name, _NAME_CELLS), "dim")])
     elif zoom > 1:
-        if name and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
+        if name and name != label and kind in (Kind.NODE, Kind.HOLDER, Kind.CALL):
             rows.append([(clip(name, _NAME_CELLS, keep="end"), "")])
         shape = says.type(vertex)
         if shape:
@@ -236,7 +257,8 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
     border = _HEAVY if is_cursor else _THIN
     inside = box.width - 2
     if y == box.y:
-        return [(border[0] + border[1] * inside + border[2], style)]
+        top = _port_row(box, border[1], drawing.ports.get(box.vertex, ()))
+        return [(border[0] + top + border[2], style)]
     if y == box.y + box.height - 1:
         return [(border[4] + border[1] * inside + border[5], style)]
     is_first = y == box.y + 1
@@ -251,6 +273,22 @@ def _box_row(drawing: Drawing, box: Box, y: int, *, is_cursor: bool) -> list[Pie
         (border[3], style), ends[0], (" " * blank, ""), *shown,
         (" " * (room - blank - _cells(row)), ""), ends[1], (border[3], style),
     ]  # fmt: skip
+
+
+def _port_row(box: Box, line: str, ports: Sequence[tuple[int, str]]) -> str:
+    """Return a border between its corners, with names below the lines that arrive."""
+    row = [line] * (box.width - 2)
+    free = 0
+    for number, (column, name) in enumerate(ports):
+        last = ports[number + 1][0] - box.x - 2 if number + 1 < len(ports) else len(row)
+        at = column - box.x - 1
+        shown = name if len(name) <= last - free else name[: min(last - free, _SHORT_PORT)]
+        start = min(max(free, at - (len(shown) - 1) // 2), last - len(shown))
+        if not shown.isascii() or not free <= start <= at < last:
+            continue
+        row[start : start + len(shown)] = shown
+        free = start + len(shown) + 1
+    return "".join(row)
 
 
 def joined(cells: Sequence[Piece]) -> list[Piece]:
@@ -327,7 +365,7 @@ class Boxes:
             zoom: From 0, the smallest.
             cuts: How many links of each box are not drawn, above and below.
         """
-        says = Says(self.style, self.type, self.note, self.work, self.weight)
+        says = Says(self.style, self.type, self.note, self.work, self.weight, self.port)
         found = draw(graph, zoom, says, cuts, self.shifts())
         if self.overlay.name != Overlay.name:  # colours say something else
             found.lines = {}
@@ -360,6 +398,11 @@ class Boxes:
         """Return the type of a box's weight; empty without one."""
         vertex = self._vertex(at)
         return "" if vertex is None else self.model.weight(vertex)
+
+    def port(self, at: int, tensor: str) -> str:
+        """Return what the operator of a box calls a tensor that it takes."""
+        vertex = self._vertex(at)
+        return "" if vertex is None else self.model.port(vertex, tensor)
 
     def note(self, at: int) -> Piece:
         """Return what is said behind the label: the overlay's text, else the precision set."""

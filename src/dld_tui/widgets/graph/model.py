@@ -27,6 +27,7 @@ from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.rows import shown_type
+from dld_tui.widgets.parameters.terminals import terminal_name
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
@@ -248,6 +249,13 @@ class GraphModel(ViewedGraph):
         if node is None:
             return ""
         return visible(weight_text(node, lambda other: self.drawn.vertex(other) is not None))
+
+    def port(self, vertex: int, tensor: str) -> str:
+        """Return what the operator calls a tensor that it takes; empty for values of bodies."""
+        node = self.node_at(vertex)
+        if node is None or tensor not in node.inputs:
+            return ""
+        return terminal_name(node, "input", node.inputs.index(tensor))
 
     def badge(self, vertex: int) -> Piece:
         """Return the precision that a layer is set to, at most four cells; empty without one."""

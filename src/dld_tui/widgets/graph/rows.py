@@ -34,6 +34,8 @@ _WEIGHT_FROM = 60
 """Rows of so many cells say how large the weights are."""
 _LEAST_SAID = 4
 """Cells behind a name that are worth to be written into."""
+_WEIGHT_LEFT = 10
+"""Cells behind that in which the type of a weight may have room."""
 _BAR_FROM, _BAR_CELLS = 66, 8
 """Rows of so many cells have a bar before what the overlay says."""
 _WEIGHT_CELLS, _SHARE_CELLS, _PRECISION_CELLS, _OVERLAY_CELLS = 8, 6, 5, 10
@@ -173,6 +175,10 @@ class GraphRows:
             if said and left > _LEAST_SAID:
                 more.append((clip(f"  {said}", left), style))
                 left -= cell_width(more[-1][0])
+        weight = self.model.weight(self._subject_vertex(row)) if left > _WEIGHT_LEFT else ""
+        if weight and cell_width(weight) + 2 <= left:
+            more.append((f"  {weight}", "number"))
+            left -= cell_width(weight) + 2
         return [*pieces, (text, ""), *more, (" " * left, ""), *right]
 
     def _right(self, row: Row, room: int) -> list[Piece]:

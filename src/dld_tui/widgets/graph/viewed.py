@@ -166,6 +166,10 @@ class ViewedGraph:
         """Return the type of the weight of a vertex; empty without one. Foreign text."""
         return ""
 
+    def port(self, vertex: int, tensor: str) -> str:
+        """Return what the operator calls a tensor that it takes; empty when not known."""
+        return ""
+
     def badge(self, vertex: int) -> Piece:
         """Return the precision that is set, at most four cells; empty without one."""
         return "", ""

@@ -408,7 +408,7 @@ class GraphViews(Colours, Frame, Vertical):
         crumb = glyphs.current().crumb
         place = f" {crumb} {visible(model.place)}" if model.place else ""
         if self.list.display and model.name_ends.said:
-            place += f" {visible(model.name_ends.said)}"
+            place += f" · {visible(model.name_ends.said)}"
         aliases = (f"{alias} {name}" for name, alias in model.aliases.items())
         self.border_subtitle = Content(glyphs.shown(visible("  ".join(aliases))))
         count = fmt.plural(model.count, model.noun)
