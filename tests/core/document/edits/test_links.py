@@ -85,6 +85,17 @@ def test_what_was_put_behind_a_weight_goes_without_a_trace(tmp_path: Path) -> No
     assert [(node.name, node.inputs) for node in document.main.nodes] == before
 
 
+def test_users_move_behind_a_value_that_comes_later(tmp_path: Path) -> None:
+    text = models.PLAIN_BRANCHES.replace("y = If", "c = If").replace(
+        "    >\n", "    >\n    [late] z = Neg(x)\n    [last] y = Add(c, z)\n"
+    )
+    document = opened(tmp_path, text)
+    document.apply("replace_uses", scope=[], value="a", by="z")
+    assert document.scope_at(["choose:else_branch"]).nodes[0].inputs == ("z",)
+    assert [node.name for node in document.main.nodes] == ["pre", "late", "choose", "last"]
+    valid(document)
+
+
 def test_bypass_keeps_the_node(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     document.apply("bypass_nodes", scope=[], nodes=["second"])

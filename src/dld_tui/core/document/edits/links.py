@@ -27,23 +27,24 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 
-def move_behind(transaction: Transaction, user: Node, value: str) -> None:
-    """Move a node, and those that depend on it, behind the node that makes a value.
+def move_behind(transaction: Transaction, users: Sequence[Node], value: str) -> None:
+    """Move nodes, and those that depend on them, behind the node that makes a value.
 
-    Nothing moves when it is there already, and only nodes between the two places ever do. The value
-    must not depend on the node.
+    Nothing moves that is there already, and only nodes between the places ever do. The value must
+    mean the same for all users, and not depend on them.
     """
-    definition = user.scope.resolve(value)
+    definition = users[0].scope.resolve(value) if users else None
     if definition is None or definition.node is None:
         return
     home, made_by = definition.scope, definition.node
-    first = outer_node(home, user)
-    place = places(home, [made_by, first])
-    start, stop = place[first], place[made_by]
-    if stop < start:
+    outer = dict.fromkeys(outer_node(home, user) for user in users)
+    place = places(home, [made_by, *outer])
+    stop = place[made_by]
+    moved = {node for node in outer if place[node] < stop}
+    if not moved:
         return
+    start = min(place[node] for node in moved)
     between = home.nodes[start : stop + 1]
-    moved = {first}
     for node in between:
         if any(source in moved for source in sources(home, node)):
             moved.add(node)
@@ -95,7 +96,7 @@ def set_input(
         return "connect nothing"
     transaction.do(SetLinks(target.scope, target, "input", inputs))
     if sort and value:
-        move_behind(transaction, target, value)
+        move_behind(transaction, [target], value)
     verb = f"connect {quoted(value)} to" if value else "disconnect"
     return f"{verb} input {index} of {quoted(node)}"
 
@@ -136,7 +137,8 @@ def replace_uses(
 ) -> str:
     """Give every node that uses a value another one instead, in subgraphs that capture it too.
 
-    Nodes that `by` is computed from keep the old value, because the other way would be a cycle.
+    Nodes that `by` is computed from keep the old value, because the other way would be a cycle. The
+    others move behind the node that makes `by` where they come before it.
     """
     home = document.scope_at(scope)
     require_visible(home, by)
@@ -146,11 +148,13 @@ def replace_uses(
     else:
         ancestors = upstream(home, by)
         uses = [use for use in uses if outer_node(home, use.node) not in ancestors]
-    for user in dict.fromkeys(use.node for use in uses):
+    users = list(dict.fromkeys(use.node for use in uses))
+    for user in users:
         if user.scope is not home and user.scope.resolve(by) != home.resolve(by):
             raise EditError(f"{quoted(by)} means another value inside {quoted(user.scope.title)}")
         inputs = tuple(by if name == value else name for name in user.inputs)
         transaction.do(SetLinks(user.scope, user, "input", inputs))
+    move_behind(transaction, users, by)
     return f"use {quoted(by)} instead of {quoted(value)} in {len(uses)} places"
 
 

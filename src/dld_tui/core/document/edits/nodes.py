@@ -96,7 +96,7 @@ def add_node(
                     f"{quoted(value)} comes from a node that this body belongs to",
                     hint="Choose a value that is there before",
                 )
-            move_behind(transaction, node, value)
+            move_behind(transaction, [node], value)
     return f"add {quoted(op_type)}"
 
 

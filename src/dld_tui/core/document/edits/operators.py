@@ -16,13 +16,11 @@ from dld_tui.core.document.edits.renaming import (
     rename_before_output,
     require_visible,
 )
-from dld_tui.core.document.edits.repairs import sort_nodes
 from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traversal import outer_node, places
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import least_ir_version
 from dld_tui.core.types import JSON
@@ -101,7 +99,6 @@ def add_operator(
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     if behind:
         replace_uses(document, transaction, scope=scope, value=source, by=made[0])
-        _keep_order(document, transaction, scope, node, made[0])
         return f"add {quoted(op_type)} behind {quoted(behind)}"
     return f"add {quoted(op_type)}"
 
@@ -129,19 +126,6 @@ def _initializer(
         raise EditError("an initializer needs name, dtype, dims and fill")
     arguments: dict[str, Any] = about
     add_initializer(document, transaction, scope=scope, **arguments)
-
-
-def _keep_order(
-    document: Document, transaction: Transaction, scope: Sequence[str], node: Node, value: str
-) -> None:
-    """Sort the nodes when one that uses a value now comes before the one that makes it."""
-    home = node.scope
-    users = list(home.links.consumers.get(value, ()))
-    if home.holders:
-        users = [outer_node(home, use.node) for use in home.users(value)]
-    place = places(home, [node, *users])
-    if any(place[user] < place[node] for user in users):
-        sort_nodes(document, transaction, scope=scope)
 
 
 def added_node(transaction: Transaction) -> Node | None:
