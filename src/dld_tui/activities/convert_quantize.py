@@ -132,19 +132,14 @@ class _Quantized:
     variant: _Variant
     made: Made
     checked: Checked
-    figures: dict[str, JSON]
+    milliseconds: float | None = None
+    """The median latency, where it was measured."""
 
     @property
     def noise(self) -> float:
         """The relative error of the worst output; 0 where values were not compared."""
         verdict = self.checked.verdict
         return 0.0 if verdict is None else max(row.error.noise for row in verdict.outputs)
-
-    @property
-    def milliseconds(self) -> float | None:
-        """The median latency, where it was measured."""
-        latency = cast("dict[str, float] | None", self.figures["latency_ms"])
-        return None if latency is None else latency["after"]
 
 
 _Wins: TypeAlias = "Callable[[_Quantized, _Quantized], str]"
@@ -183,16 +178,29 @@ def _quantized(
             made = yield from quantizer.quantize(
                 variant.method, variant.ops, variant.kept, reduce_range=variant.reduce_range
             )
-            checked = yield from verifier.check(made.document)
-            verified = yield from verifier.figures(made.document, checked, variant.kept, _advice)
-            return _Quantized(variant, made, checked, verified)
+            checked = yield from verifier.check(made.document, blames=False)
+            latency: JSON = None
+            if request.dynamic:  # the faster of two is taken
+                figures = yield from verifier.figures(made.document, checked)
+                latency = figures["latency_ms"]
+            after = cast("dict[str, float]", latency)["after"] if latency else None
+            return _Quantized(variant, made, checked, after)
+
+        def blamed(one: _Quantized) -> Generator[Event, None, _Quantized]:
+            if not one.checked.is_wrong:
+                return one
+            return replace(one, checked=(yield from verifier.check(one.made.document)))
 
         best = yield from _best(request, document, attempt, notes)
         if request.repair and best.checked.is_wrong:
             fewest = yield from _with_fewest_kept(best, verifier, quantizer, attempt, notes)
             best = fewest if not fewest.checked.is_wrong else (
-                yield from _repaired(best, verifier, attempt)
+                yield from _repaired(best, verifier, attempt, blamed)
             )  # fmt: skip
+        best = yield from blamed(best)
+        figures = yield from verifier.figures(
+            best.made.document, best.checked, best.variant.kept, _advice
+        )
         result = best.made.document
         if _quantized_nodes(result) <= _quantized_nodes(document):
             notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
@@ -200,7 +208,7 @@ def _quantized(
         yield from written(
             document, result, output, notes=[*notes, *best.checked.notes],
             more={"sets": quantizer.sets, "method": best.variant.method,
-                  "ops": [*best.variant.ops], **best.figures,
+                  "ops": [*best.variant.ops], **figures,
                   "points": [one.to_json() for one in best.made.points()]},
         )  # fmt: skip
 
@@ -321,13 +329,17 @@ def _with_fewest_kept(
 
 
 def _repaired(
-    first: _Quantized, verifier: Verifier, attempt: _Attempt
+    first: _Quantized,
+    verifier: Verifier,
+    attempt: _Attempt,
+    blamed: Callable[[_Quantized], Generator[Event, None, _Quantized]],
 ) -> Generator[Event, None, _Quantized]:
     """Leave nodes as they were until values are near enough; the last result if they never are."""
     best, kept = first, dict(first.variant.kept)
     for count in range(_ROUNDS):
         if not best.checked.is_wrong:
             break
+        best = yield from blamed(best)
         more = verifier.to_keep(best.checked, kept, 1 << count)
         if not more:
             break

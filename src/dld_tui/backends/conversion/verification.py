@@ -628,8 +628,12 @@ class Verifier:
         """Give back what was held."""
         self._stack.close()
 
-    def check(self, result: Document) -> Generator[Event, None, Checked]:
+    def check(self, result: Document, *, blames: bool = True) -> Generator[Event, None, Checked]:
         """Load and run a result, and compare its values with those of the original.
+
+        Args:
+            result: The result.
+            blames: Whether the nodes to blame for wrong values are looked for.
 
         Raises:
             ActivityError: The result cannot be loaded or run, but the original can.
@@ -642,7 +646,7 @@ class Verifier:
         if isinstance(check, str):
             return Checked(notes, check)
         yield Progress(0, None, stage="Comparing the values with the original")
-        verdict = check.run(result)
+        verdict = check.run(result) if blames else check.outputs(result)
         if why := _useless_reference(verdict):
             return Checked(notes, why)
         return Checked(notes, verdict=verdict)
