@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import style_sheets
 from tests.support.ssh_fixtures import sshd
@@ -17,6 +20,12 @@ style_sheets.share()
 def no_type_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child process for each model that is opened, and for each edit."""
     monkeypatch.setattr(TypeInference, "INFER", False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Browse an empty folder on the start page: what lies in the repository changes."""
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path / "nothing here"))
 
 
 @pytest.fixture

@@ -8,8 +8,12 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
+from dld_tui.core.preview import ago
 from dld_tui.core.state import State
-from dld_tui.screens.home.welcome import RecentList, StartList, WelcomeScreen, ago
+from dld_tui.screens.home import welcome
+from dld_tui.screens.home.browser import HereTable
+from dld_tui.screens.home.welcome import RecentList, StartList, WelcomeScreen
+from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 
 
@@ -103,3 +107,23 @@ def test_ages() -> None:
     assert ago(2 * 86400) == "2 d ago"
     assert ago(86400 * 65) == "2 mo ago"
     assert ago(time.time()) == f"{int(time.time() // (86400 * 365))} y ago"
+
+
+async def test_the_files_of_this_folder_are_browsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.write(tmp_path, models.CHAIN, "chain.onnx")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "bad.onnx").write_bytes(b"<html>")
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
+    opened: list[Any] = []
+    app = DldApp()
+    monkeypatch.setattr(app, "open_path", opened.append)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.focused, HereTable))
+        await until(pilot, lambda: "below/bad.onnx" in screen_text(app))
+        app.screen.query_one(HereTable).go_to_key(str(tmp_path / "chain.onnx"))
+        await until(pilot, lambda: "weights" in screen_text(app))
+        await pilot.press("slash", *"bad", "enter")
+        await until(pilot, lambda: opened == [str(tmp_path / "below" / "bad.onnx")])
+        await until(pilot, lambda: "HTML" in screen_text(app))

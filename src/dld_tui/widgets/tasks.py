@@ -8,13 +8,14 @@ by the app. A task ends with the screen or widget that began it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import threading
 import types
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Sequence
 from enum import Enum
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -49,6 +50,7 @@ class Keys(Enum):
 
 GROUPS = {
     "await types": Keys.WAIT,
+    "browse": Keys.GO_ON,
     "canvas": Keys.WAIT_NEARBY,
     "check": Keys.GO_ON,
     "clean up": Keys.GO_ON,
@@ -75,6 +77,7 @@ GROUPS = {
     "pass": Keys.WAIT_NEARBY,
     "path": Keys.WAIT_NEARBY,
     "pick": Keys.WAIT_NEARBY,
+    "preview": Keys.GO_ON,
     "recent": Keys.WAIT_NEARBY,
     "rows": Keys.WAIT_NEARBY,
     "save": Keys.WAIT_NEARBY,
@@ -220,6 +223,35 @@ async def on_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     The thread goes on when the task is cancelled; its result is dropped then.
     """
     return await asyncio.to_thread(function, *args, **kwargs)
+
+
+async def on_loose_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that may never return, as a drive in the network lets one wait.
+
+    Other than with :func:`on_thread`, the program can end before it has.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: BaseException | None) -> None:
+        if ended.done():  # cancelled meanwhile
+            return
+        if error is not None:
+            ended.set_exception(error)
+        else:
+            ended.set_result(cast("T", result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = function(*args, **kwargs)
+        except Exception as raised:  # noqa: BLE001 - it is raised where somebody waits
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the program has ended
+            loop.call_soon_threadsafe(tell, result, error)
+
+    begin_thread(run)
+    return await ended
 
 
 def begin_thread(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:

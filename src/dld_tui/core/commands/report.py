@@ -8,6 +8,10 @@ from dld_tui.core.commands.model import Command, table
 _REPORT = table(
     "report",
     ("report.again", "profile", "f5", "model", "profile again", "Measure the same model again."),
+    ("report.improve", "improve", "i", "model", "what may help",
+     "Choose what the figures say may help, and do it to the model."),
+    ("report.card", "card", "y", "report", "share",
+     "Copy the report in a few lines, or write them or a picture for a post."),
     ("report.filter", "filter", "slash", "report", "filter", "Filter the layers while you type."),
     ("report.group", "group", "b", "report", "group",
      "Group the layers by type, node, operator, scope, provider or precision."),

@@ -171,9 +171,26 @@ def precision_lines(report: Report) -> list[str]:
 
 def _gains(layer: Layer) -> bool:
     on_gpu = layer.provider not in (None, _CPU) or layer.gpu_time_ms is not None
+    return on_gpu and _is_full(layer)
+
+
+def _is_full(layer: Layer) -> bool:
+    """Tell whether a layer is one of those with quicker kernels, and in full precision."""
     kind = layer.type.lower()
-    full = layer.precision in _FULL_PRECISION
-    return on_gpu and full and any(part in kind for part in _TENSOR_TYPES)
+    return layer.precision in _FULL_PRECISION and any(part in kind for part in _TENSOR_TYPES)
+
+
+def full_precision_percent(report: Report) -> float:
+    """Return the share of time that layers of MatMul or Conv in fp32 take, on any device.
+
+    0 where only launches were timed: these say little of what the layers cost.
+    """
+    if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
+        return 0.0
+    layers = priced(report.layers)
+    total = sum(one.time_ms or 0.0 for one in layers)
+    full = sum(one.time_ms or 0.0 for one in layers if _is_full(one))
+    return 100 * full / total if total > 0 else 0.0
 
 
 def _named(layer: Layer) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,12 +19,14 @@ from textual.widgets import Input
 from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.core import fmt
+from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
 from dld_tui.core.keys import with_keys
 from dld_tui.core.paths import cache_dir, ensure, short
 from dld_tui.core.state import RecentFile
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, NOTE, Unit
+from dld_tui.core.tables.units import BYTES, NOTE
 from dld_tui.core.text import clip, fit
+from dld_tui.screens.home.browser import KINDS, SECONDS, HerePane, PreviewPane
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.path_input import PathInput
@@ -35,7 +39,15 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.tasks import on_thread, task
+from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
+
+
+def this_folder() -> str:
+    """Return the folder that is browsed."""
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return os.path.expanduser("~")
 
 
 class OpenPathDialog(Dialog[Path]):
@@ -59,21 +71,8 @@ class OpenPathDialog(Dialog[Path]):
         self.dismiss(event.path)
 
 
-_KINDS = {
-    "ONNX": "model",
-    "ONNX_TEXT": "model text",
-    "REPORT": "report",
-    "ORT_PROFILE": "profile",
-    "ENGINE_PROFILE": "layers",
-    "ENGINE_TIMES": "times",
-    "TRACE": "trace",
-    "ENGINE_LAYERS": "engine",
-    "ENGINE_ARCHIVE": "engine",
-    "ENGINE_METADATA": "engine",
-    "TRTEXEC_LOG": "log",
-}
-_STALE_S = 60.0
-
+_REST_S = 0.12
+"""The cursor rests so long on a file before that is read."""
 
 _FIRST_STEPS = (
     ("{file.open}", "open a model or a report"),
@@ -180,13 +179,20 @@ class WelcomeScreen(Page):
     SCOPE = "start"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("start")
     CSS_PATH = STYLES / "welcome.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual has it
-    HELP = "Type a path, take a recent file, or start an activity."
+    AUTO_FOCUS = ""
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual has it
+        (0, "-narrow"), (72, "-middle"), (120, "-wide"),
+    ]  # fmt: skip
+    HELP = "Open a file of this folder or a recent one, type a path, or start an activity."
     tab_title = "start"
     tab_status = f"dld-tui {__version__}"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._scan: FolderScan | None = None
+
     def body(self) -> Iterable[Widget]:
-        """Return the path field, the recent files and the things to start."""
+        """Return the path field, the files here, the recent ones and the things to start."""
         box = OpenBox(PathInput(), id="open")
         box.frame("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
@@ -200,12 +206,16 @@ class WelcomeScreen(Page):
         start.frame("Start")
         steps = FirstSteps(_first_steps(keymap), id="steps")
         steps.frame("First steps")
-        return box, Container(recent, Vertical(start, steps, id="right"), id="lists")
+        here = HerePane(this_folder(), id="here")
+        left = Vertical(here, recent, id="left")
+        right = Vertical(PreviewPane(id="preview", classes="frame"), start, steps, id="right")
+        return box, Container(left, right, id="lists")
 
     def on_mount(self) -> None:
         """Begin where the next key is useful: the newest file, or what to start."""
         has_recent = bool(host(self).state.recent())
         self.query_one("#recent" if has_recent else "#start").focus()
+        self.query_one("#here").display = False
 
     def on_screen_resume(self, event: object) -> None:
         """Read the recent files again."""
@@ -213,6 +223,64 @@ class WelcomeScreen(Page):
         files = host(self).state.recent()
         self._show([_Entry(file, 0) for file in files])
         self._look(files)
+        self.call_after_refresh(self._browse)
+
+    @task("list", replace=True)
+    async def _browse(self) -> None:
+        """Look for files of this folder, the nearest first, on a thread that may be left behind."""
+        if self._scan is not None:
+            self._scan.stop()
+        pane = self.query_one(HerePane)
+        scan = self._scan = FolderScan(pane.folder)
+        steps = scan.steps()
+        first = await on_loose_thread(next, steps, None)
+        self._show_here(scan)
+        if first and pane.files and self.focused in (None, *self.query("#recent, #start")):
+            pane.table.focus()
+        self.tasks.start(self._browse_on(scan, steps), "browse", replace=True)
+
+    async def _browse_on(self, scan: FolderScan, steps: Iterator[list[FoundFile]]) -> None:
+        await on_loose_thread(list, steps)
+        if scan is self._scan:
+            self._show_here(scan)
+
+    def _show_here(self, scan: FolderScan) -> None:
+        pane = self.query_one(HerePane)
+        pane.show_files(in_order(scan.files), scan.note)
+        pane.display = bool(scan.files)
+        recent = self.query_one(RecentList)
+        recent.display = bool(recent.table.rows or not scan.files)
+        self.set_class(bool(scan.files), "-files")
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Show what is in the file under the cursor."""
+        if isinstance(event.view, TableView) and event.view.has_focus and event.key is not None:
+            self._preview(str(event.key))
+
+    def on_descendant_focus(self) -> None:
+        """Show what is in the file under the cursor of the list that has the focus now."""
+        view = self.focused
+        if isinstance(view, TableView) and view.key_at_cursor() is not None:
+            self._preview(str(view.key_at_cursor()))
+
+    @task("preview", replace=True)
+    async def _preview(self, path: str) -> None:
+        from dld_tui.core.preview import preview
+
+        await asyncio.sleep(_REST_S)
+        here, recent = self.query_one(HerePane).files, host(self).state.recent()
+        kinds = {file.path: file.kind for file in recent} | {file.path: file.kind for file in here}
+        reports = [file.path for file in here if file.kind == "REPORT"]
+        reports += [file.path for file in recent if file.kind == "REPORT"]
+        self.query_one(PreviewPane).show(path, None)
+        stop = threading.Event()
+        try:
+            found = await on_loose_thread(
+                preview, path, kinds.get(path, ""), stop.is_set, dict.fromkeys(reports)
+            )
+        finally:
+            stop.set()
+        self.query_one(PreviewPane).show(path, found)
 
     @task("recent", replace=True)
     async def _look(self, files: Sequence[RecentFile]) -> None:
@@ -231,7 +299,7 @@ class WelcomeScreen(Page):
     async def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Open the recent file, or start the thing under the cursor."""
         key = str(event.key)
-        if isinstance(event.view, RecentList):
+        if isinstance(event.view, TableView):
             host(self).open_path(key)
         elif key == "demo":
             self._open_demo()
@@ -282,7 +350,7 @@ def recent_table(entries: Sequence[_Entry]) -> Table[_Entry]:
         (
             Column("name", "Name", lambda entry: os.path.basename(entry.file.path), least=24,
                    keep="middle", style=lambda entry: entry.style),
-            Column("kind", "Kind", lambda entry: _KINDS.get(entry.file.kind, entry.file.kind),
+            Column("kind", "Kind", lambda entry: KINDS.get(entry.file.kind, entry.file.kind),
                    NOTE, 10, style="dim"),
             Column("size", "Size", lambda entry: entry.size, BYTES, 8, priority=2, text=size,
                    style=lambda entry: entry.style or "dim"),
@@ -294,17 +362,3 @@ def recent_table(entries: Sequence[_Entry]) -> Table[_Entry]:
         entries,
         row_key=lambda entry: entry.file.path,
     )  # fmt: skip
-
-
-def ago(seconds: float) -> str:
-    """Return how long ago something was, e.g. ``3 h ago``."""
-    if seconds < _STALE_S:
-        return "just now"
-    for unit_s, unit in ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h")):
-        if seconds >= unit_s:
-            return f"{int(seconds // unit_s)} {unit} ago"
-    return f"{int(seconds // 60)} min ago"
-
-
-SECONDS = Unit("s", ago)
-"""How long ago."""

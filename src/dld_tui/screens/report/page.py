@@ -28,6 +28,7 @@ from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.story import PROFILE, Story, card_lines, story_of, write_card
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
@@ -153,6 +154,8 @@ class Loaded:
     model_problem: str | None
     gpu: GpuSummary | None
     """What a GPU does in a pass."""
+    story: Story
+    """What a person would say of it."""
 
 
 def load(
@@ -189,6 +192,7 @@ def complete(report: Report) -> Loaded:
         tuple(group_layers(priced(report.layers), "type", report.cost_by_pass)),
         report.model_problem(),
         gpu_summary(report),
+        story_of(report),
     )
 
 
@@ -286,6 +290,51 @@ class ReportActions(_Base):
         values: dict[str, JSON] = {**self.report.settings, "model": str(path)}
         values.pop("output", None)
         host(self).start_activity("profile_onnxruntime", values)
+
+    @task()
+    async def action_improve(self) -> None:
+        """Ask which of the things that may help is to be done to the model."""
+        report, path = self.report, self.model_path()
+        if report is None or path is None:
+            return
+        story = await on_thread(story_of, report)
+        if not story.steps:
+            self.notify("The figures name nothing that may help", timeout=4)
+            return
+        choices = [
+            Choice(_LETTERS[n], f"{step.text}: {step.basis}", step.activity)
+            for n, step in enumerate(story.steps)
+        ]
+        answer = await self.tasks.ask(ChoiceDialog("What may help", story.opening, choices))
+        if answer == PROFILE:
+            self.action_profile()
+        elif answer is not None:
+            host(self).start_activity(answer, {"model": str(path)})
+
+    @task()
+    async def action_card(self) -> None:
+        """Copy the report in a few lines, or ask where to write them."""
+        report = self.report
+        if report is None:
+            return
+        lines = await on_thread(card_lines, report)
+        choices = [
+            Choice("c", "copy the text", "copy"),
+            Choice("s", "write a picture (SVG)", ".svg"),
+            Choice("t", "write the text", ".txt"),
+        ]
+        answer = await self.tasks.ask(ChoiceDialog("Share", "\n".join(lines), choices))
+        if answer == "copy":
+            self.app.copy_to_clipboard("\n".join(lines))
+        elif answer is not None:
+            name = visible((self.path or Path("report")).stem) + answer
+            about = (
+                f"A name that ends in .svg is a picture, others text. Relative to {os.getcwd()}."
+            )
+            ask_where(
+                self, "Write the card", about, name,
+                lambda path, over: write_card(report, path, over),
+            )  # fmt: skip
 
     # Tables
 
@@ -465,7 +514,7 @@ class ReportScreen(ReportActions, ReportPanes, Page):
         self.set_class(report.has_gpu_events or bool(report.counters), "-gpu")
         self.query_one("#loading").display = False
         self.query_one("#panes").display = True
-        self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu)
+        self.query_one(SummaryView).set_report(report, loaded.advice, loaded.gpu, loaded.story)
         sum_ms = sum(layer.time_ms or 0.0 for layer in report.layers)
         self.query_one(LayerPane).set_layers(
             report.layers, sum_ms, report.by_pass, report.gpu_by_pass, report.wording

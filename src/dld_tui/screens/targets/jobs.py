@@ -11,11 +11,11 @@ from textual.binding import BindingType
 from dld_tui.activities import registry as activities
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError
+from dld_tui.core.preview import ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import visible
 from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.home.welcome import ago
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
 from dld_tui.targets.ssh.results import JobsStore, StoredJob

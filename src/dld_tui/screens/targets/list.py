@@ -23,13 +23,13 @@ from dld_tui.core.connections.store import (
 )
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
+from dld_tui.core.preview import ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.form_page import SavingForm
-from dld_tui.screens.home.welcome import ago
 from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
 from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.styles import STYLES

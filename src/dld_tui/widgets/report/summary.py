@@ -18,6 +18,7 @@ from dld_tui.core.report.measured_facts import measured_facts, report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
+from dld_tui.core.report.story import Story
 from dld_tui.core.report.triage import factor
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
@@ -37,6 +38,7 @@ from dld_tui.widgets.charts.bars import (
     hottest,
     width_of,
 )
+from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
@@ -350,11 +352,28 @@ def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
     return lines
 
 
+def story_lines(story: Story | None, width: int) -> list[Line]:
+    """Return what a person would say, and what may help, with the key for it."""
+    if story is None or not (story.opening or story.steps):
+        return []
+    lines: list[Line] = [[(row, "strong")] for row in wrap(story.opening, max(width, 20))]
+    for number, step in enumerate(story.steps):
+        key = hint("{report.improve}") if not number else " "
+        text = f"{key}  {step.text}"
+        basis = clip(step.basis, max(width - cell_width(text) - 2, 0))
+        lines.append([(text, "key"), (f"  {basis}", "dim")])
+    return [*lines, []]
+
+
 def summary_lines(
-    report: Report, advice: Sequence[Advice], width: int, gpu: GpuSummary | None = None
+    report: Report,
+    advice: Sequence[Advice],
+    width: int,
+    gpu: GpuSummary | None = None,
+    story: Story | None = None,
 ) -> list[Line]:
     """Return the whole summary for `width` cells; `gpu` is of the median pass."""
-    lines = [*head(report, width), []]
+    lines = [*head(report, width), [], *story_lines(story, width)]
     figures = _some(median_block(report.latency), stats_block(report.latency))
     median = report.latency.median if report.latency is not None else None
     shape, about = distribution_block(report.latencies, median), coverage(report)

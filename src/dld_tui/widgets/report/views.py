@@ -23,6 +23,7 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.story import Story
 from dld_tui.core.tables.units import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
@@ -196,13 +197,18 @@ class SummaryView(Frame, LineView):
         self.report: Report | None = None
         self.advice: Sequence[Advice] = ()
         self.gpu: GpuSummary | None = None
+        self.story: Story | None = None
 
     def set_report(
-        self, report: Report, advice: Sequence[Advice], gpu: GpuSummary | None = None
+        self,
+        report: Report,
+        advice: Sequence[Advice],
+        gpu: GpuSummary | None = None,
+        story: Story | None = None,
     ) -> None:
         """Show a report's summary; `gpu` is of its median pass."""
-        self.report, self.advice, self.gpu = report, advice, gpu
-        self.frame("Summary")
+        self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
+        self.frame("Summary", "{report.card} share")
         self._draw()
 
     def on_resize(self) -> None:
@@ -219,7 +225,8 @@ class SummaryView(Frame, LineView):
 
     def _draw(self) -> None:
         if self.report is not None and self.size.width > 4:
-            lines = summary_lines(self.report, self.advice, self.size.width - 2, self.gpu)
+            width = self.size.width - 2
+            lines = summary_lines(self.report, self.advice, width, self.gpu, self.story)
             self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
 
 

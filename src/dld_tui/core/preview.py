@@ -1,0 +1,232 @@
+"""A file in a few lines: what it is, read lazily and without weights."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.text import visible
+from dld_tui.core.types import CancelCheck
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.summary import Terminal
+    from dld_tui.core.report.model import Report
+
+_MOST_TERMINALS = 3
+_MOST_TYPES = 5
+_MOST_BLOCKS = 12
+_MOST_NODES = 5_000
+"""Of a graph whose blocks are looked for: a tenth of a second."""
+_MOST_REPORTS = 20
+"""Reports that are asked whether they are of a model."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What is shown of a file. Fit for a terminal."""
+
+    lines: Sequence[tuple[str, str]] = ()
+    """What a line is about, and the line."""
+    blocks: Sequence[tuple[str, int]] = field(default=())
+    """The parts of the graph in their order, and how many nodes each has."""
+    problem: str = ""
+    """Why there is nothing to show."""
+
+
+def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str] = ()) -> Preview:
+    """Return what is in a file.
+
+    Args:
+        path: The file.
+        kind: A name of ``FileKind``.
+        cancelled: Asked now and then.
+        reports: Report files that may be of the model, the newest first.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+    """
+    try:
+        if kind == "ONNX":
+            return _of_model(path, cancelled, reports)
+        if kind == "REPORT":
+            return _of_report(path)
+        if kind.startswith("ENGINE_") and kind not in ("ENGINE_PROFILE", "ENGINE_TIMES"):
+            return _of_engine(path)
+    except CancelledError:
+        raise
+    except DldError as error:
+        return Preview(problem=visible(error.message))
+    except (OSError, ValueError) as error:
+        return Preview(problem=visible(str(error)))
+    return Preview()
+
+
+def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.summary import summarise
+
+    document = Document.open(path, cancelled=cancelled)
+    try:
+        if cancelled():
+            raise CancelledError
+        summary = summarise(document)
+        lines = [
+            *_terminal_lines("in", [one for one in summary.inputs if not one.has_default]),
+            *_terminal_lines("out", summary.outputs),
+            ("nodes", _counted(summary.nodes_total, summary.op_types)),
+            ("weights", f"{fmt.short_count(summary.parameters)} parameters, "
+             f"{fmt.size(summary.initializer_bytes)}{_precisions(document)}"),
+        ]  # fmt: skip
+        if summary.producer:
+            version = summary.opsets.get("")
+            lines.append(
+                ("from", visible(summary.producer) + (f", opset {version}" if version else ""))
+            )
+        blocks = _blocks(document) if summary.nodes <= _MOST_NODES else ()
+    finally:
+        document.close()
+    lines += _last_profile(path, reports)
+    return Preview(lines, blocks)
+
+
+def _terminal_lines(title: str, terminals: Sequence[Terminal]) -> list[tuple[str, str]]:
+    lines = [
+        (
+            "" if index else title,
+            f"{visible(one.name)}  {visible(one.type.text) if one.type else '–'}",
+        )
+        for index, one in enumerate(terminals[:_MOST_TERMINALS])
+    ]
+    if len(terminals) > _MOST_TERMINALS:
+        lines[-1] = ("", f"and {len(terminals) - _MOST_TERMINALS + 1} more")
+    return lines or [(title, "none")]
+
+
+def _counted(nodes: int, types: dict[str, int]) -> str:
+    shown = "  ".join(
+        f"{visible(name)} {count:,}" for name, count in [*types.items()][:_MOST_TYPES]
+    )
+    more = f"  +{len(types) - _MOST_TYPES} types" if len(types) > _MOST_TYPES else ""
+    return f"{nodes:,}: {shown}{more}" if types else f"{nodes:,}"
+
+
+def _precisions(document: Document) -> str:
+    """Return the types of weights by their share of the bytes, as ``, float32 97 %``."""
+    from dld_tui.core.document.tensor import Tensor
+
+    sizes = Counter[str]()
+    for proto in document.main.records["initializer"]:
+        tensor = Tensor(proto, document)
+        sizes[tensor.dtype] += tensor.nbytes or 0
+    total = sizes.total()
+    shares = [(name, 100 * size / total) for name, size in sizes.most_common(2)] if total else []
+    if len(shares) == 1 or (shares and shares[0][1] >= 99.5):
+        return f", {shares[0][0]}"
+    return "".join(f", {name} {share:.0f} %" for name, share in shares if share >= 0.5)
+
+
+def _blocks(document: Document) -> list[tuple[str, int]]:
+    """Return the parts of the main graph, neighbours that are no blocks in one."""
+    from dld_tui.core.graph.build import graph_of
+    from dld_tui.core.graph.folding import fold_tree
+    from dld_tui.core.graph.lanes import demand_order, lay_rails
+
+    graph = graph_of(document.main).graph
+    rails = lay_rails(graph, demand_order(graph))
+    found: list[tuple[str, int]] = []
+    at = 0
+    for fold in fold_tree(graph, rails):
+        if fold.start > at:
+            found.append(("", fold.start - at))
+        times = f"{fold.count} × " if fold.count > 1 else ""
+        found.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))
+        at = fold.end
+    if found and at < len(graph):
+        found.append(("", len(graph) - at))
+    return found[:_MOST_BLOCKS]
+
+
+def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
+    """Return what the newest report of a model says, if there is one."""
+    from dld_tui.core.report.model import Report
+
+    target = os.path.realpath(path)
+    for _, file in zip(range(_MOST_REPORTS), reports, strict=False):
+        try:
+            if not _is_of(file, target):
+                continue
+            report = Report.open(file)
+        except (DldError, OSError):
+            continue
+        report.close()
+        latency = _latency(report)
+        age = ago(max(time() - os.stat(file).st_mtime, 0.0))
+        return [("profile", f"{latency}, {age}: {visible(os.path.basename(file))}")]
+    return []
+
+
+def _is_of(report: str, model: str) -> bool:
+    """Tell whether a report is of a model; reads two rows of it."""
+    from dld_tui.core.report import database, rows
+
+    with contextlib.closing(database.open_database(Path(report))) as connection:
+        facts = rows.read_facts(
+            lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
+        )
+    found = facts.get("model")
+    path = found.get("path") if isinstance(found, dict) else None
+    return isinstance(path, str) and os.path.realpath(path) == model
+
+
+def _latency(report: Report) -> str:
+    if report.latency is None:
+        return "nothing was measured"
+    where = report.execution_provider.removesuffix("ExecutionProvider") or report.backend
+    return f"{fmt.milliseconds(report.latency.median)} ms on {visible(where)}"
+
+
+def _of_report(path: str) -> Preview:
+    from dld_tui.core.report.model import Report
+
+    report = Report.open(path)
+    try:
+        lines = [("model", visible(report.network) or fmt.UNKNOWN), ("median", _latency(report))]
+        lines.append(
+            ("with", ", ".join(filter(None, map(visible, (report.backend, report.device)))))
+        )
+        if report.status == "partial":
+            lines.append(("", "stopped before its end"))
+        for index, group in enumerate(report.groups("type")[:_MOST_TYPES]):
+            share = fmt.percent(group.percent)
+            lines.append(("" if index else "layers", f"{share:>5} %  {visible(group.key)}"))
+    finally:
+        report.close()
+    return Preview(lines)
+
+
+def _of_engine(path: str) -> Preview:
+    from dld_tui.core.plan.reader import open_plan
+
+    plan = open_plan(path)
+    types = Counter(layer.type for layer in plan.layers)
+    shown = "  ".join(f"{visible(name)} {count}" for name, count in types.most_common(_MOST_TYPES))
+    return Preview([("engine", visible(plan.title)), ("layers", f"{len(plan.layers):,}: {shown}")])
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago something was, e.g. ``3 h ago``."""
+    if seconds < 60:
+        return "just now"
+    for unit_s, unit in ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h")):
+        if seconds >= unit_s:
+            return f"{int(seconds // unit_s)} {unit} ago"
+    return f"{int(seconds // 60)} min ago"

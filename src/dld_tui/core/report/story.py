@@ -1,0 +1,198 @@
+"""What a person would say of a report: a sentence or two, what may help, and a card to share.
+
+Everything said is a figure of the report, or follows from its figures and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.report.gpu_summary import gpu_summary
+from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
+from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
+from dld_tui.core.report.triage import full_precision_percent
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.records import Group
+
+_LOUD_PERCENT = 30.0
+"""A type of layer is named when it takes so much of the time."""
+_HALF = 0.5
+_FEW = 0.25
+"""Half of the time in this part of the layers, or less, is worth saying."""
+_NAME = 40
+_WORTH_PERCENT = 20.0
+_BOUNDED_PERCENT = 95.0
+"""Above this share, the most that can be gained says nothing."""
+_TYPES = 4
+PROFILE = "profile_onnxruntime"
+"""The activity that measures again."""
+_ACCENTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
+"""Colours that people who confuse red and green tell apart (Okabe and Ito)."""
+
+
+def opening(report: Report) -> str:
+    """Return how long a run takes, and where the time goes. Fit for a terminal."""
+    return " ".join([*_latency(report), *_places(report)])
+
+
+def _latency(report: Report) -> list[str]:
+    latency = report.latency
+    if latency is None or latency.median <= 0:
+        return []
+    inputs = [one for one in report_inputs(report) if one.shape]
+    fed = f" of {clip(visible(inputs[0].name), _NAME)} {inputs[0].shape_text}" if inputs else ""
+    if len(inputs) > 1:
+        fed += f" and {len(inputs) - 1} more"
+    rate = f"{latency.throughput:,.{0 if latency.throughput >= 10 else 1}f} a second"
+    spread = f", ± {fmt.percent(latency.cov_percent)} %" if latency.count > 1 else ""
+    provider = report.execution_provider.removesuffix("ExecutionProvider")
+    place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
+    profiled = "" if latency.source == "latency loop" else " with profiling on"
+    text = f"{fmt.milliseconds(latency.median)} ms a run{fed}{profiled} ({rate}{spread}){place}."
+    return [text]
+
+
+def _places(report: Report) -> list[str]:
+    """Return which type of layer takes most, and how few layers take half."""
+    found = []
+    types = _types(report)
+    if types and types[0].percent >= _LOUD_PERCENT:
+        share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
+        found.append(f"{visible(types[0].key)} is {share} of the layers' time.")
+    times = sorted((one.time_ms or 0.0 for one in priced(report.layers)), reverse=True)
+    total = sum(times)
+    if total > 0 and len(times) > 3:
+        few = 1 + sum(part < _HALF * total for part in accumulate(times))
+        if few <= _FEW * len(times):
+            takes = "layers takes" if few == 1 else "layers take"
+            found.append(f"{few} of {len(times):,} {takes} half of it.")
+    gpu = gpu_summary(report)
+    if gpu is not None and gpu.true_speed:
+        found.append(f"The GPU is busy {gpu.busy_percent:.0f} % of a pass.")
+    return found
+
+
+def _types(report: Report) -> Sequence[Group]:
+    # Where only launches were timed, times say little of what the layers cost.
+    if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
+        return ()
+    return report.groups("type")
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that may help."""
+
+    text: str
+    """What, for a terminal."""
+    basis: str
+    """What of the report says so, or what an estimate comes from."""
+    activity: str
+    """The activity that does it to the model."""
+
+
+def next_steps(report: Report) -> list[Step]:
+    """Return what the figures say may help, and no more, the surest first."""
+    steps = []
+    latency = report.latency
+    if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
+        basis = f"it varies by {fmt.percent(latency.cov_percent)} %, trusted up to"
+        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %", PROFILE))
+    share = full_precision_percent(report)
+    if share >= _WORTH_PERCENT:
+        on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
+        basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
+        if share < _BOUNDED_PERCENT:
+            basis += f": {100 / (100 - share):.1f} x at most, were that free"
+        text, activity = ("fp16", "convert_fp16") if on_gpu else ("int8", "convert_quantize")
+        steps.append(Step(text, basis, activity))
+    return steps
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a person would say of a report."""
+
+    opening: str
+    steps: tuple[Step, ...]
+
+
+def story_of(report: Report) -> Story:
+    """Return what a person would say of a report, and what may help."""
+    return Story(opening(report), tuple(next_steps(report)))
+
+
+def card_lines(report: Report) -> list[str]:
+    """Return a report in a few lines for a chat. Fit for a terminal."""
+    types = _types(report)[:_TYPES]
+    name = visible(report.network) or report.path.stem
+    where = " · ".join(filter(None, map(visible, (report.backend, report.device))))
+    lines = [name, opening(report)]
+    width = max((len(visible(one.key)) for one in types), default=0)
+    lines += [
+        f"{visible(one.key):<{width}}  {one.percent:5.1f} %  {'█' * round(one.percent / 5)}"
+        for one in types
+    ]
+    return [*lines, *([where] if where else [])]
+
+
+def card_svg(report: Report) -> str:
+    """Return a report as a picture of 640 by 360 pixels, for a post."""
+    name, said, *_ = card_lines(report)
+    latency = report.latency
+    figure = fmt.milliseconds(latency.median) if latency else fmt.UNKNOWN
+    where = " · ".join(filter(None, map(visible, (report.backend, report.device))))
+    parts = [
+        _text(32, 54, 24, "#ffffff", clip(name, 44), "bold"),
+        _text(32, 124, 56, _ACCENTS[0], f"{figure} ms", "bold"),
+    ]
+    for row, text in enumerate(_sentences(said)[:3]):
+        parts.append(_text(32, 160 + 22 * row, 15, "#d0d0d0", clip(text, 76)))
+    for row, one in enumerate(_types(report)[:_TYPES]):
+        y = 236 + 24 * row
+        width = max(round(3.2 * one.percent), 2)
+        parts.append(_text(32, y + 13, 14, "#d0d0d0", clip(visible(one.key), 18)))
+        box = f'x="190" y="{y}" width="{width}" height="16" rx="3"'
+        parts.append(f'<rect {box} fill="{_ACCENTS[row]}"/>')
+        parts.append(_text(200 + width, y + 13, 14, "#ffffff", f"{one.percent:.1f} %"))
+    parts.append(_text(32, 346, 12, "#909090", clip(where, 90)))
+    body = "\n".join(parts)
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="360" viewBox="0 0 640 360"'
+        ' font-family="sans-serif">\n<rect width="640" height="360" rx="16" fill="#15181d"/>\n'
+        f"{body}\n</svg>\n"
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]
+
+
+def _text(x: int, y: int, size: int, colour: str, text: str, weight: str = "normal") -> str:
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}">'
+        f"{escape(text)}</text>"
+    )
+
+
+def write_card(report: Report, path: Path, overwrite: bool) -> Sequence[str]:
+    """Write a card, SVG where the name ends so, else text; return what is to be said of it.
+
+    Raises:
+        SaveError: It cannot be written.
+    """
+    from dld_tui.core.files.writer import write_text
+
+    is_svg = path.suffix.lower() == ".svg"
+    text = card_svg(report) if is_svg else "\n".join(card_lines(report)) + "\n"
+    return write_text(path, text, overwrite=overwrite)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from dld_tui.core.report.model import Report
+from dld_tui.core.report.story import card_lines, card_svg, next_steps, opening, write_card
+from tests.support.report_files import HOSTILE, layer, writer
+
+MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
+"""Of a Conv, a Relu, a MatMul, an Add and a Softmax."""
+
+
+def report_of(
+    path: Path, latencies: Sequence[float] = (4.0, 4.0), network: str = "tiny.onnx"
+) -> Report:
+    made = writer(path, network)
+    made.add_latencies(latencies)
+    for index in range(len(MILLISECONDS)):
+        made.add_layer(layer(index))
+    for number in range(3):
+        at = start = number * 1e6
+        rows: list[tuple[int, float, float, float, int | str]] = []
+        for index, length in enumerate(MILLISECONDS):
+            rows.append((index, at, 1000 * length, 1000 * length, 1))
+            at += 1000 * length
+        made.add_pass(number, start, at - start)
+        made.add_samples(number, rows)
+    return Report.open(made.finish())
+
+
+def test_the_opening_says_how_long_and_where_the_time_goes(tmp_path: Path) -> None:
+    said = opening(report_of(tmp_path / "r.dldprof"))
+    assert said == (
+        "4.000 ms a run (250 a second, ± 0.0 %), CPU. Conv is 60 % of the layers' time."
+        " 1 of 5 layers takes half of it."
+    )
+
+
+def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
+    [step] = next_steps(report_of(tmp_path / "r.dldprof"))
+    assert step.activity == "convert_quantize"  # the run was on the CPU
+    # Conv and MatMul are 7 of 10 ms: without them 3 are left.
+    assert (
+        step.basis == "70 % of the time is MatMul and Conv in fp32: 3.3 x at most, were that free"
+    )
+
+
+def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:
+    steps = next_steps(report_of(tmp_path / "r.dldprof", (4.0, 5.0, 4.0, 5.0)))
+    assert [step.activity for step in steps] == ["profile_onnxruntime", "convert_quantize"]
+    assert "it varies by" in steps[0].basis
+
+
+@pytest.mark.parametrize("network", ["tiny.onnx", HOSTILE])
+def test_the_card_is_fit_for_a_chat_and_a_picture(tmp_path: Path, network: str) -> None:
+    report = report_of(tmp_path / "r.dldprof", network=network)
+    lines = card_lines(report)
+    assert lines[1] == opening(report)
+    assert lines[2].split()[:3] == ["Conv", "60.0", "%"]
+    assert "\x1b" not in "".join(lines)
+    picture = ElementTree.fromstring(card_svg(report))
+    texts = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "4.000 ms" in texts
+    assert "60.0 %" in texts
+
+
+def test_the_name_says_whether_a_card_is_a_picture(tmp_path: Path) -> None:
+    report = report_of(tmp_path / "r.dldprof")
+    write_card(report, tmp_path / "c.svg", False)
+    write_card(report, tmp_path / "c.txt", False)
+    assert (tmp_path / "c.svg").read_text() == card_svg(report)
+    assert (tmp_path / "c.txt").read_text().splitlines() == card_lines(report)
