@@ -1,4 +1,4 @@
-"""``dld draw``: a picture of a graph, as SVG, PNG, JPEG or text."""
+"""``dld draw``: a picture of a graph, as SVG, HTML, PNG, JPEG or text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dld_tui.core.graph.pictures.drawing import Picture
 
 SCHEMES = ("light", "dark", "colour-blind", "mono")
-_FORMATS = {"svg": "svg", "png": "png", "jpg": "jpeg", "txt": "text"}
+_FORMATS = {"svg": "svg", "html": "html", "png": "png", "jpg": "jpeg", "txt": "text"}
 _SLOW = 1_500
 """Nodes from which on it is said that something is going on."""
 _COLOUR = re.compile("#[0-9a-fA-F]{6}")
@@ -48,7 +48,7 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to: its end .svg, .png, .jpg or .txt says the format; - is standard output.",
+    help="Where to: its end .svg, .html, .png, .jpg or .txt says the format; - is standard output.",
 )
 @click.option("--format", "kind", type=click.Choice([*_FORMATS]), help="Whatever the file's name.")
 @click.option(
@@ -70,6 +70,12 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
     show_default=True,
     help="What the colours of an engine's layers say.",
 )
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="REPORT",
+    help="Say the times of a profile report, in HTML as colours, too.",
+)
 @click.option("--types/--no-types", default=True, help="Find types that the model does not say.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEMES[0], show_default=True)
 @click.option("--background", callback=_background, metavar="COLOUR", help="#rrggbb, or none.")
@@ -79,7 +85,7 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(model: Path, output: str, **asked: Any) -> None:
-    """Draw a picture of a model's or an engine's graph as SVG, PNG, JPEG or text."""
+    """Draw a picture of a model's or an engine's graph as SVG, HTML, PNG, JPEG or text."""
     from dld_tui.core.files.writer import write_bytes
 
     kind = _kind(output, asked)
@@ -144,6 +150,8 @@ def _kind(output: str, asked: dict[str, Any]) -> str:
         raise UsageError("--node draws boxes only", hint="Leave --view out")
     if asked["view"] == "rail" and (kind != "text" or asked["folded"]):
         raise UsageError("rails are text, and have every node", hint="Use --format txt")
+    if asked["report"] is not None and (asked["node"] is not None or asked["folded"]):
+        raise UsageError("--report draws every node", hint="Leave --node and --folded out")
     if asked["node"] is not None and asked["folded"]:
         raise UsageError("--node and --folded draw different parts", hint="Use one of them")
     return kind
@@ -170,6 +178,8 @@ def _draw(
     look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
     content = _content(drawn, title, asked)
     content.types = types_of(scope)
+    if asked["report"] is not None:
+        _add_times(content, drawn, document, asked["report"])
     return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
 
 
@@ -192,6 +202,34 @@ def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
     return content.whole(drawn, title)
 
 
+def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Path) -> None:
+    """Say in each box how long its node took in a report.
+
+    Raises:
+        InputError: The file is no report, or its layers are not nodes of the model.
+    """
+    from dld_tui.core import fmt
+    from dld_tui.core.report.groups import priced
+    from dld_tui.core.report.model import open_report
+
+    times: dict[int, float] = {}
+    with open_report(path) as report:
+        layers = priced(report.layers)
+    for layer in layers:
+        for link in layer.nodes:
+            node = document.find_node(link.scope, link.node)
+            vertex = None if node is None else drawn.vertex(node)
+            if vertex is not None and layer.time_ms:
+                times[vertex] = times.get(vertex, 0.0) + layer.time_ms * link.share
+    if not times:
+        raise InputError("no layer of the report is a node of this graph", where=str(path))
+    longest, total = max(times.values()), sum(times.values())
+    for vertex, time in times.items():
+        content.heats[vertex] = time / longest
+        share = fmt.percent(100 * time / total)
+        content.tips.setdefault(vertex, []).append(f"{fmt.milliseconds(time)} ms, {share} %")
+
+
 def _rows(drawn: ScopeGraph, asked: dict[str, Any]) -> Picture:
     from dld_tui.core.graph.overview import Overview
     from dld_tui.core.graph.pictures.content import types_of
@@ -206,7 +244,9 @@ def _rows(drawn: ScopeGraph, asked: dict[str, Any]) -> Picture:
     )
 
 
-_OF_MODELS = {"scope": "--scope", "node": "--node", "constants": "--constants"}
+_OF_MODELS = {
+    "scope": "--scope", "node": "--node", "constants": "--constants", "report": "--report",
+}  # fmt: skip
 
 
 def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:

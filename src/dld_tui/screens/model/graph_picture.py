@@ -46,7 +46,7 @@ class PictureWriter:
 
     async def _save(self, start: str) -> None:
         ask = self.page.tasks.ask
-        hint = "path of the picture: .svg, .png, .jpg or .txt"
+        hint = "path of the picture: .svg, .html, .png, .jpg or .txt"
         while path := await ask(OpenPathDialog("Save picture", start, hint)):
             path = path if path.suffix else path.with_suffix(".svg")
             start = str(path)

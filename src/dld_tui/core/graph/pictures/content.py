@@ -58,6 +58,8 @@ class Content:
     """Labels of tensors, by net, in place of those in the graph."""
     tips: dict[int, list[str]] = field(default_factory=dict)
     """Lines of tooltips, behind those that stand in the box."""
+    heats: dict[int, float] = field(default_factory=dict)
+    """The share that vertices have of the largest value, which HTML shows as a colour."""
     noun: str = "node"
     """What it stands for."""
 

@@ -9,13 +9,21 @@ from pathlib import Path
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import Content
+from dld_tui.core.graph.pictures.html import html_of
 from dld_tui.core.graph.pictures.raster import fitting_scale, raster_of
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.graph.pictures.svg import svg_of
 from dld_tui.core.graph.pictures.text import ascii_of, canvas_text
 from dld_tui.core.text import cell_width
 
-KINDS = {".svg": "svg", ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".txt": "text"}
+KINDS = {
+    ".svg": "svg",
+    ".html": "html",
+    ".png": "png",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".txt": "text",
+}
 """The format by the end of a file's name."""
 
 
@@ -44,7 +52,7 @@ def kind_of(path: Path) -> str:
         raise UsageError(
             f"a picture cannot be a {path.suffix} file" if path.suffix else "which format?",
             where=str(path),
-            hint="End its name in .svg, .png, .jpg or .txt",
+            hint="End its name in .svg, .html, .png, .jpg or .txt",
         )
     return found
 
@@ -61,7 +69,7 @@ def picture_of(
 
     Args:
         content: What to draw.
-        kind: ``svg``, ``png``, ``jpeg`` or ``text``.
+        kind: ``svg``, ``html``, ``png``, ``jpeg`` or ``text``.
         look: Colours, background and grid; text has none.
         scale: How much larger than usual; None for what is sharp and not too large.
         in_ascii: Draw text with ASCII characters only.
@@ -74,9 +82,10 @@ def picture_of(
         lines, crossings = canvas_text(content)
         return text_picture(lines, in_ascii, len(content.graph), crossings)
     scene = make_scene(content, legend=look.scheme.is_coloured)
-    if kind == "svg":
+    if kind in ("svg", "html"):
         scale = scale or 1.0
-        data = svg_of(scene, look, scale).encode()
+        drawn = svg_of(scene, look, scale, numbered=kind == "html")
+        data = (html_of(drawn, content.title, content.heats) if kind == "html" else drawn).encode()
     else:
         scale = scale or fitting_scale(scene)
         data = raster_of(scene, look, kind, scale)

@@ -8,6 +8,7 @@ from html import escape
 
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.pictures import style
+from dld_tui.core.graph.pictures.html import box_id
 from dld_tui.core.graph.pictures.scene import SIZES, Card, Line, Point, Scene, text_pixels
 
 _FONTS = "'Inter','Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif"
@@ -16,18 +17,19 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WIDE = re.compile("[A-Z@%_]")
 
 
-def svg_of(scene: Scene, look: style.Look, scale: float = 1.0) -> str:
+def svg_of(scene: Scene, look: style.Look, scale: float = 1.0, numbered: bool = False) -> str:
     """Return a picture as one SVG document; the same for the same scene.
 
     Args:
         scene: What to draw.
         look: Colours, background and grid.
         scale: How large it is shown; text stays sharp at any scale.
+        numbered: Give each box an id, for a script.
     """
-    return "\n".join(_lines(scene, look, scale)) + "\n"
+    return "\n".join(_lines(scene, look, scale, numbered)) + "\n"
 
 
-def _lines(scene: Scene, look: style.Look, scale: float) -> Iterator[str]:
+def _lines(scene: Scene, look: style.Look, scale: float, numbered: bool) -> Iterator[str]:
     width, height = scene.width, scene.height
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_number(width * scale)}" '
@@ -59,7 +61,7 @@ def _lines(scene: Scene, look: style.Look, scale: float) -> Iterator[str]:
     if scene.arrows:
         yield f'<path class="a" d="{"".join(map(_arrow, scene.arrows))}"/>'
     yield from map(_line, scene.links)
-    yield from map(_card, scene.cards)
+    yield from (_card(card, numbered) for card in scene.cards)
     yield "</svg>"
 
 
@@ -87,11 +89,12 @@ def _css(scene: Scene, look: style.Look) -> str:
     return "".join(rules)
 
 
-def _card(card: Card) -> str:
+def _card(card: Card, numbered: bool) -> str:
     x, y, width, height = card.x, card.y, card.width, card.height
     rounded = f'rx="{card.corner}"'
     more = " outer" * (card.kind == Kind.OUTER) + " centre" * card.stands_out
-    parts = [f'<g class="{card.colour}{more}">']
+    number = f' id="{box_id(card.vertex)}"' if numbered else ""
+    parts = [f'<g class="{card.colour}{more}"{number}>']
     parts.append(f"<title>{_text(card.tooltip)}</title>")
     for away in card.sheets:
         parts.append(
