@@ -13,6 +13,8 @@ docs/library.md shows each of them at work.
 ``profile``        measure a model, here or on a target; gives a :class:`Report`
 ``Report``         a profile report; ``Report.open`` takes a file
 ``compare``        reports, or engine plans, side by side
+``gate``           is a new version slower than a base, by runs that take turns
+``same_results``   does it give the same results
 ``Plan``           an engine of TensorRT by the files that describe it
 =================  ==============================================================================
 
@@ -25,16 +27,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dld_tui.api.gates import gate, same_results
     from dld_tui.api.models import Document, check, diff, edits, open_model
     from dld_tui.api.plans import Plan
     from dld_tui.api.runs import Report, compare, convert, profile
 
 __all__ = [
-    "Document", "Plan", "Report", "check", "compare", "convert", "diff", "edits", "open_model",
-    "profile",
+    "Document", "Plan", "Report", "check", "compare", "convert", "diff", "edits", "gate",
+    "open_model", "profile", "same_results",
 ]  # fmt: skip
 
 _HOMES = {
+    "gates": ("gate", "same_results"),
     "models": ("Document", "check", "diff", "edits", "open_model"),
     "plans": ("Plan",),
     "runs": ("Report", "compare", "convert", "profile"),

@@ -54,7 +54,7 @@ def profile(
         if settings.get("output") is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
             settings["output"] = folder / f"{Path(model).stem}.dldprof"
-        result = _run(f"profile_{backend}", target, model=Path(model), **settings)
+        result = run_activity(f"profile_{backend}", target, model=Path(model), **settings)
         # The open file outlives its name.
         return open_report(result.report)
 
@@ -71,7 +71,9 @@ def convert(kind: str, model: str | Path, *, output: str | Path, **settings: Any
     Raises:
         DldError: A setting is wrong, or the job failed; nothing was written then.
     """
-    result = _run(f"convert_{kind}", None, model=Path(model), output=Path(output), **settings)
+    result = run_activity(
+        f"convert_{kind}", None, model=Path(model), output=Path(output), **settings
+    )
     found: dict[str, Any] = encode(result)
     return found
 
@@ -93,7 +95,12 @@ def compare(*reports: Report | str | Path, base: int = 0) -> Comparison:
     return Comparison(subjects, base)
 
 
-def _run(activity_id: str, target: str | None, **settings: Any) -> Any:
+def run_activity(activity_id: str, target: str | None, **settings: Any) -> Any:
+    """Run an activity as a job and return its result.
+
+    Raises:
+        DldError: A setting is wrong, or the job failed.
+    """
     activity = registry.load(activity_id)
     request = activity.request(**settings)
     validate(request)

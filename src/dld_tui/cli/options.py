@@ -50,7 +50,7 @@ def request_from(request: type[Any], values: dict[str, Any]) -> Any:
 def _argument(setting: Setting) -> click.Parameter:
     return click.Argument(
         [setting.name],
-        type=_click_type(setting),
+        type=click_type(setting),
         required=setting.required,
         metavar=setting.param.metavar or setting.name.upper(),
     )
@@ -65,7 +65,7 @@ def _option(setting: Setting) -> click.Parameter:
     default: dict[str, Any] = {} if setting.required else {"default": None}
     return _Option(
         [setting.name, *spellings],
-        type=_click_type(setting),
+        type=click_type(setting),
         required=setting.required,
         is_flag=True if setting.type is bool else None,
         **default,
@@ -110,7 +110,8 @@ class _Choice(click.Choice[str]):
         return super().convert(self.words.get(str(value).lower(), value), param, ctx)
 
 
-def _click_type(setting: Setting) -> click.ParamType[Any]:
+def click_type(setting: Setting) -> click.ParamType[Any]:
+    """Return the type of a setting's values; of a tuple, of one of them."""
     kind = setting.type
     if typing.get_origin(kind) is tuple:
         kind = typing.get_args(kind)[0]

@@ -44,6 +44,7 @@ COMMANDS = (
     CommandInfo("refit", "Put a model's weights into an engine.", activity="refit_engine"),
     CommandInfo("report", "Print a profile report.", "dld_tui.cli.reports.report"),
     CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.reports.compare"),
+    CommandInfo("gate", "Fail when a new version is slower.", "dld_tui.cli.jobs.gate"),
     CommandInfo("accuracy", "Say whether two runs give the same results.", activity="accuracy"),
     CommandInfo(
         "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"

@@ -1,0 +1,58 @@
+"""Fixtures of pytest: is a new model slower, and does it give the same results?
+
+::
+
+    def test_release(assert_not_slower, assert_same_results):
+        assert_same_results("release.onnx", "candidate.onnx", atol=1e-3)
+        assert_not_slower("release.onnx", "candidate.onnx", tolerance_percent=1)
+
+The package brings them along; nothing is imported before a test asks for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def assert_not_slower() -> Callable[..., Any]:
+    """Return a function that takes what :func:`dld_tui.api.gate` takes and gives its result.
+
+    It fails the test when the new version is slower than it may be.
+    """
+
+    def check(*versions: Any, **settings: Any) -> Any:
+        from dld_tui.api import gate
+
+        __tracebackhide__ = True
+        result = gate(*versions, **settings)
+        if result.is_regression:
+            nodes = [f"  {row.key}: {row.text}" for row in result.nodes]
+            pytest.fail("\n".join([result.line, *nodes]))
+        return result
+
+    return check
+
+
+@pytest.fixture
+def assert_same_results() -> Callable[..., Any]:
+    """Return a function that takes what :func:`dld_tui.api.same_results` takes.
+
+    It fails the test when an output is not within its tolerance, and gives the report else.
+    """
+
+    def check(*versions: Any, **settings: Any) -> Any:
+        from dld_tui.api import same_results
+
+        __tracebackhide__ = True
+        report = same_results(*versions, **settings)
+        if not report.is_good:
+            wrong = [row for row in report.found.outputs if row.problem]
+            lines = [f"  {row.name}: {row.problem}" for row in wrong]
+            pytest.fail("\n".join(["results differ", *lines]))
+        return report
+
+    return check

@@ -1,0 +1,178 @@
+"""``dld gate``: whether a new version is slower than a base, for pipelines."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.activities.profile_onnxruntime import Request, Result
+from dld_tui.cli.jobs.progress import ProgressReporter
+from dld_tui.cli.names import PLACE
+from dld_tui.cli.options import click_type, parameters_of
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
+from dld_tui.core import fmt
+from dld_tui.core.compare.gate import (
+    GATE_SETTINGS,
+    LEAST_RUNS,
+    RUNS,
+    GateResult,
+    RunFigures,
+    figures_of,
+    gate_result,
+    gate_table,
+    in_turns,
+    junit,
+    markdown,
+    time_command,
+)
+from dld_tui.core.errors import ExitStatus, UsageError
+from dld_tui.core.events import Progress
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.params import Setting, settings_of, to_json
+from dld_tui.core.report.model import open_report
+from dld_tui.targets import registry
+
+_NOT_HERE = frozenset({"model", "output", "optimized_model"})
+_SETTINGS = {one.name: one for one in settings_of(Request) if one.name not in _NOT_HERE}
+
+_HELP = f"""Say whether NEW is slower than BASE, two models, by runs of both that take turns.
+
+Each run is a process of its own: it loads the model, warms up, times passes for a second, and
+profiles the layers. The verdict is of the median ratio of {RUNS} pairs of runs, with its interval,
+end to end and by node. Exit status 1 when NEW is slower by more than --tolerance.
+
+The same model with other settings: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
+With --commands BASE and NEW are command lines, each timed as a whole.
+"""
+
+
+def _callback(
+    base: str,
+    new: str,
+    runs: int,
+    tolerance: float,
+    commands: bool,
+    base_set: Sequence[str],
+    new_set: Sequence[str],
+    markdown_file: Path | None,
+    junit_file: Path | None,
+    force: bool,
+    target: str | None,
+    as_json: bool,
+    **values: Any,
+) -> int:
+    for path in (markdown_file, junit_file):
+        if path is not None:
+            require_free(path, force)
+    settings = {name: value for name, value in values.items() if value not in (None, ())}
+    if commands and (settings or base_set or new_set or target):
+        raise UsageError("--commands takes no settings of a profile")
+
+    def run_of(what: str, own: Sequence[str]) -> Callable[[], RunFigures]:
+        if commands:
+            return lambda: time_command(what)
+        given = Request(**{"model": Path(what), **GATE_SETTINGS, **settings, **_parsed(own)})
+        return lambda: _profiled(given, target)
+
+    one, other = run_of(base, base_set), run_of(new, new_set)
+    with ProgressReporter() as reporter:
+        found = in_turns(
+            one, other, runs, lambda done, of: reporter.event(Progress(done, of, "Runs"))
+        )
+    result = gate_result(base, new, *found, tolerance)
+    for path, text in ((markdown_file, markdown), (junit_file, junit)):
+        if path is not None:
+            write_text(path, text(result), overwrite=True)
+            narrate(f"wrote {path}")
+    if as_json:
+        write_json(result)
+    else:
+        _print(result)
+    return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
+
+
+def _profiled(request: Request, target: str | None) -> RunFigures:
+    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+        kept = replace(request, output=Path(folder) / "run.dldprof")
+        with registry.get(target).start("profile_onnxruntime", to_json(kept)) as job:
+            result = job.result(kind=Result)
+        with contextlib.closing(open_report(result.report)) as report:
+            return figures_of(report.latencies, report.layers)
+
+
+def _parsed(texts: Sequence[str]) -> dict[str, Any]:
+    """Return settings that are given as ``NAME=VALUE``.
+
+    Raises:
+        UsageError: There is no such setting, or it has no such value.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        setting = _SETTINGS.get(name.strip().lstrip("-").replace("-", "_"))
+        if setting is None or not equals:
+            raise UsageError(f"{text!r} is no setting", hint=f"There are {', '.join(_SETTINGS)}")
+        _add(found, setting, value)
+    return found
+
+
+def _add(found: dict[str, Any], setting: Setting, text: str) -> None:
+    try:
+        value = click_type(setting).convert(text, None, None)
+    except click.BadParameter as error:
+        raise UsageError(f"{setting.name}={text}: {error.message}") from None
+    if isinstance(setting.default, tuple):
+        value = (*found.get(setting.name, ()), value)
+    found[setting.name] = value
+
+
+def _print(result: GateResult) -> None:
+    write(result.line)
+    if result.nodes:
+        write()
+        write_table(gate_table(result))
+    elif result.nodes_compared:
+        write(f"No node changed among {fmt.count(result.nodes_compared)}.")
+
+
+command = click.Command(
+    "gate",
+    callback=_callback,
+    help=_HELP,
+    params=[
+        click.Argument(["base"], metavar="BASE"),
+        click.Argument(["new"], metavar="NEW"),
+        click.Option(
+            ["--runs"], type=click.IntRange(min=LEAST_RUNS), default=RUNS, metavar="N",
+            show_default=True, help="Runs of each.",
+        ),
+        click.Option(
+            ["--tolerance"], type=click.FloatRange(min=0), default=0.0, metavar="PERCENT",
+            show_default=True, help="NEW may be slower by so much.",
+        ),
+        click.Option(["--commands"], is_flag=True, help="BASE and NEW are command lines."),
+        click.Option(
+            ["--base-set"], multiple=True, metavar="NAME=VALUE",
+            help="A setting of the runs of BASE alone; may be given more than once.",
+        ),
+        click.Option(["--new-set"], multiple=True, metavar="NAME=VALUE", help="The same for NEW."),
+        click.Option(
+            ["markdown_file", "--markdown"], type=click.Path(path_type=Path), metavar="FILE",
+            help="Write the verdict there, too, for the summary of a pipeline.",
+        ),
+        click.Option(
+            ["junit_file", "--junit"], type=click.Path(path_type=Path), metavar="FILE",
+            help="Write it as JUnit XML, too.",
+        ),
+        click.Option(["--force"], is_flag=True, help="Overwrite existing files."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document."),
+        *(one for one in parameters_of(Request) if one.name in _SETTINGS),
+    ],
+)  # fmt: skip
