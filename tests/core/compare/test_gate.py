@@ -21,7 +21,7 @@ from dld_tui.core.compare.gate import (
     time_command,
 )
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.tables.as_csv import csv_of
+from dld_tui.core.tables.rendering import csv_of
 
 
 def noisy(dice: np.random.Generator, pairs: int) -> tuple[list[float], list[float]]:

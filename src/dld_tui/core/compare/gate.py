@@ -6,8 +6,8 @@ Each run of the new version has one of the base beside it, so that what changes 
 machine hits both: what is judged is the median of the ratios of such pairs. Its interval is that
 of the sign test (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, section 3.5),
 which holds for so few pairs whatever their distribution is: of versions that are alike, at most
-2.5 % are called slower. The bootstrap of :mod:`.noise` is too narrow for fifteen. Of nodes, of
-which there are many, only those are called changed that :func:`.noise.discoveries` keeps as well.
+2.5 % are called slower. The bootstrap of :mod:`.matching` is too narrow for fifteen. Of nodes, of
+which there are many, only those are called changed that :func:`.matching.discoveries` keeps as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.noise import discoveries, p_value
+from dld_tui.core.compare.matching import discoveries, p_value
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Layer
