@@ -7,7 +7,7 @@ machine hits both: what is judged is the median of the ratios of such pairs. Its
 of the sign test (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, section 3.5),
 which holds for so few pairs whatever their distribution is: of versions that are alike, at most
 2.5 % are called slower. The bootstrap of :mod:`.matching` is too narrow for fifteen. Of nodes, of
-which there are many, only those are called changed that :func:`.matching.discoveries` keeps as well.
+which there are many, only those are called changed that :func:`.matching.discoveries` keeps, too.
 """
 
 from __future__ import annotations
