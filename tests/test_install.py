@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from scripts import costs
+from scripts import aarch64, costs
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -60,3 +60,17 @@ def test_every_extra_is_in_the_table_of_the_documentation() -> None:
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8")).unwrap()
     extras = set(project["project"]["optional-dependencies"]) - {"dev"}
     assert extras <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+
+
+def test_the_emulated_machine_runs_tests_that_are_there(tmp_path: Path) -> None:
+    assert [name for name in aarch64.TESTED if not (ROOT / name).exists()] == []
+    printed = "took 12.5 10.25\nVmRSS:\t  71234 kB\ntook 20 19\n"
+    assert aarch64._took(printed) == [2.25, 1.0]
+    assert aarch64._memory(printed) == pytest.approx(71.234)
+    log = tmp_path / "pip.log"
+    log.write_text(
+        "2026-11-22T20:00:00,000   Downloading onnx-1.23.2-cp310-abi3-manylinux.whl (16.9 MB)\n"
+        "2026-11-22T20:00:01,000   Using cached numpy-2.4.6-cp311.whl (15.0 MB)\n"
+        "2026-11-22T20:00:01,000   Downloading click-8.5.1-py3-none-any.whl (126 kB)\n"
+    )
+    assert aarch64.downloaded(log) == pytest.approx(17.026)
