@@ -317,7 +317,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task()
     async def action_compare_reports(self) -> None:
         """Ask for two reports, or for one when a report is shown, and compare them."""
-        from dld_tui.screens.compare.actions import ask_reports
+        from dld_tui.screens.compare.page import ask_reports
 
         page = self.page
         await ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)

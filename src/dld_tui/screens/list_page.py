@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Generic
+from typing import ClassVar, Generic
 
 from textual.widget import Widget
 
@@ -15,16 +15,7 @@ from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell.frame import Frame
-
-if TYPE_CHECKING:
-    from dld_tui.widgets.shell.page import Page
-
-    _Base = Page
-else:
-
-    class _Base:
-        """Whatever page it is mixed into."""
-
+from dld_tui.widgets.shell.page import Page
 
 LABEL = 18
 """Cells of the names in the pane below a list."""
@@ -38,8 +29,8 @@ class AboutRow(Frame, LineView):
     """What is known of the row under the cursor."""
 
 
-class ListPage(_Base, Generic[Row]):
-    """A mixin for a page; override :meth:`table`, and what else applies."""
+class ListPage(Page, Generic[Row]):
+    """Base of these pages; override :meth:`table`, and what else applies."""
 
     AUTO_FOCUS: ClassVar[str | None] = "ListTable"
     LIST_TITLE: ClassVar[str] = ""
@@ -100,8 +91,6 @@ class ListPage(_Base, Generic[Row]):
         """Return what holds now."""
         has_row = bool(self.ROW_FACT) and self.row is not None
         return super().facts() | ({self.ROW_FACT} if has_row else set())
-
-    # By their names: Textual looks for ``@on`` in widgets only, not in mixins.
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Show what is known of the row."""

@@ -29,8 +29,69 @@ _KEYS = "123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 60
 
 
-class Presets(SubPage):
-    """The part of a form that keeps settings under names."""
+def _problem(name: str) -> str | None:
+    if not name.strip():
+        return "needed"
+    return f"at most {_LONGEST} characters" if len(name) > _LONGEST else None
+
+
+_FIELDS = ("shape", "opt_shapes")
+"""Settings that give shapes; the first one that a form has is filled in by Enter."""
+_RANGES = ("opt_shapes", "max_shapes", "min_shapes")
+_MOST_TEXT = 20_000
+"""Characters of shapes that Enter fills in at most."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a guess depends on."""
+
+    model: str
+    shapes: tuple[str, ...]
+    sizes: tuple[str, ...]
+    batch: int | None
+    ranged: bool
+    """Whether it is for an engine, whose model may have ranges of its own."""
+    is_open: bool
+    """Whether it is about the open model, edits included."""
+
+
+class GuessingForm(SubPage):
+    """The part of a form that tells the shapes of inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guessed = GuessedShapes(self, self.open_document)
+
+    def open_document(self) -> Document | None:
+        """Return the open model that is to run; None where its file is to be read."""
+        return None
+
+    def on_mount(self) -> None:
+        """Work out the guess."""
+        self._ask_guess()
+
+    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
+        """Work it out anew."""
+        self._ask_guess()
+
+    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
+        """Work it out for another state of the model."""
+        self._ask_guess()
+
+    def _ask_guess(self) -> None:
+        for form in self.query(ParamForm):
+            self.guessed.ask(form)
+
+    def on_resize(self) -> None:
+        """Break the lines anew."""
+        self.guessed.show()
+
+    def on_unmount(self) -> None:
+        """Leave nothing open."""
+        self.guessed.leave()
+
+    # --- The part of a form that keeps settings under names --------------------------------------
 
     preset_key = ""
     """Under which the presets of this form are remembered."""
@@ -79,69 +140,6 @@ class Presets(SubPage):
         name = await self.tasks.ask(ChoiceDialog("Load a preset", "Which one?", choices))
         if name is not None:
             self.query_one(ParamForm).set_values(presets[name])
-
-
-def _problem(name: str) -> str | None:
-    if not name.strip():
-        return "needed"
-    return f"at most {_LONGEST} characters" if len(name) > _LONGEST else None
-
-
-_FIELDS = ("shape", "opt_shapes")
-"""Settings that give shapes; the first one that a form has is filled in by Enter."""
-_RANGES = ("opt_shapes", "max_shapes", "min_shapes")
-_MOST_TEXT = 20_000
-"""Characters of shapes that Enter fills in at most."""
-
-
-@dataclass(frozen=True)
-class _Question:
-    """What a guess depends on."""
-
-    model: str
-    shapes: tuple[str, ...]
-    sizes: tuple[str, ...]
-    batch: int | None
-    ranged: bool
-    """Whether it is for an engine, whose model may have ranges of its own."""
-    is_open: bool
-    """Whether it is about the open model, edits included."""
-
-
-class GuessingForm(Presets):
-    """The part of a form that tells the shapes of inputs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.guessed = GuessedShapes(self, self.open_document)
-
-    def open_document(self) -> Document | None:
-        """Return the open model that is to run; None where its file is to be read."""
-        return None
-
-    def on_mount(self) -> None:
-        """Work out the guess."""
-        self._ask_guess()
-
-    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
-        """Work it out anew."""
-        self._ask_guess()
-
-    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        """Work it out for another state of the model."""
-        self._ask_guess()
-
-    def _ask_guess(self) -> None:
-        for form in self.query(ParamForm):
-            self.guessed.ask(form)
-
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.guessed.show()
-
-    def on_unmount(self) -> None:
-        """Leave nothing open."""
-        self.guessed.leave()
 
 
 class GuessedShapes:

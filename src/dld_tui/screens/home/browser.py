@@ -18,8 +18,8 @@ from dld_tui.widgets.charts.bars import bar
 from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
-from dld_tui.widgets.lists.table_view import bar_ramp
+from dld_tui.widgets.lists.table_pane import TablePane
+from dld_tui.widgets.lists.table_view import TableView, bar_ramp
 from dld_tui.widgets.shell.frame import Frame
 
 KINDS = {
@@ -43,7 +43,7 @@ _MOST_ROWS = 3
 """Of one line of a preview."""
 
 
-class HereTable(FilteredTable):
+class HereTable(TableView):
     """The files of this folder."""
 
     HELP = (

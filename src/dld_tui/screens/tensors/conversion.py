@@ -171,16 +171,20 @@ def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
         yield f"{report.max_error:>13.4g} largest difference", "dim"
 
 
-class Converting(PageWork):
-    """A mixin for pages that convert tensors."""
+class TensorConversion:
+    """The conversion of some tensors of a page: asked for, planned, and made."""
+
+    def __init__(self, page: PageWork) -> None:
+        self.page = page
+        self.tasks = page.tasks
 
     @task()
-    async def ask_conversion(self, places: Sequence[TensorPlace]) -> None:
+    async def ask(self, places: Sequence[TensorPlace]) -> None:
         """Ask for the type, show what is lost, and convert."""
         tensors = [place.tensor for place in places]
         known = {tensor.dtype for tensor in tensors if tensor is not None}
         if known <= {"string"}:
-            self.notify("Strings cannot be converted", timeout=3)
+            self.page.notify("Strings cannot be converted", timeout=3)
             return
 
         items = [_dtype_item(name) for name in DTYPES if {name} != known and _known(name)]
@@ -205,22 +209,22 @@ class Converting(PageWork):
         def ended(error: DldError | None) -> None:
             if error is not None:
                 if not isinstance(error, CancelledError):
-                    self.complain(error)
+                    self.page.complain(error)
                 return
             if planned:
-                self._ask(dtype, planned)
+                self._confirm(dtype, planned)
 
-        self.work(f"Looking what {dtype} would lose", task, ended)
+        self.page.work(f"Looking what {dtype} would lose", task, ended)
 
     @task()
-    async def _ask(self, dtype: str, planned: Sequence[Planned]) -> None:
+    async def _confirm(self, dtype: str, planned: Sequence[Planned]) -> None:
         if await self.tasks.ask(ConversionDialog(dtype, planned)):
             self._convert([one.place for one in planned if one.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
         steps = [
             partial(
-                self.document.apply,
+                self.page.document.apply,
                 "convert_tensor",
                 scope=place.path,
                 tensor=place.address,
@@ -230,9 +234,9 @@ class Converting(PageWork):
         ]
 
         def done() -> None:
-            self.notify(f"Converted {fmt.plural(len(places), 'tensor')} to {dtype}", timeout=3)
+            self.page.notify(f"Converted {fmt.plural(len(places), 'tensor')} to {dtype}", timeout=3)
 
-        self.edit_on_thread(f"Converting to {dtype}", steps, done)
+        self.page.edit_on_thread(f"Converting to {dtype}", steps, done)
 
 
 def _planned(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,14 +14,28 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document import Change, Scope
-from dld_tui.core.text import visible
-from dld_tui.screens.tensors.conversion import TensorPlace
-from dld_tui.screens.tensors.initializer_changes import InitializerChanges
-from dld_tui.screens.tensors.initializer_links import InitializerLinks
+from dld_tui.core.document import Change, Node, Scope
+from dld_tui.core.document.scope import Use
+from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.tensors.conversion import (
+    TensorConversion,
+    TensorPlace,
+    external_entries_dialog,
+)
+from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.search import PickDialog, PickItem
+from dld_tui.widgets.hints import hint
+from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
+from dld_tui.widgets.operators.styles import operator_style
+from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.model import formal_name, node_schema
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
@@ -35,11 +50,64 @@ from dld_tui.widgets.tensors.initializers import (
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History
 
+
+# --- who uses an initializer: going there, connecting, switching and disconnecting uses ----------
+
+_OPERATOR_CELLS = 14
+
+
+def node_inputs(scope: Scope, name: str) -> Iterator[tuple[Node, int]]:
+    """Yield the node inputs that may take a value of a scope, and one more than each node has."""
+    for inner in scope.reach(name):
+        for node in inner.nodes:
+            schema = node_schema(node)
+            count = len(node.inputs)
+            most = count if schema is None else len(schema.inputs)
+            is_variadic = bool(schema and schema.inputs and schema.inputs[-1].option == "variadic")
+            for index in range(max(count + (is_variadic or count < most), 0)):
+                yield node, index
+
+
+def _other_items(use: Use, name: str) -> Iterator[PickItem]:
+    """Yield the initializers that a use may have instead of one."""
+    scope: Scope | None = use.node.scope
+    while scope is not None:
+        for other in initializer_rows([scope]):
+            if use.node.scope.resolve(other.name) is not None and other.name != name:
+                yield _initializer_item(other)
+        scope = scope.parent
+
+
+def _use_item(key: int, node: Node, index: int) -> PickItem:
+    schema = node_schema(node)
+    formal = schema.input(index) if schema is not None else None
+    label = formal_name(formal, index)
+    inputs = node.inputs
+    value = inputs[index] if index < len(inputs) else ""
+    name = node.name or node.ref
+    pieces: list[Piece] = [
+        (
+            visible(node.op_type)[:_OPERATOR_CELLS].ljust(_OPERATOR_CELLS),
+            operator_style(node.op_type),
+        ),
+        (f" {clip(visible(name), 30, keep='middle')}", ""),
+        (f"  {visible(label)}", "key"),
+        (f" = {clip(visible(value), 24, keep='middle')}" if value else " left out", "dim"),
+    ]
+    return PickItem(key, pieces, f"{node.op_type} {name} {label} {value}")
+
+
+def _initializer_item(row: InitializerRow) -> PickItem:
+    kind = f"{row.tensor.dtype}{visible(fmt.shape(row.shape))}"
+    pieces: list[Piece] = [(clip(visible(row.name), 44, keep="middle"), ""), (f"  {kind}", "dim")]
+    return PickItem(row.name, pieces, f"{row.name} {kind}")
+
+
 _SLICE_S = 0.015
 """How long listing may keep the event loop before it lets others run."""
 
 
-class InitializersScreen(InitializerLinks, InitializerChanges):
+class InitializersScreen(PageWork):
     """The page.
 
     Args:
@@ -215,3 +283,278 @@ class InitializersScreen(InitializerLinks, InitializerChanges):
     def total(self, rows: Iterable[InitializerRow]) -> str:
         """Return what some rows hold in all."""
         return fmt.size(sum(row.nbytes or 0 for row in rows))
+
+    # --- the list of initializers ----------------------------------------------------------------
+
+    def action_create(self) -> None:
+        """Ask what to make."""
+        from dld_tui.screens.tensors.create_initializer import CreateInitializer
+
+        scope = self.scope or self.document.main
+
+        def made(name: str | None) -> None:
+            if name:
+                self.go_to((scope.path, DENSE, name))
+
+        self.app.push_screen(CreateInitializer(self.workspace, scope, made))
+
+    def action_rename(self) -> None:
+        """Rename the initializer, or the output of the Constant node."""
+        row = self.row
+        if row is None:
+            return
+        shown, read = name_editor(row.name)
+
+        def accept(text: str) -> None:
+            name = read(text)
+            self.edit("rename_value", scope=list(row.scope.path), value=row.name, name=name)
+            self.go_to((row.scope.path, row.kind, name))
+
+        self.pane.mount(EditBar("name", shown, accept))
+
+    # --- delete ---------------------------------------------------------------------------------
+
+    @task()
+    async def action_delete(self) -> None:
+        """Delete the marked initializers; asks when they are used."""
+        rows = self._initializers(self.chosen, "deleted here: delete the node in the layers")
+        if not rows:
+            return
+        uses = sum(row.uses for row in rows)
+        if not uses:
+            self._delete(rows, disconnect=False)
+            return
+        count = fmt.plural(len(rows), "initializer")
+        verb = "is" if len(rows) == 1 else "are"
+        message = f"{count} {verb} used in {fmt.plural(uses, 'place')}."
+        choices = [
+            Choice("d", "delete and disconnect the users", "delete"),
+            Choice("k", "keep", ""),
+        ]
+
+        if await self.tasks.ask(ChoiceDialog("Delete", message, choices)):
+            self._delete(rows, disconnect=True)
+
+    @task()
+    async def action_delete_unused(self) -> None:
+        """Delete every listed initializer that nothing uses."""
+        rows = [row for row in self.pane.shown() if row.is_initializer and not row.uses]
+        if not rows:
+            self.notify("Every initializer of the list is used", timeout=3)
+            return
+        size = fmt.size(sum(row.nbytes or 0 for row in rows))
+        message = f"Nothing uses {fmt.plural(len(rows), 'initializer')} of {size}."
+        choices = [Choice("d", "delete them", "delete"), Choice("k", "keep", "")]
+
+        if await self.tasks.ask(ChoiceDialog("Delete unused", message, choices)):
+            self._delete(rows, disconnect=False)
+
+    def _delete(self, rows: Sequence[InitializerRow], *, disconnect: bool) -> None:
+        self._for_scopes("Deleting", "delete_initializers", rows, disconnect=disconnect)
+
+    # --- type and place -------------------------------------------------------------------------
+
+    def action_convert(self) -> None:
+        """Convert the element type of the marked ones, after showing what is lost."""
+        places = [
+            TensorPlace(row.scope, row.name)
+            if row.node is None
+            else TensorPlace(row.scope, node=row.node, attribute=row.attribute)
+            for row in self.chosen
+            if row.kind != SPARSE
+        ]
+        if not places:
+            self.notify(
+                hint("{initializers.sparse} makes a sparse one dense: then it can be converted"),
+                timeout=4,
+            )
+            return
+        TensorConversion(self).ask(places)
+
+    @task()
+    async def action_external(self) -> None:
+        """Move the marked ones to a data file beside the model."""
+        rows = self._initializers(self.chosen, "moved to a data file", dense=True)
+        if not rows:
+            return
+        path = self.document.path
+        default = f"{path.name if path is not None else 'model.onnx'}.data"
+
+        size = fmt.size(sum(row.nbytes or 0 for row in rows))
+        about = f"The data file for {fmt.plural(len(rows), 'tensor')} of {size}, beside the model."
+        location = await self.tasks.ask(PromptDialog("To external data", about, default))
+        if location and location.strip():
+            self._for_scopes(
+                "Moving to a data file", "set_external", rows, location=location.strip()
+            )
+
+    def action_data_file(self) -> None:
+        """Change where the values of the initializer under the cursor are read from."""
+        row = self.row
+        dialog = None
+        if row is not None and row.kind == DENSE:
+            dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edit)
+        if dialog is None:
+            self.notify(
+                hint("Its values are in no data file: {initializers.external} moves them to one"),
+                timeout=4,
+            )
+        else:
+            self.app.push_screen(dialog)
+
+    def action_inline(self) -> None:
+        """Move the marked ones into the model file."""
+        rows = self._initializers(self.chosen, "external", dense=True)
+        rows = [row for row in rows if row.tensor.is_external]
+        if rows:
+            self._for_scopes("Moving into the model", "set_inline", rows)
+        else:
+            self.notify("It is in the model file already", timeout=3)
+
+    def action_sparse(self) -> None:
+        """Make the marked ones sparse, or dense when they are sparse."""
+        rows = self._initializers(self.chosen, "sparse")
+        for kind, edit in ((DENSE, "to_sparse"), (SPARSE, "to_dense")):
+            chosen = [row for row in rows if row.kind == kind]
+            if chosen:
+                self._for_scopes("Sparse and dense", edit, chosen)
+                return
+
+    @task()
+    async def edit_sparse(self, row: InitializerRow) -> None:
+        """Edit type, dimensions, indices and values of a sparse initializer as text."""
+        from dld_tui.core.document.sparse_lines import read_sparse_lines, sparse_lines
+        from dld_tui.widgets.dialogs.dialogs import (
+            TextDialog,  # lazy: a text area takes long to load
+        )
+
+        record = row.scope.named("sparse_initializer").first(row.name)
+        if record is None:
+            return
+        try:
+            text = sparse_lines(self.document, record)
+        except DldError as error:
+            self.complain(error)
+            return
+
+        note = "Type and dimensions, then an element a line: indices = value."
+        title = f"Sparse initializer {row.name}"
+        dialog = TextDialog(title, text, check=read_sparse_lines, note=note)
+        typed = await self.tasks.ask(dialog)
+        if typed is None or typed == text:
+            return
+        try:
+            arguments = read_sparse_lines(typed)
+            self.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
+        except DldError as error:
+            self.complain(error)
+        self.go_to(row.key)
+
+    # --- making edits ---------------------------------------------------------------------------
+
+    def _initializers(
+        self, rows: Iterable[InitializerRow], verb: str, *, dense: bool = False
+    ) -> list[InitializerRow]:
+        """Return the rows that are initializers; says so when none is."""
+        found = list(rows)
+        fitting = [row for row in found if row.is_initializer and (row.kind == DENSE or not dense)]
+        if found and not fitting:
+            what = "A sparse initializer" if found[0].is_initializer else "A Constant node's tensor"
+            self.notify(f"{what} cannot be {verb}", timeout=4)
+        return fitting
+
+    def _for_scopes(
+        self, title: str, edit: str, rows: Sequence[InitializerRow], **arguments: JSON
+    ) -> None:
+        """Make one edit in each scope, on a thread."""
+        by_scope: dict[Scope, list[JSON]] = {}
+        for row in rows:
+            by_scope.setdefault(row.scope, []).append(row.name)
+        steps = [
+            partial(self.document.apply, edit, scope=list(scope.path), names=names, **arguments)
+            for scope, names in by_scope.items()
+        ]
+        self.edit_on_thread(title, steps)
+
+    # --- the list of initializers ----------------------------------------------------------------
+
+    @task()
+    async def action_users(self) -> None:
+        """Go to a node that uses the initializer."""
+        row = self.row
+        if row is None:
+            return
+        if not row.scope.users(row.name):
+            said = "It is an output of the graph" if row.uses else "Nothing uses it"
+            self.notify(said, timeout=3)
+            return
+        use = await self._pick_use(row, "Go to a user")
+        if use is not None:
+            self.dismiss(None)
+            self.workspace.navigation.go_to(use.node)
+
+    async def _pick_use(self, row: InitializerRow, title: str) -> Use | None:
+        """Ask which use is meant when there are several."""
+        uses = row.scope.users(row.name)
+        if not uses:
+            self.notify("No node uses it", timeout=3)
+        if len(uses) < 2:
+            return uses[0] if uses else None
+        items = [_use_item(at, use.node, use.index) for at, use in enumerate(uses)]
+        key = await self.tasks.ask(PickDialog(title, lambda: items, placeholder="node"))
+        return uses[key] if isinstance(key, int) else None
+
+    # --- connecting -----------------------------------------------------------------------------
+
+    @task()
+    async def action_connect(self) -> None:
+        """Choose a node input that takes the initializer."""
+        row = self.row
+        if row is None:
+            return
+        places: list[tuple[Node, int]] = []
+
+        def items() -> Iterator[PickItem]:
+            places.clear()
+            for node, index in node_inputs(row.scope, row.name):
+                places.append((node, index))
+                yield _use_item(len(places) - 1, node, index)
+
+        title = f"Give {clip(visible(row.name), 30, keep='middle')} to"
+        placeholder = "operator, node, input or its present value"
+        key = await self.tasks.ask(PickDialog(title, items, placeholder=placeholder))
+        if isinstance(key, int):
+            node, index = places[key]
+            self._connect(node, index, row.name)
+
+    @task()
+    async def action_switch(self) -> None:
+        """Give one of the users another initializer."""
+        row = self.row
+        use = await self._pick_use(row, "Switch which use?") if row is not None else None
+        if row is None or use is None:
+            return
+        title = f"Instead of {clip(visible(row.name), 30, keep='middle')}"
+        dialog = PickDialog(
+            title, partial(_other_items, use, row.name), placeholder="name, type or shape"
+        )
+        key = await self.tasks.ask(dialog)
+        if isinstance(key, str):
+            self._connect(use.node, use.index, key)
+
+    @task()
+    async def action_disconnect(self) -> None:
+        """Take the initializer from one of its users."""
+        row = self.row
+        use = await self._pick_use(row, "Disconnect which use?") if row is not None else None
+        if use is not None:
+            self._connect(use.node, use.index, "")
+
+    def _connect(self, node: Node, index: int, value: str) -> None:
+        made = self.try_edit(
+            "set_input", scope=list(node.scope.path), node=node.ref, index=index, value=value
+        )
+        if made:
+            verb = "Connected to" if value else "Disconnected from"
+            label = clip(visible(node.name or node.ref), 60, keep="middle")
+            self.notify(f"{verb} {label}", timeout=3, markup=False)

@@ -25,7 +25,8 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
+from dld_tui.widgets.lists.table_pane import TablePane
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 
@@ -97,7 +98,7 @@ def screen_table(
     return replace(table, columns=columns)
 
 
-class LayerTable(FilteredTable):
+class LayerTable(TableView):
     """The rows."""
 
     FITTED = True

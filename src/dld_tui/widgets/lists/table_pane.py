@@ -17,18 +17,10 @@ from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell.frame import Frame
 
 
-class FilteredTable(TableView):
-    """The table of a pane; `/` filters instead of searching."""
-
-    def begin_search(self) -> None:
-        """Open the pane's filter."""
-        self.query_ancestor(TablePane).open_filter()
-
-
 class TablePane(Frame, Vertical):
     """Override :meth:`fill`, which shows the rows that pass :attr:`filter`."""
 
-    VIEW: ClassVar[type[FilteredTable]] = FilteredTable
+    VIEW: ClassVar[type[TableView]] = TableView
     VIEW_ID: ClassVar[str | None] = None
     FILTER_HELP: ClassVar[str] = ""
 
@@ -39,7 +31,9 @@ class TablePane(Frame, Vertical):
     def compose(self) -> ComposeResult:
         """Lay out the filter, the table and the lines of what is marked."""
         yield FilterBar(self.FILTER_HELP, "table-filter")
-        yield self.VIEW(id=self.VIEW_ID)
+        view = self.VIEW(id=self.VIEW_ID)
+        view.open_filter = self.open_filter
+        yield view
         yield Rows([[]], id="sums")
 
     @property

@@ -18,7 +18,8 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.lists.table_pane import FilteredTable, TablePane
+from dld_tui.widgets.lists.table_pane import TablePane
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
 
@@ -131,7 +132,7 @@ class CompareAbout(Frame, LineView):
             self.set_lines(ListSource(lines))
 
 
-class CompareTable(FilteredTable):
+class CompareTable(TableView):
     """The rows."""
 
     HELP = (
