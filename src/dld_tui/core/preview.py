@@ -112,10 +112,10 @@ def _terminal_lines(title: str, terminals: Sequence[Terminal]) -> list[tuple[str
 
 
 def _counted(nodes: int, types: dict[str, int]) -> str:
-    shown = "  ".join(
+    shown = ", ".join(
         f"{visible(name)} {count:,}" for name, count in [*types.items()][:_MOST_TYPES]
     )
-    more = f"  +{len(types) - _MOST_TYPES} types" if len(types) > _MOST_TYPES else ""
+    more = f", +{len(types) - _MOST_TYPES} types" if len(types) > _MOST_TYPES else ""
     return f"{nodes:,}: {shown}{more}" if types else f"{nodes:,}"
 
 
