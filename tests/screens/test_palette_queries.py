@@ -144,6 +144,7 @@ def test_other_words_are_of_commands_that_there_are() -> None:
 
 async def test_a_command_of_a_pane_that_is_not_seen_shows_it(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        await session.press("1")
         assert not session.screen.panes.graph.display
         await session.press("ctrl+p")
         await session.type("zoom out")
