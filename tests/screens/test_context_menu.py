@@ -73,7 +73,7 @@ async def test_rows_have_commands_of_their_own(chain: Path) -> None:
         assert "input B" in session.text
         await session.press("escape")
         session.screen.navigation.show_subject(session.screen.document.main)
-        session.screen.parameters.list.focus()
+        session.screen.panes.focus("parameters")
         assert session.screen.parameters.list.go_to_key(("Outputs", 0))
         await session.pilot.pause()
         await session.press("full_stop")

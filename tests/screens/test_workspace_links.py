@@ -52,7 +52,7 @@ def uncovered(session: Session) -> bool:
 async def at_boundary(session: Session, title: str, index: int) -> None:
     """Put the cursor on an input or output of the main graph."""
     session.screen.navigation.show_subject(session.screen.document.main)
-    session.screen.parameters.list.focus()
+    session.screen.panes.focus("parameters")
     assert session.screen.parameters.list.go_to_key((title, index))
     await session.pilot.pause()
 
@@ -122,7 +122,7 @@ async def test_a_cycle_is_refused(join: Path) -> None:
         assert "cycle" in told(session)
         assert found(session, "left").inputs == ("x",)
         await session.go("join")
-        session.screen.parameters.list.focus()
+        session.screen.panes.focus("parameters")
         assert session.screen.parameters.list.go_to_key(("output", 0))
         await session.pilot.pause()
         await session.press("c")

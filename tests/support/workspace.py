@@ -69,7 +69,7 @@ class Session:
         rows = self.screen.parameters.list
         for at in range(len(rows.lines)):
             if label in rows.lines.text(at):
-                rows.focus()
+                self.screen.panes.focus("parameters")
                 rows.cursor = at
                 await self.pilot.pause()
                 return
