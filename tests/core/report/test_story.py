@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from xml.etree import ElementTree
 
 import pytest
@@ -15,12 +17,16 @@ MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
 
 
 def report_of(
-    path: Path, latencies: Sequence[float] = (4.0, 4.0), network: str = "tiny.onnx"
+    path: Path,
+    latencies: Sequence[float] = (4.0, 4.0),
+    network: str = "tiny.onnx",
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
     made = writer(path, network)
     made.add_latencies(latencies)
     for index in range(len(MILLISECONDS)):
-        made.add_layer(layer(index))
+        one = layer(index)
+        made.add_layer(replace(one, type=types.get(one.type, one.type)))
     for number in range(3):
         at = start = number * 1e6
         rows: list[tuple[int, float, float, float, int | str]] = []
@@ -47,6 +53,11 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     assert (
         step.basis == "70 % of the time is MatMul and Conv in fp32: 3.3 x at most, were that free"
     )
+
+
+def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:
+    # The MatMul that is left takes 10 % of the time, which is not worth a step.
+    assert next_steps(report_of(tmp_path / "r.dldprof", types={"Conv": "MatMulNBits"})) == []
 
 
 def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:

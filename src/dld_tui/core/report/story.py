@@ -108,9 +108,9 @@ def next_steps(report: Report) -> list[Step]:
     if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
         basis = f"it varies by {fmt.percent(latency.cov_percent)} %, trusted up to"
         steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %", PROFILE))
-    share = full_precision_percent(report)
+    on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
+    share = full_precision_percent(report, wide_weights=not on_gpu)
     if share >= _WORTH_PERCENT:
-        on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
         basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
         if share < _BOUNDED_PERCENT:
             basis += f": {100 / (100 - share):.1f} x at most, were that free"

@@ -31,6 +31,8 @@ _NAMED_LAYERS = 3
 _WORTH_PERCENT = 20.0
 """Layers in full precision below this share would not make the model faster."""
 _FULL_PRECISION = ("float", "float32", "fp32")
+_NARROW_WEIGHTS = ("nbits", "bnb4")
+"""Parts of the names of layer types whose weights have few bits already."""
 _TENSOR_TYPES = ("conv", "gemm", "matmul", "attention", "einsum")
 """Parts of the names of layer types that have kernels for lower precision everywhere."""
 _NAME_CELLS = 40
@@ -180,16 +182,28 @@ def _is_full(layer: Layer) -> bool:
     return layer.precision in _FULL_PRECISION and any(part in kind for part in _TENSOR_TYPES)
 
 
-def full_precision_percent(report: Report) -> float:
+def _has_narrow_weights(layer: Layer) -> bool:
+    return any(part in layer.type.lower() for part in _NARROW_WEIGHTS)
+
+
+def full_precision_percent(report: Report, *, wide_weights: bool = False) -> float:
     """Return the share of time that layers of MatMul or Conv in fp32 take, on any device.
 
     0 where only launches were timed: these say little of what the layers cost.
+
+    Args:
+        report: The report.
+        wide_weights: Leave out layers whose weights have few bits, whatever they compute in.
     """
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
         return 0.0
     layers = priced(report.layers)
     total = sum(one.time_ms or 0.0 for one in layers)
-    full = sum(one.time_ms or 0.0 for one in layers if _is_full(one))
+    full = sum(
+        one.time_ms or 0.0
+        for one in layers
+        if _is_full(one) and not (wide_weights and _has_narrow_weights(one))
+    )
     return 100 * full / total if total > 0 else 0.0
 
 
