@@ -33,7 +33,7 @@ from dld_tui.backends.onnxruntime.session import (
 )
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
-from dld_tui.core.cost.roofline import Roof, roof_of
+from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.environment import CpuWatch, identify, peak_memory
@@ -45,7 +45,7 @@ from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.latency import Burst, Extent, TimeCalls, measure, noting_times
-from dld_tui.core.plan.roofline import peaks_of
+from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.import_ort import add_ort_profile
 from dld_tui.core.report.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.records import Note

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import Call, Shape, elements, operator, work
+from dld_tui.core.cost.roofline import FLOPS, MOVED
 from dld_tui.core.report.groups import ELEMENT_BITS
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.report.ort_profile import Kernel
     from dld_tui.core.report.records import Dims
-
-FLOPS, MOVED = "flops", "moved_bytes"
-"""The details of a layer that say so, of one run of it."""
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:

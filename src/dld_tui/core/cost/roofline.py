@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dld_tui.core.cost.kernels import FLOPS, MOVED
-
 if TYPE_CHECKING:
-    from dld_tui.core.plan.roofline import Peaks
     from dld_tui.core.report.records import Layer
     from dld_tui.core.types import JSON
 
+FLOPS, MOVED = "flops", "moved_bytes"
+"""The details of a layer that say so, of one run of it."""
 Limiter: TypeAlias = Literal["compute", "memory", "launch"]
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
 _LAUNCHES = 8
@@ -42,13 +41,6 @@ class Roof:
     """How long a layer takes that computes nothing to speak of."""
     source: str = ""
     """Where the figures are from."""
-
-
-def roof_of(peaks: Peaks) -> Roof:
-    """Return the roof of a GPU by its data sheet."""
-    flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
-    return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
-                source="the data sheet")  # fmt: skip
 
 
 def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> dict[str, JSON]:

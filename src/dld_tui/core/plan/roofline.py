@@ -20,6 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.plan.file_set import device_name
 from dld_tui.core.plan.json_text import first, number_of
 from dld_tui.core.plan.macs import macs
@@ -41,6 +42,13 @@ class Peaks:
         """Return operations a second for a type; None when the table has none."""
         found = self.tflops.get(precision)
         return found * 1e12 if found else None
+
+
+def roof_of(peaks: Peaks) -> Roof:
+    """Return the roof of a GPU by its data sheet."""
+    flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
+    return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
+                source="the data sheet")  # fmt: skip
 
 
 @dataclass(frozen=True)
