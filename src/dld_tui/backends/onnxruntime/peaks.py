@@ -43,10 +43,12 @@ def cpu_roof(cpu: str, threads: int, version: str) -> Roof | None:
     key = f"{cpu}, {threads} threads, ONNX Runtime {version}"
     known: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, DldError):
-        known = json.loads(path.read_text())
-        roof = decode(Roof, known[key])
-        if _BUSY not in roof.source or _is_busy():
-            return roof
+        loaded = json.loads(path.read_text(encoding="utf-8"))
+        known = loaded if isinstance(loaded, dict) else {}
+        if key in known:
+            roof = decode(Roof, known[key])
+            if _BUSY not in roof.source or _is_busy():
+                return roof
     try:
         roof = measure_roof(cpu, threads)
     # The seam: a build of ONNX Runtime that cannot run these is no reason to fail.

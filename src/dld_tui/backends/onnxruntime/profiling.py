@@ -470,7 +470,7 @@ class ProfilingRun:
         """Return what the devices can do at most, by execution provider."""
         found: dict[str, Roof] = {}
         threads = self._plan.session.threads
-        cpu = cpu_roof(str(self._environment["cpu"]), threads, version())
+        cpu = cpu_roof(str(self._environment.get("cpu", "")), threads, version())
         if cpu is not None:
             found[f"CPU{SUFFIX}"] = cpu
         peaks = peaks_of({"Name": self._environment.get("gpu")})

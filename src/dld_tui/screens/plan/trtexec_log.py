@@ -78,9 +78,7 @@ class LogSummary(Frame, LineView):
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
-        self._draw_frame()
         self._draw()
-        super().on_resize()
 
     def _draw(self) -> None:
         if self.shown_log is not None and self.size.width > 4:

@@ -61,7 +61,6 @@ class OperatorDocs(LineView):
 
     def on_resize(self) -> None:
         """Wrap again."""
-        super().on_resize()
         if self.view_size.width != self._width:
             self._write()
 

@@ -79,9 +79,7 @@ class PlanDetails(Frame, LineView):
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
-        self._draw_frame()
         self._draw(keep=True)
-        super().on_resize()
 
     def _draw(self, keep: bool) -> None:
         if self._shown is None:

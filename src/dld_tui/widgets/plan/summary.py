@@ -272,9 +272,7 @@ class PlanSummary(Frame, LineView):
 
     def on_resize(self) -> None:
         """Lay the blocks out for the new width."""
-        self._draw_frame()
         self._draw()
-        super().on_resize()
 
     def notify_style_update(self) -> None:
         """Draw again when the glyph set changes with the theme."""

@@ -213,9 +213,7 @@ class SummaryView(Frame, LineView):
 
     def on_resize(self) -> None:
         """Lay the blocks out for the new width."""
-        self._draw_frame()
         self._draw()
-        super().on_resize()
 
     def notify_style_update(self) -> None:
         """Draw again when the glyph set changes with the theme."""
@@ -349,7 +347,6 @@ class ChartPane(Frame, Vertical):
 
     def on_resize(self) -> None:
         """Draw for the new size; latency over the passes only where there is room for both."""
-        self._draw_frame()
         room = self.size.height >= _LEAST_FOR_BOTH
         self.query_one(PassesChart).display = room and len(self._latencies) > 1
         self.call_after_refresh(self._draw)

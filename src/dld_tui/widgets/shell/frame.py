@@ -15,6 +15,7 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
+    from textual.geometry import Size
     from textual.widget import Widget
 
     _Base = Widget
@@ -71,9 +72,14 @@ class Frame(_Base):
             self.add_class("frame")
             self._draw_frame()
 
-    def on_resize(self) -> None:
-        """Fill the border again for the new width."""
-        self._draw_frame()
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        """Fill the border for the new width: not each new size is told by an event."""
+        is_changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if is_changed:
+            self._draw_frame()
+        return is_changed
 
     def notify_style_update(self) -> None:
         """Take the border's new colour, e.g. when the focus moves."""
