@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.codec import decode, encode, optional
@@ -57,7 +57,6 @@ whole = st.builds(
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(whole)
 def test_what_was_encoded_is_decoded_again(value: Whole) -> None:
     assert decode(Whole, json.loads(json.dumps(encode(value)))) == value

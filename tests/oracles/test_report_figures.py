@@ -112,7 +112,6 @@ def write(path: Path, passes: list[list[float | None]], between: list[float],
 
 @settings(
     max_examples=40,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

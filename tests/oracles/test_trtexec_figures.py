@@ -18,7 +18,7 @@ from dld_tui.core.report.triage import triage
 from tests.oracles.plain import trtexec_percentile
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300), st.integers(0, 100))
 def test_percentiles_are_those_of_trtexec(values: list[float], percent: int) -> None:
     ordered = sorted(values)

@@ -31,7 +31,7 @@ def fields(change: Change) -> list[tuple[str, str | None, str | None]]:
     return [(field.name, field.old, field.new) for field in change.fields]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs())
 def test_a_model_is_the_same_as_itself(model: onnx.ModelProto) -> None:
     found = compare(model, model)
@@ -41,7 +41,7 @@ def test_a_model_is_the_same_as_itself(model: onnx.ModelProto) -> None:
     assert diff_documents(document, document).same
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), st.data())
 def test_a_renamed_node_is_all_that_differs(model: onnx.ModelProto, data: st.DataObject) -> None:
     edited = Document(copy_of(model))
@@ -54,7 +54,7 @@ def test_a_renamed_node_is_all_that_differs(model: onnx.ModelProto, data: st.Dat
     assert change.new_node is node
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), st.data())
 def test_a_set_attribute_is_all_that_differs(model: onnx.ModelProto, data: st.DataObject) -> None:
     edited = Document(copy_of(model))
@@ -68,7 +68,7 @@ def test_a_set_attribute_is_all_that_differs(model: onnx.ModelProto, data: st.Da
     assert fields(change) == [("attribute alpha", before, "0.25")]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(graphs(), st.data())
 def test_deleted_nodes_are_removed_and_no_other(
     model: onnx.ModelProto, data: st.DataObject
@@ -89,7 +89,7 @@ def test_deleted_nodes_are_removed_and_no_other(
     assert all(change.kind == "output" and change.old in outputs for change in others)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(named=True), st.data())
 def test_deleting_with_reconnect_changes_the_users_only(
     model: onnx.ModelProto, data: st.DataObject
@@ -115,7 +115,7 @@ def test_deleting_with_reconnect_changes_the_users_only(
     }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(graphs())
 def test_other_names_are_all_renamed(model: onnx.ModelProto) -> None:
     found = compare(model, with_other_names(model))
@@ -123,7 +123,7 @@ def test_other_names_are_all_renamed(model: onnx.ModelProto) -> None:
     assert found.counts()["node"] == {"renamed": len(model.graph.node)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), graphs())
 def test_any_two_models_compare_and_both_ways_say_the_same(
     first: onnx.ModelProto, second: onnx.ModelProto

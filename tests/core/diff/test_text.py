@@ -103,7 +103,7 @@ def test_canonical_text() -> None:
     assert "        node inner: Neg(a) -> h" in nested
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(graphs(), graphs())
 def test_models_that_differ_have_other_canonical_text(
     first: onnx.ModelProto, second: onnx.ModelProto

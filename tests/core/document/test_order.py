@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.document import Document
@@ -49,7 +49,7 @@ def graphs(draw: st.DrawFn) -> Document:
     return graph_of(links)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=60)
 @given(graphs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 14), st.booleans())))
 def test_it_is_known_after_every_edit(
     document: Document, edits: list[tuple[int, int, bool]]

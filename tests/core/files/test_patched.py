@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.files.blobs import (
@@ -37,7 +37,6 @@ RUNS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(runs=RUNS, start=st.integers(0, SIZE), length=st.integers(0, SIZE))
 def test_reads_and_segments_are_those_of_the_patched_bytes(
     runs: list[tuple[int, bytes]], start: int, length: int

@@ -242,7 +242,7 @@ def spans_of(passes: list[list[Launch]], gap: int) -> list[PassSpan]:
     return spans
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     model=_MODELS,
     changes=st.lists(

@@ -264,7 +264,7 @@ def joins(draw: st.DrawFn) -> tuple[list[str], str, list[str]]:
     return names, text, chosen
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=joins())
 def test_joins_of_any_names_map_back(
     case: tuple[list[str], str, list[str]], tmp_path_factory: pytest.TempPathFactory

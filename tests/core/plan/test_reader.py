@@ -155,7 +155,7 @@ JSON = st.recursive(
 
 
 @given(layers=st.lists(JSON, min_size=1, max_size=4), bindings=JSON)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_hostile_json_is_a_plan_or_one_error(
     tmp_path: Path, layers: list[object], bindings: object
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
@@ -41,7 +41,6 @@ ITEMS: tuple[Column[Item], ...] = (
     Column("good", "good", lambda item: item.good, FLAG),
 )
 # What is looked at is the values: the first draw, and loading pyarrow, may take a second.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WORD = st.text("abcxyz/._", min_size=1, max_size=12)
 ROWS = st.lists(
     st.builds(
@@ -59,7 +58,6 @@ ROWS = st.lists(
 )
 
 
-@PATIENT
 @given(ROWS)
 def test_all_renderers_show_the_same_values(rows: list[Item]) -> None:
     table = Table(ITEMS, rows)
@@ -85,7 +83,6 @@ def test_all_renderers_show_the_same_values(rows: list[Item]) -> None:
         == titles  # fmt: skip
 
 
-@PATIENT
 @given(ROWS)
 def test_parquet_has_the_values_of_json(rows: list[Item]) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -94,7 +91,6 @@ def test_parquet_has_the_values_of_json(rows: list[Item]) -> None:
     assert found.to_pylist() == json_of(table)
 
 
-@PATIENT
 @given(ROWS, st.sampled_from([column.key for column in ITEMS]))
 def test_sorting_keeps_the_rows_and_puts_unknown_last(rows: list[Item], key: str) -> None:
     table = Table(ITEMS, rows).sorted_by(key)

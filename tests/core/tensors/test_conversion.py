@@ -51,7 +51,7 @@ def tensor_of(values: Array, dtype: str) -> Tensor:
     return Tensor(proto, None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     source=st.sampled_from(REAL),
     target=st.sampled_from(REAL),
@@ -91,7 +91,7 @@ def test_a_thousand_elements_as_the_reference_casts_them(
     assert np.array_equal(first, second, equal_nan=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(source=st.sampled_from(REAL), target=st.sampled_from(REAL), seed=st.integers(0, 99))
 @example(source="bool", target="uint64", seed=0)
 def test_the_report_counts_each_element_once_and_lossless_means_it(

@@ -27,7 +27,7 @@ def window_of(array: Array) -> TensorWindow:
     return TensorWindow(Tensor(numpy_helper.from_array(array), None))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(data=st.data(), dims=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_any_plane_is_that_of_numpy(data: st.DataObject, dims: list[int]) -> None:
     array: Array = np.arange(int(np.prod(dims))).reshape(dims)

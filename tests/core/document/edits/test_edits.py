@@ -245,9 +245,7 @@ EDIT = st.one_of(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.lists(st.tuples(st.sampled_from(SCOPES), EDIT), max_size=12),
     text=st.sampled_from([models.CHAIN, models.BRANCHES]),

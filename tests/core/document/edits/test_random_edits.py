@@ -89,9 +89,7 @@ def check_indexes(document: Document, fresh: Document) -> None:
         assert set(one.captured()) == set(other.captured())
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), text=st.sampled_from(TEXTS), count=st.integers(1, 14))
 def test_any_sequence_of_edits(tmp_path: Path, data: st.DataObject, text: str, count: int) -> None:
     document = Document.open(body_models.write(tmp_path, text))
