@@ -184,11 +184,15 @@ class Terminal:
         """Return the states of all threads of the program and its children, and their ticks."""
         states, ticks, pids = "", 0, [self._child.pid]
         while pids:
-            for task in Path(f"/proc/{pids.pop()}/task").glob("*"):
+            try:
+                tasks = list(Path(f"/proc/{pids.pop()}/task").iterdir())
+            except OSError:  # the process has just ended
+                continue
+            for task in tasks:
                 try:
                     fields = (task / "stat").read_text().rpartition(")")[2].split()
                     pids += map(int, (task / "children").read_text().split())
-                except OSError:  # it has just ended
+                except OSError:  # the thread has just ended
                     continue
                 states += fields[0]
                 ticks += int(fields[11]) + int(fields[12])
