@@ -138,10 +138,9 @@ class DldApp(Tabs, Commands, App[int]):
 
     def _repaint_everything(self) -> None:
         """Draw what is open with other glyphs, what was drawn a moment ago and what is hidden."""
-        for stack in self._screen_stacks.values():
-            for screen in stack:
-                for widget in screen.walk_children(with_self=True):
-                    widget.refresh()
+        for screen in self._open_screens():
+            for widget in screen.walk_children(with_self=True):
+                widget.refresh()
 
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""
@@ -368,6 +367,12 @@ class DldApp(Tabs, Commands, App[int]):
     def job_ended(self, job: EndedJob) -> None:
         """Keep what stays of a job; of the oldest nothing does."""
         self.ended_jobs.append(job)
+        for screen in self._open_screens():
+            if isinstance(screen, Page):
+                screen.job_ended()
+
+    def _open_screens(self) -> list[Screen[Any]]:
+        return [screen for stack in self._screen_stacks.values() for screen in stack]
 
     def action_ended_jobs(self) -> None:
         """Show how the jobs of this session ended."""
@@ -381,8 +386,7 @@ class DldApp(Tabs, Commands, App[int]):
         """Leave, after asking when something would be lost."""
         from dld_tui.screens.home.leaving import ask_to_quit
 
-        screens = [screen for stack in self._screen_stacks.values() for screen in stack]
-        ask_to_quit(self, screens)
+        ask_to_quit(self, self._open_screens())
 
     def show_error(self, error: BaseException, title: str = "") -> None:
         """Show an error in a dialog; the traceback of a bug goes to the log too."""

@@ -105,6 +105,10 @@ def keys(screen: CompareScreen) -> list[str]:
     return [row.key for row in pane(screen).shown_rows()]
 
 
+def go_to(screen: CompareScreen, key: str) -> None:
+    pane(screen).table.cursor = keys(screen).index(key)
+
+
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_what_differs_is_above_the_rows(
     pair: tuple[Path, Path], size: tuple[int, int]
@@ -143,11 +147,17 @@ async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
         await pilot.press("down", "enter")
         await until(pilot, lambda: pane(screen).by == "layer")
         assert keys(screen) == ["one"]  # the row of the layer of type Fused
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
+        assert keys(screen) == ["both"]
         await pilot.press("escape")
         await until(pilot, lambda: pane(screen).by == "type")
+        row = screen.row()
+        assert row is not None
+        assert row.key == "Fused"
         await pilot.press("escape")
         await until(pilot, lambda: pane(screen).by == "layer")
-        assert keys(screen) == ["one", "reorder", "same"]
+        assert keys(screen) == ["both", "reorder", "same"]
 
 
 async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
@@ -175,11 +185,22 @@ async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
 
 async def test_the_other_base(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
+        await pilot.press("o", "G")
+        go_to(screen, "same")
         await pilot.press("equals_sign")
         await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
         await until(pilot, lambda: "B>A ms" in screen_text(screen.app))
         assert "only B" in screen_text(screen.app)
-        assert keys(screen)[0] == "both"
+        assert keys(screen) == ["both", "reorder", "same"]  # by name, as before
+        assert pane(screen).table.cursor == 2
+        go_to(screen, "both")
+        before = screen.comparison
+        await pilot.press("equals_sign")
+        await until(pilot, lambda: screen.comparison is not before)
+        row = screen.row()
+        assert row is not None
+        assert row.key == "one"  # what the other report calls that layer
+        assert pane(screen).table.has_focus
 
 
 async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]) -> None:
@@ -205,7 +226,7 @@ async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]
 
 async def test_a_layer_that_only_the_base_has_is_shown_there(pair: tuple[Path, Path]) -> None:
     async with opened(pair[1], pair[0]) as (pilot, screen):
-        pane(screen).table.go_to_key("reorder")
+        go_to(screen, "reorder")
         await pilot.pause()
         assert "compared_node" not in screen.facts()
         await pilot.press("enter")

@@ -20,7 +20,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.report.compare import CompareAbout, ComparePane
-from tests.screens.test_compare import answer
+from tests.screens.test_compare import answer, go_to
 from tests.support import models
 from tests.support.plans import write_layers, write_profile
 from tests.support.tui import screen_text, until
@@ -94,7 +94,7 @@ async def test_the_same_tactics_everywhere(pair: tuple[Path, Path]) -> None:
 
 async def test_to_the_layer_in_its_engine(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
-        pane(screen).table.go_to_key("last")
+        go_to(screen, "last")
         await pilot.press("t")
         await until(pilot, lambda: isinstance(pilot.app.screen, PlanScreen))
         shown = pilot.app.screen
@@ -110,7 +110,7 @@ async def test_nodes_are_found_in_the_model(pair: tuple[Path, Path], tmp_path: P
         await pilot.press("m")
         await answer(pilot, OpenPathDialog, model)
         await until(pilot, lambda: screen.comparison is not before)
-        pane(screen).table.go_to_key("last")
+        go_to(screen, "last")
         await until(pilot, lambda: screen.node_place() is not None)
         await pilot.press("s")
         await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,17 @@ from dld_tui.core.connections import store as targets
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.custom_tools import store as tools
 from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.errors import UsageError
 from dld_tui.screens.list_page import AboutRow, ListPage
+from dld_tui.screens.settings.page import SettingsScreen
 from dld_tui.screens.settings.tools import ToolsScreen
+from dld_tui.screens.targets import jobs as target_jobs
+from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.screens.targets.list import TargetsScreen
 from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.model import DOCUMENTATION
 from tests.support import models
@@ -196,3 +203,46 @@ async def test_lists_of_the_program() -> None:
             listed._connections = targets.load()
 
         await _in_order(pilot, listed, rename_target)
+
+
+async def test_jobs_on_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(name: str) -> None:
+        raise UsageError("not there")
+
+    monkeypatch.setattr(target_jobs, "_target", unreachable)
+    store = JobsStore()
+    for number in range(5):
+        store.put(StoredJob(f"20260101-00000{number}-00000000", "box", "fake", number))
+    async with DldApp().run_test(size=NARROW) as pilot:
+        page = TargetJobsScreen()
+        pilot.app.push_screen(page)
+        await wait_for(pilot, lambda: page.is_mounted and len(page.view.order) == 5)
+        jobs = [job.id for job in page.view.shown_rows()]
+        page.view.go_to_key(jobs[2])
+        page.view.sort_by("state", descending=True)
+        store.forget(jobs[0])  # it was fetched
+        page.action_again()
+        await wait_for(pilot, lambda: "not there" in page.view.lines.text(0))
+        assert page.view.key_at_cursor() == jobs[2]
+        for gone in jobs[1:3]:
+            store.forget(gone)
+        page.action_again()
+        assert page.view.key_at_cursor() == jobs[3]
+        assert pilot.app.focused is page.view
+
+
+async def test_the_focus_stays_on_the_setting_that_is_changed() -> None:
+    async with DldApp().run_test(size=NARROW) as pilot:
+        page = SettingsScreen()
+        pilot.app.push_screen(page)
+        await wait_for(pilot, lambda: page.is_mounted and page.focused is not None)
+        rows = page.form.rows.values()
+        for row in rows:
+            page.form.show_page(row.setting.param.page)
+            await wait_for(pilot, partial(getattr, row, "is_mounted"))
+            row.field.focus()
+            await pilot.press("right" if isinstance(row.field, ChoiceField) else "9")
+            assert page.focused is row.field, row.setting.name
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: pilot.app.screen is not page)
+        assert pilot.app.focused is not None

@@ -250,6 +250,29 @@ async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Pa
         assert "1row" in text
         assert "7" in text
         assert [job.end for job in app.ended_jobs] == ["done", "failed"]
+        page = app.screen
+        assert isinstance(page, EndedJobsScreen)
+        assert page.row is not None
+        assert page.row.end == "done"
+        app.job_ended(EndedJob.of("a third", "stopped", {}, []))
+        assert len(page.view.order) == 3
+        assert page.row.end == "done"
+
+
+async def test_a_log_that_is_cut_stays_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_module, "_MOST_LINES", 40)
+    monkeypatch.setattr(job_module, "_LEFT_LINES", 30)
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = shown(app, lambda: ScriptedJob([], hold=True))
+        await until(pilot, lambda: screen.query(LogView))
+        view = screen.query_one(LogView)
+        for number in range(38):
+            screen.take([Log(f"line {number}")])
+        view.cursor = 20
+        for number in range(38, 50):
+            screen.take([Log(f"line {number}")])
+            assert view.lines.text(view.cursor) == "line 20"
 
 
 def test_few_jobs_and_few_lines_are_kept() -> None:

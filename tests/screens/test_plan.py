@@ -203,9 +203,21 @@ async def test_without_a_model_it_is_asked_for_and_joined(tmp_path: Path) -> Non
     async with opened(write_engine(tmp_path), SMALL) as (pilot, screen):
         assert screen.loaded is not None
         assert screen.loaded.model is None
+        await pilot.press("2", "o", "G", "k")
+        table, row = screen.layer_pane.table, screen.row
+        order = table.sort_column
+        screen.query_one(SpecialPane).next_table()
+        special = screen.query_one(SpecialPane).at
+        assert row is not None
+        assert row == table.key_at_cursor() != 0
         screen.read(model)
         await until(pilot, lambda: screen.loaded is not None and screen.loaded.model == model)
         assert screen.loaded.layers[1].nodes[0].op_type == "Conv"
+        assert (screen.row, table.key_at_cursor(), table.sort_column) == (row, row, order)
+        assert screen.query_one(SpecialPane).at == special
+        details = screen.query_one(PlanDetails)
+        said = "".join(details.lines.text(at) for at in range(len(details.lines)))
+        assert screen.loaded.layers[row].nodes[0].op_type in said
 
 
 async def test_names_alone_and_no_times(tmp_path: Path) -> None:

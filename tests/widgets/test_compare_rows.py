@@ -28,7 +28,8 @@ def test_what_is_faster_slower_gone_and_noise() -> None:
     comparison = compared(1.0, 2.0)
     table = compare_table(comparison, "layer", comparison.rows(), "screen")
     rows = table.rows
-    assert [table.key(index) for index in range(3)] == ["slow", "gone", "same"]
+    assert [row.key for row in rows] == ["slow", "gone", "same"]
+    assert [table.key(index) for index in range(3)] == [(0, 0), (0, 2), (0, 1)]
     assert [table.column("delta_ms_B").style_of(row) for row in rows] == ["bad", "good", "dim"]
     assert [table.column("remark").shown_text(row) for row in rows] == ["", "only A", "noise"]
     assert TableLines(TableView(table)).cell(rows[0], table.column("bar"), 12)[0] == "█" * 12

@@ -41,6 +41,9 @@ class ListPage(Page, Generic[Row]):
     ABOUT_TITLE: ClassVar[str] = ""
     """The title of a pane about the row, below the list; empty for none."""
 
+    _about: Hashable | None = None
+    """The row that the pane below is of."""
+
     def table(self) -> Table[Row]:
         """Return the rows."""
         raise NotImplementedError
@@ -77,7 +80,9 @@ class ListPage(Page, Generic[Row]):
     def row_changed(self) -> None:
         """Show what is known of the row, and which commands fit."""
         if self.ABOUT_TITLE:
-            self.query_one(AboutRow).set_lines(ListSource(self.about()))
+            before, self._about = self._about, self.view.key_at_cursor()
+            lines = ListSource(self.about())
+            self.query_one(AboutRow).set_lines(lines, keep=before == self._about)
         self.refresh_bindings()
 
     def about(self) -> Sequence[Line]:

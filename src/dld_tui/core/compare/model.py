@@ -130,6 +130,12 @@ class Row:
     estimate: bool = False
     """The time of layers made of several nodes had to be shared between them."""
 
+    @property
+    def layer(self) -> tuple[int, int] | None:
+        """The first (report, layer) that the row is of: the same whichever report is the base."""
+        found = ((report, cell.layers[0]) for report, cell in enumerate(self.cells) if cell.layers)
+        return next(found, None)
+
     def state(self, index: int, base: int) -> str:
         """Return ``added`` or ``removed`` when a report or the base has nothing of this row."""
         here, there = self.cells[index].is_there, self.cells[base].is_there

@@ -111,7 +111,10 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
     else:
         keys += [f"delta_ms_{one}", "bar"]
         keys += [*(f"{name}_{one}" for name in ("ratio", "margin", "share_percent")), "remark"]
-    return Table(columns, rows, name=by, row_key=lambda row: row.key).pick(keys)
+    # A layer's row is named after the longest one of the base; a group keeps its name.
+    return Table(
+        columns, rows, name=by, row_key=lambda row: row.layer if by == "layer" else row.key
+    ).pick(keys)
 
 
 def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str) -> Table[Mismatch]:
@@ -160,7 +163,7 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
         "html": ["node", *precisions, *tactics, *times, delta],
         "screen": ["node", *precisions, delta, "ratio", *tactics],
     }[view]
-    return Table(columns, found, name="mismatch", row_key=lambda one: one.row.key).pick(keys)
+    return Table(columns, found, name="mismatch", row_key=lambda one: one.row.layer).pick(keys)
 
 
 def mismatches_of(comparison: Comparison, rows: Sequence[Row]) -> list[Mismatch]:

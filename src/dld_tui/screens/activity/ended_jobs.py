@@ -21,7 +21,7 @@ from dld_tui.styles import STYLES
 from dld_tui.targets.base import Job
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_source import LogSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
@@ -50,6 +50,11 @@ class EndedJobsScreen(ListPage[EndedJob], SubPage):
     def on_mount(self) -> None:
         """Show the jobs."""
         self.show_rows()
+
+    def job_ended(self) -> None:
+        """Show the job that has ended, too."""
+        if self.is_mounted:
+            self.show_rows()
 
     def table(self) -> Table[EndedJob]:
         """Return the jobs, the newest first."""
@@ -102,7 +107,7 @@ class EndedJobsScreen(ListPage[EndedJob], SubPage):
 # --- one activity on several targets at once: how far each is, and then the comparison -----------
 
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
-_MOST_LINES = 10_000
+_MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _NAME, _STAGE, _BAR = 16, 26, 16
 
 
@@ -185,6 +190,8 @@ class ManyJobsScreen(SubPage):
         self.runs = [_Run(target, start) for target, start in starts]
         self._began = monotonic()
         self._lines: list[list[Piece]] = []
+        self._dropped = 0
+        """Lines at the beginning that are not kept any more."""
         self._texts: list[str] = []
 
     @property
@@ -269,9 +276,11 @@ class ManyJobsScreen(SubPage):
         self._texts.append(text)
         width = max(20, self.app.size.width - 4)
         self._lines += [[(row, style)] for row in wrap(text, width)]
-        del self._lines[:-_MOST_LINES]
-        del self._texts[:-_MOST_LINES]
-        self.query_one(JobsLog).set_lines(ListSource(self._lines))
+        if len(self._lines) > _MOST_LINES:
+            self._dropped += len(self._lines) - _LEFT_LINES
+            self._lines = self._lines[-_LEFT_LINES:]
+            del self._texts[:-_MOST_LINES]
+        self.query_one(JobsLog).set_lines(LogSource(self._lines, self._dropped))
 
     def _show(self) -> None:
         if not self.is_mounted:

@@ -21,7 +21,7 @@ from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_source import LogSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
@@ -35,7 +35,7 @@ from dld_tui.widgets.tasks import JobRun, task
 
 _DRAW_S = 0.5
 _ASK_AFTER_S = 10.0
-_MOST_LINES = 10_000
+_MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 
 
@@ -83,6 +83,8 @@ class JobScreen(SubPage):
         self.end: Finished | Failed | Cancelled | None = None
         self._began = self._ended_at = monotonic()
         self._lines: list[list[Piece]] = []
+        self._dropped = 0
+        """Lines at the beginning that are not kept any more."""
         self._texts: list[str] = []
         self._metrics: dict[str, Metric] = {}
         self._cancelling = False
@@ -177,9 +179,10 @@ class JobScreen(SubPage):
 
     def _show_log(self) -> None:
         if len(self._lines) > _MOST_LINES:
-            del self._lines[: -_MOST_LINES * 3 // 4]
+            self._dropped += len(self._lines) - _LEFT_LINES
+            self._lines = self._lines[-_LEFT_LINES:]
             del self._texts[:-_MOST_LINES]
-        self.query_one(LogView).set_lines(ListSource(self._lines))
+        self.query_one(LogView).set_lines(LogSource(self._lines, self._dropped))
 
     def _show_work(self) -> None:
         """Show how far the job is: now and then, since each time is sent to the terminal."""

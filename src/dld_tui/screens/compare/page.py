@@ -152,7 +152,7 @@ class CompareScreen(Page):
                     partial(_subject, path, document), partial(self._tell, path)
                 )
                 subjects.append(subject)
-            comparison = await on_thread(_compared, subjects, base)
+            comparison = await on_thread(_compared, subjects, base, self._groupings())
         except (Exception, asyncio.CancelledError) as error:
             if self.comparison is None:
                 host(self).close_page(self)
@@ -192,7 +192,11 @@ class CompareScreen(Page):
         comparison = self.comparison
         if comparison is not None:
             base = (comparison.base + 1) % len(self.subjects)
-            self._show(self.subjects, await on_thread(_compared, self.subjects, base))
+            groupings = self._groupings()
+            self._show(self.subjects, await on_thread(_compared, self.subjects, base, groupings))
+
+    def _groupings(self) -> set[str]:
+        return self.query_one(ComparePane).groupings()
 
     def action_group(self) -> None:
         """Compare by the next thing."""
@@ -393,11 +397,13 @@ def _subject(
         return open_subject(path, progress, cancelled, document)
 
 
-def _compared(subjects: Sequence[Subject], base: int) -> Comparison:
+def _compared(subjects: Sequence[Subject], base: int, groupings: Iterable[str]) -> Comparison:
     """Compare, and find out everything that is shown first."""
     with collector_paused():
         comparison = Comparison(subjects, base)
         comparison.explanation()
+        for by in groupings:
+            comparison.rows(by)
         freeze()  # a walk over all layers would hold the screen for 100 ms, and find nothing
     return comparison
 

@@ -296,16 +296,20 @@ class PlanScreen(Panes, Page):
             PlanFacts(plan, loaded.layers, loaded.findings, mapped, loaded.model_problem)
         )
         self.layer_pane.set_layers(loaded.layers, plan.total_ms or 0.0)
-        if plan.total_ms is None:
+        if is_first and plan.total_ms is None:
             self.layer_pane.table.sort_by(None)
         by_index = {layer.index: layer for layer in plan.layers}
         self.query_one(PlanFindings).show(loaded.findings, by_index)
         self.query_one(PlanCharts).set_plan(plan, loaded.layers, loaded.types)
         self.query_one(SpecialPane).set_tables(plan, loaded.tables)
         self._show_graph()
+        row, self.row = self.row, None  # the details know more of it now
         if is_first:
             self.restore_columns()
             self.show_pane("layers" if self.size_class == "large" else "summary")
+        elif row is not None:
+            self.show_layer(row)
+            self.graph.reveal(LayerVertex(row))
         self.show_awaited_layer()
         self._table_moved()
         self.tab_changed()

@@ -175,6 +175,8 @@ class LayerPane(TablePane):
     ) -> None:
         """Show the layers of a report or an engine, the costliest on top.
 
+        Where layers are shown already, cursor, order and chosen columns stay.
+
         Args:
             layers: The layers.
             total_ms: The sum of their times.
@@ -182,17 +184,21 @@ class LayerPane(TablePane):
             gpu_by_pass: The same of their kernels on a GPU.
             wording: What the rows and their times are; by default those of layers.
         """
+        is_first, is_usual = not self.all_layers, self.columns == telling_keys(self.known)
         self.all_layers, self.total_ms = layers, total_ms
         self.by_pass, self.gpu_by_pass = by_pass, gpu_by_pass
         self.known = screen_table(layers, by_pass, wording, engine=self.engine)
         self.wording = wording or self.wording
-        self.columns = telling_keys(self.known)
+        if is_usual:
+            self.columns = telling_keys(self.known)
         none = "The file has no layers." if self.engine else "No layer was measured in this report."
         self.table.empty = (
             hint("Nothing passes the filter. {report.clear} clears it.") if layers else none
         )
         self.table.set_marks(set())
         self.fill()
+        if not is_first:
+            return
         if has_gpu_times(layers):
             self.table.sort_by("percent", descending=True)
         self.table.cursor = 0

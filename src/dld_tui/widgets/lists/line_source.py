@@ -67,6 +67,27 @@ class ListSource:
         return "".join(text for text, _ in self.rows[index])
 
 
+class LogSource(ListSource):
+    """Rows of which the first ones are given up now and then: keys count these, too.
+
+    Args:
+        rows: The rows that are kept; more may be added, and none is taken away.
+        gone: How many there were before them.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[Piece]], gone: int) -> None:
+        super().__init__(rows)
+        self.gone = gone
+
+    def key(self, index: int) -> int:
+        """Return the number of the row, from the first that there ever was."""
+        return self.gone + index
+
+    def index_of(self, key: int) -> int | None:
+        """Return where the row with a number is, or None."""
+        return key - self.gone if 0 <= key - self.gone < len(self.rows) else None
+
+
 if TYPE_CHECKING:
     from textual.scroll_view import ScrollView
 

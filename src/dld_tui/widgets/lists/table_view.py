@@ -285,7 +285,7 @@ class TableView(LineView):
         """Show a table, or only some `rows` of it, in the order that is chosen.
 
         With `keep` the cursor stays on its row. Where that is gone from the table the next one
-        takes its place; where it is only not among `rows`, the first that is shown does.
+        that is left takes its place; where it is only not among `rows`, the first that is shown.
         """
         is_same = keep and table.keys == self.table.keys
         key = self.key_at_cursor() if keep else None
@@ -371,13 +371,16 @@ class TableView(LineView):
             self.order = sort_places(self.table, column, self.sort_descending, self._rows)
 
     def _show(self, key: Hashable | None, is_same: bool = False) -> None:
-        # The rows were exchanged under the view, so it could not note the cursor's key itself.
-        place = self.cursor
+        # The rows were exchanged under the view, so it could not note the cursor's key itself;
+        # its lines are still the former ones.
+        before, place = self.lines, self.cursor
         self.set_lines(TableLines(self), keep=False)
         if key is None or self.go_to_key(key) or not is_same:
             return
         if all(self.table.key(at) != key for at in range(len(self.table))):
-            self.cursor = place
+            shown = {self.lines.key(at): at for at in range(len(self.lines))}
+            after = (shown.get(before.key(at)) for at in range(place, len(before)))
+            self.cursor = next((at for at in after if at is not None), len(shown) - 1)
 
     def action_sort_next(self) -> None:
         """Sort by the column after the sorted one; after the last, by none."""

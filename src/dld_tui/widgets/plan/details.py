@@ -231,8 +231,9 @@ class FindingRows:
         return len(self.findings)
 
     def key(self, index: int) -> Hashable:
-        """Return the place of the finding."""
-        return index
+        """Return what was found where."""
+        finding = self.findings[index]
+        return finding.rule, finding.layer, finding.layers, finding.hazard
 
     def _name(self, finding: PlanFinding) -> str:
         index = finding.layer if finding.layer is not None else next(iter(finding.layers), -1)
@@ -292,7 +293,7 @@ class PlanFindings(Frame, LineView):
         ]
         title = f"Findings · {', '.join(counts)}" if counts else "Findings"
         self.frame(title, "{list.activate} layer" if findings else "")
-        self.set_lines(FindingRows(findings, layers), keep=False)
+        self.set_lines(FindingRows(findings, layers))
 
     def finding_at_cursor(self) -> PlanFinding | None:
         """Return the finding under the cursor."""
@@ -371,7 +372,8 @@ class SpecialPane(Frame, Vertical):
         return self.query_one(SpecialView)
 
     def set_tables(self, plan: EnginePlan, tables: Sequence[Table[Any]]) -> None:
-        """Show the first of the tables of a plan."""
+        """Show the first of the tables of a plan, or the one that was shown before."""
+        before = self.view.table.name
         self.tables = tables
         counts = Counter[str]()
         rows = {}
@@ -379,7 +381,7 @@ class SpecialPane(Frame, Vertical):
             rows[layer.name, counts[layer.name]] = place
             counts[layer.name] += 1
         self._rows = rows
-        self.show_table(0)
+        self.show_table(next((at for at, one in enumerate(tables) if one.name == before), 0))
 
     def next_table(self) -> None:
         """Show the next table."""
@@ -393,9 +395,10 @@ class SpecialPane(Frame, Vertical):
             self.frame("Special tables")
             return
         table = self.tables[at]
-        self.view.sort_column = None
-        self.view.set_table(table, keep=False)
-        self.view.cursor = 0
+        is_same = table.name == self.view.table.name
+        if not is_same:
+            self.view.sort_column = None
+        self.view.set_table(table, keep=is_same)
         names = self.query_one(SpecialNames)
         names.tables, names.at = self.tables, at
         names.refresh()

@@ -159,23 +159,29 @@ class ComparePane(TablePane):
         self.sure_only = False
         self.group: tuple[str, str] | None = None
         """Only layers of this (grouping, key) are shown."""
+        self._left = ""
+        """The group that was left: the cursor goes back to it."""
         self._members: Collection[tuple[int, int]] = ()
         self.rows: Sequence[Row] = ()
 
     def show(self, comparison: Comparison, by: str) -> None:
         """Show the rows of a comparison by something."""
-        other = comparison is not self.comparison or by != self.by
+        other = by != self.by
         self.comparison, self.by = comparison, by
         if other:
             self.table.sort_column = None
         self.fill(keep=not other)
+        if self._left:
+            self.table.go_to_key(self._left)
+            self._left = ""
 
     def fill(self, keep: bool = True) -> None:
-        """Show the rows that pass the filter."""
+        """Show the rows that pass the filter and are of the group, if there is one."""
         comparison = self.comparison
         if comparison is None:
             return
         self.rows = comparison.rows(self.by)
+        self._members = self._layers_of_group(comparison)
         shown = [index for index, row in enumerate(self.rows) if self._passes(row)]
         self.table.empty = hint("Nothing passes the filter. {compare.clear} clears it.")
         table: Table[Any] = compare_table(comparison, self.by, self.rows, "screen")
@@ -221,6 +227,10 @@ class ComparePane(TablePane):
 
     # What is where
 
+    def groupings(self) -> set[str]:
+        """Return by what a comparison has to be grouped to be shown."""
+        return {self.by} if self.group is None else {self.by, self.group[0]}
+
     def row_at_cursor(self) -> Row | None:
         """Return the row under the cursor."""
         index = self.table.row_at_cursor() if self.comparison is not None else None
@@ -235,10 +245,17 @@ class ComparePane(TablePane):
         if self.comparison is None:
             return
         self.group = (self.by, row.key)
-        self._members = {
-            (report, layer) for report, cell in enumerate(row.cells) for layer in cell.layers
-        }
         self.show(self.comparison, "layer")
+
+    def _layers_of_group(self, comparison: Comparison) -> Collection[tuple[int, int]]:
+        if self.group is None:
+            return ()
+        by, key = self.group
+        groups = (row for row in comparison.rows(by) if row.key == key)
+        return {
+            (report, layer)
+            for row in groups for report, cell in enumerate(row.cells) for layer in cell.layers
+        }  # fmt: skip
 
     def take_back(self) -> str | None:
         """Take back one thing; return what to group by when that changes, None when nothing was."""
@@ -248,6 +265,6 @@ class ComparePane(TablePane):
             self.sure_only = False
             return self.by
         if self.group is not None:
-            by, self.group = self.group[0], None
+            (by, self._left), self.group = self.group, None
             return by
         return "layer" if self.by != "layer" else None

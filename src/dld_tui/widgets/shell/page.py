@@ -104,6 +104,9 @@ class Page(Front, Commands, Screen[None]):
     def tab_closed(self, page: Page) -> None:
         """Give up what is kept of another tab, which was closed."""
 
+    def job_ended(self) -> None:
+        """Show that a job has ended."""
+
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node of the model that is shown; pages without a model stay as they are."""
 
