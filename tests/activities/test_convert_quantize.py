@@ -7,18 +7,20 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.activities import convert_quantize as quantize
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
 from tests.support.rtx import HAS_RTX, build
 
-pytest.importorskip("onnxruntime")
+onnxruntime = pytest.importorskip("onnxruntime")
 TOKENS = """
 <ir_version: 10, opset_import: ["" : 18]>
 tokens (int64[N, L] ids) => (float[N, L, 4] y)
@@ -481,3 +483,57 @@ def test_nodes_stay_in_front_of_bodies_that_capture_what_they_make(
     result = convert("quantize", path, out, **more)
     assert cast("dict[str, Any]", result["values"])["is_good"]
     onnx.checker.check_model(onnx.load(out))
+
+
+SUMS = """
+<ir_version: 8, opset_import: ["" : 17]>
+sums (float[N, 64] x) => (float[N, 64] y)
+{
+    y = MatMul(x, w)
+}
+"""
+
+
+def cut_off_model(folder: Path) -> tuple[Path, Path]:
+    """Write a model whose sums of products are too large for 16 bits, and inputs of it."""
+    model, draw = models.parse(SUMS), np.random.default_rng(0)
+    weights = np.abs(draw.standard_normal((64, 64))) + 2
+    weights[:, ::2] *= -1
+    model.graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), "w"))
+    path, data = folder / "sums.onnx", folder / "data"
+    path.write_bytes(model.SerializeToString())
+    data.mkdir()
+    np.save(data / "x.npy", (np.abs(draw.standard_normal((32, 64))) + 2).astype(np.float32))
+    return path, data
+
+
+def test_sums_that_the_processor_cuts_off_are_kept_from_it(tmp_path: Path) -> None:
+    """ONNX Runtime adds two products in 16 bits on processors without VNNI."""
+    path, data = cut_off_model(tmp_path)
+    plain = convert("quantize", path, tmp_path / "7.onnx", calibration=data, reduce_range=True)
+    result = convert("quantize", path, tmp_path / "o.onnx", calibration=data)
+    noise = [one["values"]["outputs"]["y"]["snr_db"] for one in (plain, result)]
+    assert noise[1] > noise[0] - 1
+    feed = {"x": np.load(data / "x.npy")}
+    mine, theirs = (
+        onnxruntime.InferenceSession(one, providers=["CPUExecutionProvider"]).run(None, feed)[0]
+        for one in (path, tmp_path / "o.onnx")
+    )
+    snr = 10 * np.log10((mine**2).sum() / ((mine - theirs) ** 2).sum())
+    assert snr == pytest.approx(noise[1], abs=0.5), "what is told is what ONNX Runtime gives"
+
+
+def test_what_is_cut_off_all_the_same_is_said(tmp_path: Path) -> None:
+    path, data = cut_off_model(tmp_path)
+    how: dict[str, Any] = {"weights": "int8", "activations": "uint8", "repair": True}
+    told = []
+    for exact in ({}, quantize._EXACT_SUMS):
+        with patch.object(quantize, "_EXACT_SUMS", exact):
+            result = convert("quantize", path, tmp_path / "o.onnx", calibration=data, **how)
+        notes = cast("list[str]", result["notes"])
+        told.append([note for note in notes if "signal to noise" in note])
+    if not told[1]:  # of this processor, which has VNNI
+        assert not told[0]
+        return
+    assert "sums of products may be cut off here" in told[0][0]
+    assert "7 bits for weights (--reduce-range)" in told[1][0]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.registry import load
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, param, settings_of, to_json, validate
+from dld_tui.core.params import from_json, param, refusal, settings_of, to_json, validate
 from dld_tui.core.types import JSON
 
 
@@ -53,6 +54,32 @@ def test_json_round_trip() -> None:
 def test_wrong_values_are_refused_by_name(change: dict[str, JSON], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         from_json(Request, {"model": "m", **change})
+
+
+@pytest.mark.parametrize(
+    ("activity", "values", "says"),
+    [
+        ("convert_quantize", {}, "static quantization needs Calibration. Or add Dynamic or"),
+        ("convert_quantize", {"dynamic": True, "output": None}, "an output is needed: Output, or"),
+        ("convert_quantize", {"dynamic": True}, ""),
+        ("convert_shape", {"dim": []}, "needed: Dimensions batch=N or Dimensions INPUT:AXIS=4"),
+        ("convert_restore", {}, "Weights must name the model that has them"),
+        ("convert_tensors", {"types": ["strange"]}, "no element type 'strange'"),
+        ("convert_fp16", {"repair": True, "values": "never"}, "Repair needs the values"),
+        ("convert_opset", {"to": 18, "tolerance": ["atol=high"]}, "tolerance atol"),
+        ("convert_opset", {"to": None}, ""),
+        ("search_precision", {"precision": "int8"}, "Precision int8 needs Calibration"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_the_words_of_the_form(
+    activity: str, values: dict[str, JSON], says: str
+) -> None:
+    request = load(activity).request
+    every = {"model": "m.onnx", "output": "o.onnx"}
+    known = {setting.name for setting in settings_of(request)}
+    found = refusal(request, {n: every[n] for n in every if n in known} | values)
+    assert says in found
+    assert bool(says) == bool(found)
 
 
 def test_a_missing_setting_is_named() -> None:

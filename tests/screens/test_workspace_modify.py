@@ -12,7 +12,7 @@ from dld_tui.core.document.payloads import reference
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, LossDialog, PreviewDialog
 from dld_tui.screens.workspace.conversion import result_lines
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.tick_dialog import TickDialog
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -77,12 +77,39 @@ async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
 
 async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        await form(session, "q")
+        rows = (await form(session, "f")).rows
+        rows["node_block"].text = "nowhere"
         await session.pilot.press("f5")
         await session.until(
-            lambda: "--calibration" in " ".join(n.message for n in session.app._notifications)
+            lambda: "named 'nowhere'" in " ".join(n.message for n in session.app._notifications)
         )
-    assert not list(tmp_path.glob("*quantized*"))
+    assert not list(tmp_path.glob("*fp16*"))
+
+
+async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    (tmp_path / "link.onnx").symlink_to(path)
+    before = path.read_bytes()
+    async with opened(path, NARROW) as session:
+        rows = (await form(session, "q")).rows
+        shown = session.app.screen
+        says = "static quantization needs Calibration. Or add Dynamic or Weights only"
+        await session.until(lambda: says in session.text)
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
+        await session.pilot.press("escape")
+        await session.until(lambda: session.app.screen is shown)
+        rows["calibration"].text = str(tmp_path / "nowhere")
+        await session.until(lambda: "nowhere is not there" in session.text)
+        rows["calibration"].text = str(tmp_path)
+        await session.until(lambda: "dld convert quantize" in session.text)
+        shown.query_one("#target ChoiceField", ChoiceField).value = WRITE
+        await session.until(lambda: not rows["output"].why_not)
+        rows["output"].text = str(tmp_path / "link.onnx")
+        await session.until(lambda: "the model that is open" in session.text)
+        await session.pilot.press("f5")
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
+    assert path.read_bytes() == before
 
 
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
@@ -108,19 +135,6 @@ async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
 
 def test_nothing_lost_is_said() -> None:
     assert result_lines({"tensors": []}) == ["nothing is lost"]
-
-
-async def test_the_open_model_is_not_written_over(tmp_path: Path) -> None:
-    path = model_file(tmp_path)
-    (tmp_path / "link.onnx").symlink_to(path)
-    before = path.read_bytes()
-    async with opened(path, NARROW) as session:
-        values = {"model": str(path), "output": str(tmp_path / "link.onnx")}
-        session.screen.conversion._modify("convert_strip", dict(values))
-        await session.until(
-            lambda: any("the model that is open" in n.message for n in session.app._notifications)
-        )
-    assert path.read_bytes() == before
 
 
 async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:

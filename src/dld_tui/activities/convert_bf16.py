@@ -27,11 +27,11 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A blocked node is not there, or settings do not go together.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.half import convert, require_repairable
+    from dld_tui.backends.conversion.half import convert
     from dld_tui.core.conversion.agreement import BFLOAT16
     from dld_tui.core.conversion.copies import open_model
 
-    require_repairable(request)
+    request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document:
         settings: dict[str, JSON] = {"library": "own", "range_check": request.range_check}

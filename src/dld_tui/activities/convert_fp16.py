@@ -34,6 +34,16 @@ class Request(HalfRequest):
         spellings=("--library",),
     )
 
+    def require(self) -> None:
+        """Refuse a repair of what another converter makes.
+
+        Raises:
+            UsageError: Settings do not go together.
+        """
+        super().require()
+        if self.repair and self.library != "own":
+            raise UsageError("--repair needs --library own")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Convert.
@@ -45,14 +55,12 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result; names the node where it does.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.half import HINT, convert, require_repairable
+    from dld_tui.backends.conversion.half import HINT, convert
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.agreement import FLOAT16
     from dld_tui.core.conversion.copies import open_model
 
-    if request.repair and request.library != "own":
-        raise UsageError("--repair needs --library own")
-    require_repairable(request)
+    request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         if request.library == "own":

@@ -39,6 +39,16 @@ class Request(Verification, PreviewedRequest):
         spellings=("--preview",),
     )
 
+    def require(self) -> None:
+        """Refuse to write nothing.
+
+        Raises:
+            UsageError: There is no output.
+        """
+        super().require()
+        if self.output is None and not self.preview:
+            raise UsageError("an output is needed: -o OUT, or --preview")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Add the casts, or say which.
@@ -55,8 +65,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.request import written
     from dld_tui.core.tensorrt.retyping import losses, retyped
 
-    if request.output is None and not request.preview:
-        raise UsageError("an output is needed: -o OUT, or --preview")
+    request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document:
         yield Progress(0, None, stage="Inferring types")

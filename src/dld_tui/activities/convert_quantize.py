@@ -12,16 +12,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from math import inf, log10
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from dld_tui.core.conversion.agreement import OPTIMIZED
 from dld_tui.core.conversion.quantization_plan import point_lines
 from dld_tui.core.conversion.request import (
     PreviewedRequest,
     QuantizationSettings,
     Repair,
-    Verification,
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
@@ -41,11 +42,62 @@ _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """So many trials for the fewest nodes are made, and more for as long as this takes."""
 _NEEDED = "outputs are not near enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
+_CUT_OFF = (
+    "Leave out nodes (--exclude NAME, --ops OP), run it with session.x64quantprecision=1, or on a"
+    " processor with VNNI"
+)
+_MUCH = 2.0
+"""Six decibels: an effective bit."""
+_EXACT_SUMS: dict[str, dict[str, JSON]] = {
+    "7 bits for weights (--reduce-range)": {"reduce_range": True},
+    "no signs (--weights uint8 --activations uint8)": {"weights": "uint8", "activations": "uint8"},
+}
+"""What keeps sums of products of 8 bits from being cut off, as processors without VNNI do; the
+faster one first."""
 
 
 @dataclass(frozen=True)
-class Request(Repair, Verification, QuantizationSettings, PreviewedRequest):
+class Request(Repair, QuantizationSettings, PreviewedRequest):
     """What is quantized, and how."""
+
+    def require(self) -> None:
+        """Refuse settings that do not go together.
+
+        Raises:
+            UsageError: Says which.
+        """
+        super().require()
+        if self.output is None and not self.list_only:
+            raise UsageError("an output is needed: -o OUT, or --list")
+        if self.weights_only and self.dynamic:
+            raise UsageError("--weights-only computes in floating point: leave out --dynamic")
+        if self.weights_only and self.weights not in ("int4", "uint4", "int8", "uint8"):
+            raise UsageError(
+                f"--weights-only stores int4, uint4, int8 or uint8, not {self.weights}"
+            )
+        if self.list_only and (self.dynamic or self.weights_only):
+            raise UsageError(
+                "--list is of static quantization: leave out --dynamic and --weights-only"
+            )
+        is_static = not (self.dynamic or self.weights_only or self.list_only)
+        if is_static and self.calibration is None:
+            raise UsageError(
+                "static quantization needs --calibration DIR",
+                hint="Or add --dynamic or --weights-only",
+            )
+        if self.runtime == "tensorrt":
+            self._require_for_tensorrt()
+        if "fp8" in (self.weights, self.activations) and self.method != "auto":
+            raise UsageError("fp8 has one method to find ranges: leave out --method")
+
+    def _require_for_tensorrt(self) -> None:
+        if self.dynamic:
+            raise UsageError("TensorRT has no dynamic quantization", hint="Give --calibration DIR")
+        types = (self.weights, self.activations)
+        if not self.weights_only and types not in (("int8", "int8"), ("fp8", "fp8")):
+            raise UsageError(f"TensorRT takes int8 or fp8 for both, not {' and '.join(types)}")
+        if self.weights_only and self.weights not in ("int4", "int8"):
+            raise UsageError(f"TensorRT takes symmetric weights, not {self.weights}")
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -61,9 +113,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.core.conversion.copies import open_model
 
-    _require_settings(request)
-    if request.output is None and not request.list_only:
-        raise UsageError("an output is needed: -o OUT, or --list")
+    request.require()
     yield Progress(0, None, stage="Opening the model")
     with (
         contextlib.closing(open_model(request.model)) as document,
@@ -75,37 +125,6 @@ def run(request: Request) -> Iterator[Event]:
             yield from _quantized(request, document, quantizer, request.output)
 
 
-def _require_settings(request: Request) -> None:
-    """Refuse settings that do not go together.
-
-    Raises:
-        UsageError: Says which.
-    """
-    if request.weights_only and request.dynamic:
-        raise UsageError("--weights-only computes in floating point: leave out --dynamic")
-    if request.weights_only and request.weights not in ("int4", "uint4", "int8", "uint8"):
-        raise UsageError(f"--weights-only stores int4, uint4, int8 or uint8, not {request.weights}")
-    if request.list_only and (request.dynamic or request.weights_only):
-        raise UsageError("--list is of static quantization: leave out --dynamic and --weights-only")
-    is_static = not (request.dynamic or request.weights_only or request.list_only)
-    if is_static and request.calibration is None:
-        raise UsageError(
-            "static quantization needs --calibration DIR", hint="Or add --dynamic or --weights-only"
-        )
-    if request.runtime == "tensorrt":
-        if request.dynamic:
-            raise UsageError("TensorRT has no dynamic quantization", hint="Give --calibration DIR")
-        types = (request.weights, request.activations)
-        if not request.weights_only and types not in (("int8", "int8"), ("fp8", "fp8")):
-            raise UsageError(f"TensorRT takes int8 or fp8 for both, not {' and '.join(types)}")
-        if request.weights_only and request.weights not in ("int4", "int8"):
-            raise UsageError(f"TensorRT takes symmetric weights, not {request.weights}")
-    if "fp8" in (request.weights, request.activations) and request.method != "auto":
-        raise UsageError("fp8 has one method to find ranges: leave out --method")
-    if request.repair and (request.values == "never" or not request.verify):
-        raise UsageError("--repair needs the values to be compared")
-
-
 @dataclass
 class _Variant:
     """One way to quantize: what differs from the others that are tried."""
@@ -114,14 +133,12 @@ class _Variant:
     ops: tuple[str, ...]
     kept: dict[Node, str] = field(default_factory=dict)
     """Nodes that a repair leaves as they are, with the reasons."""
-    reduce_range: bool = False
-    """7 bits for weights, though nobody has asked for them."""
+    exact: str = ""
+    """How it is kept from sums that are cut off, one of :data:`_EXACT_SUMS`."""
 
     @property
     def text(self) -> str:
         """What is tried."""
-        if self.reduce_range:
-            return "7 bits for weights"
         return "convolutions in floating point" if self.ops == _MATRICES else self.method
 
 
@@ -138,8 +155,15 @@ class _Quantized:
     @property
     def noise(self) -> float:
         """The relative error of the worst output; 0 where values were not compared."""
-        verdict = self.checked.verdict
-        return 0.0 if verdict is None else max(row.error.noise for row in verdict.outputs)
+        return 0.0 if self.checked.verdict is None else self.checked.verdict.noise
+
+    @property
+    def written_noise(self) -> float | None:
+        """That as it is written, where ONNX Runtime's optimizer adds much to it."""
+        written = self.checked.verdict and self.checked.verdict.as_written
+        if not written or not (self.checked.is_wrong or self.noise > _MUCH * written.noise):
+            return None
+        return written.noise
 
 
 _Wins: TypeAlias = "Callable[[_Quantized, _Quantized], str]"
@@ -176,7 +200,7 @@ def _quantized(
 
         def attempt(variant: _Variant) -> Generator[Event, None, _Quantized]:
             made = yield from quantizer.quantize(
-                variant.method, variant.ops, variant.kept, reduce_range=variant.reduce_range
+                variant.method, variant.ops, variant.kept, _EXACT_SUMS.get(variant.exact)
             )
             checked = yield from verifier.check(made.document, blames=False)
             latency: JSON = None
@@ -192,12 +216,18 @@ def _quantized(
             return replace(one, checked=(yield from verifier.check(one.made.document)))
 
         best = yield from _best(request, document, attempt, notes)
-        if request.repair and best.checked.is_wrong:
+        if request.repair and best.checked.is_wrong and best.written_noise is None:
             fewest = yield from _with_fewest_kept(best, verifier, quantizer, attempt, notes)
+            fewest = yield from _with_exact_sums(request, fewest, attempt, notes)
             best = fewest if not fewest.checked.is_wrong else (
                 yield from _repaired(best, verifier, attempt, blamed)
             )  # fmt: skip
         best = yield from blamed(best)
+        if (written_noise := best.written_noise) is not None:
+            notes.append(
+                f"{OPTIMIZED}, signal to noise is {_db(best.noise)}, as it is written"
+                f" {_db(written_noise)}: sums of products may be cut off here. {_CUT_OFF}"
+            )
         figures = yield from verifier.figures(
             best.made.document, best.checked, best.variant.kept, _advice
         )
@@ -244,18 +274,29 @@ def _best(
     is_static = not (request.dynamic or request.weights_only)
     for method in methods[1:] if is_static and best.checked.is_wrong else ():
         yield from against(_Variant(method, ops), "values are wrong", _is_nearer)
-    if best.checked.is_wrong and _may_saturate(request):
-        yield from against(
-            replace(best.variant, reduce_range=True), "some processors cut off sums", _is_right
-        )
     notes += told.values()
+    return (yield from _with_exact_sums(request, best, attempt, notes))
+
+
+def _with_exact_sums(
+    request: Request, best: _Quantized, attempt: _Attempt, notes: list[str]
+) -> Generator[Event, None, _Quantized]:
+    """Return the nearest of a result and those whose sums of products are not cut off."""
+    of_8_bits = request.weights == "int8" and request.activations in ("int8", "uint8")
+    note = ""
+    for exact in _EXACT_SUMS if of_8_bits and not request.weights_only else ():
+        if best.written_noise is None:
+            break
+        yield Log(f"this processor cuts off sums of products; trying {exact}")
+        other = yield from attempt(replace(best.variant, exact=exact))
+        if (other.checked.is_wrong, other.noise) < (best.checked.is_wrong, best.noise):
+            note = (
+                f"{exact}: {OPTIMIZED}, signal to noise is {_db(other.noise)} with that and"
+                f" {_db(best.noise)} without"
+            )
+            best = other
+    notes += filter(None, [note])
     return best
-
-
-def _may_saturate(request: Request) -> bool:
-    """Return whether sums of products of 8 bits may be cut off, as without VNNI they are."""
-    is_whole = request.weights in ("int8", "uint8") and not request.weights_only
-    return is_whole and request.runtime == "onnxruntime" and not request.reduce_range
 
 
 def _is_nearer(one: _Quantized, other: _Quantized) -> str:
@@ -264,10 +305,8 @@ def _is_nearer(one: _Quantized, other: _Quantized) -> str:
     return ""
 
 
-def _is_right(one: _Quantized, other: _Quantized) -> str:
-    if one.checked.is_wrong or one.noise >= other.noise:
-        return ""
-    return "7 bits for weights, with which values are near enough here (--reduce-range)"
+def _db(noise: float) -> str:
+    return f"{-20 * log10(noise):.1f} dB" if 0 < noise < inf else "0 dB" if noise else "exact"
 
 
 def _is_faster(matrices: _Quantized, every: _Quantized) -> str:

@@ -37,6 +37,16 @@ class Request(ValueVerification, ConversionRequest):
         spellings=("--any-values",),
     )
 
+    def require(self) -> None:
+        """Refuse to restore from nowhere.
+
+        Raises:
+            UsageError: No model with weights is given.
+        """
+        super().require()
+        if self.weights is None:
+            raise UsageError("--weights must name the model that has them")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Restore the weights.
@@ -54,8 +64,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.request import written
     from dld_tui.core.conversion.storage import computes_alike, restored
 
-    if request.weights is None:
-        raise UsageError("--weights must name the model that has them")
+    request.require()
+    assert request.weights is not None
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Restoring the weights")

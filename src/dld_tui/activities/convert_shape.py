@@ -29,6 +29,16 @@ class Request(Verification, ConversionRequest):
         metavar="NAME=VALUE",
     )
 
+    def require(self) -> None:
+        """Refuse to change nothing.
+
+        Raises:
+            UsageError: No dimension is given.
+        """
+        super().require()
+        if not self.dim:
+            raise UsageError("a dimension is needed: --dim batch=N or --dim INPUT:AXIS=4")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Change the dimensions.
@@ -43,8 +53,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.request import written
 
-    if not request.dim:
-        raise UsageError("a dimension is needed: --dim batch=N or --dim INPUT:AXIS=4")
+    request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         result, notes, more = yield from resized(request, request.dim, document, request.output)

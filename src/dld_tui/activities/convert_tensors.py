@@ -82,6 +82,24 @@ class Request(Verification, PreviewedRequest):
         spellings=("--list",),
     )
 
+    def require(self) -> None:
+        """Refuse to write nothing, and what is no kind or type.
+
+        Raises:
+            UsageError: There is no output, or no such kind.
+            InputError: There is no such type.
+        """
+        from dld_tui.core.conversion.tensors import KINDS
+        from dld_tui.core.tensors.elements import element_type
+
+        super().require()
+        if unknown := sorted(set(self.kinds) - set(KINDS)):
+            raise UsageError(f"--kind is {unknown[0]!r}; choose one of {', '.join(KINDS)}")
+        for name in (self.to, *self.types):
+            element_type(name)
+        if self.output is None and not self.list_only:
+            raise UsageError("an output is needed: -o OUT, or --list")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Convert, or list.
@@ -96,9 +114,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.tensors import KINDS, Selection, losses
     from dld_tui.core.tensors.elements import element_type
 
-    unknown = sorted(set(request.kinds) - set(KINDS))
-    if unknown:
-        raise UsageError(f"--kind is {unknown[0]!r}; choose one of {', '.join(KINDS)}")
+    request.require()
     dtype = element_type(request.to)
     types = tuple(element_type(name) for name in request.types)
     chosen = Selection(request.filter, types, request.least_bytes, request.kinds or KINDS)
@@ -109,8 +125,7 @@ def run(request: Request) -> Iterator[Event]:
             found: list[JSON] = [*losses(document, dtype, chosen)]
             yield Finished({"to": dtype, "tensors": found})
             return
-        if request.output is None:
-            raise UsageError("an output is needed: -o OUT, or --list")
+        assert request.output is not None
         yield from _convert(request, dtype, request.output, document, chosen)
 
 

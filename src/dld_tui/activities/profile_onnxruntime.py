@@ -52,8 +52,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
-    if request.inputs is not None and request.shape:
-        raise UsageError("--shape does not go with --inputs, whose data have shapes")
+    request.require()
     plan = _plan(request)
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
 
@@ -244,3 +245,12 @@ class Request:
         spellings=("--lock-clocks",),
         page="GPU",
     )
+
+    def require(self) -> None:
+        """Refuse settings that exclude each other, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        if self.inputs is not None and self.shape:
+            raise UsageError("--shape does not go with --inputs, whose data have shapes")

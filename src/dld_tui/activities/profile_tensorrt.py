@@ -65,7 +65,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
-    _check(request)
+    request.require()
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     prebuilt = _prebuilt(request)
     yield Progress(0, None, stage="Loading TensorRT")
@@ -105,16 +105,6 @@ def run(request: Request) -> Iterator[Event]:
             [path.absolute() for path in profiling.saved],
         )
     )
-
-
-def _check(request: Request) -> None:
-    """Refuse settings that exclude each other, before anything is loaded."""
-    if request.inputs is not None and request.shape:
-        raise UsageError("--shape does not go with --inputs, whose data have shapes")
-    if request.refit_engine and (request.prebuilt is None or request.onnx is None):
-        raise UsageError("--refit-from-model needs a model and --engine")
-    if request.prebuilt is not None and request.output is not None:
-        raise UsageError("--save-engine does not go with an engine that is built already")
 
 
 def _prebuilt(request: Request) -> bytes | None:

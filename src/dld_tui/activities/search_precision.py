@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
 
-_OWN_PRECISIONS = ("fp16", "bf16", "trust")
-"""Settings of engines that mean nothing to a search."""
 _NO_MATTER = ("most_trials", "script", "estimate_only", "again")
 """Settings that change no trial."""
 _SETS = 8
@@ -60,7 +58,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.document.document import Document
 
-    _check(request)
+    request.require()
     with contextlib.ExitStack() as stack:
         library = None
         if request.backend == "tensorrt":
@@ -80,23 +78,6 @@ def run(request: Request) -> Iterator[Event]:
             yield from search.rank()
             search.engines = engines
         yield from search.events()
-
-
-def _check(request: Request) -> None:
-    for name in _OWN_PRECISIONS:
-        if getattr(request, name):
-            raise UsageError(f"--{name} does not go with --search")
-    if request.precision == "int8":
-        if request.calibration is None:
-            raise UsageError("--search int8 needs --calibration DIR")
-        if request.backend == "tensorrt" or request.provider != "CPU":
-            raise UsageError("--search int8 is tried by ONNX Runtime on the CPU")
-    elif request.calibration is not None:
-        raise UsageError("--calibration is for --search int8")
-    if request.backend != "tensorrt" and request.engine_options:
-        raise UsageError(
-            f"{request.engine_options[0]} is for TensorRT", hint="Give --backend tensorrt"
-        )
 
 
 def _library(request: Request) -> Library:

@@ -7,8 +7,12 @@ from pathlib import Path
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.tolerance import about_atol, about_rtol, about_tolerance
+from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
+
+_OWN_PRECISIONS = ("fp16", "bf16", "trust")
+"""Settings of engines that mean nothing to a search."""
 
 
 @dataclass(frozen=True)
@@ -112,3 +116,24 @@ class SearchSettings:
 @dataclass(frozen=True)
 class Request(EngineSettings, SearchSettings):
     """Which model, to which precision, how good it has to be, and how engines are built."""
+
+    def require(self) -> None:
+        """Refuse settings that do not go together, before anything is opened.
+
+        Raises:
+            UsageError: Says which.
+        """
+        for name in _OWN_PRECISIONS:
+            if getattr(self, name):
+                raise UsageError(f"--{name} does not go with --search")
+        if self.precision == "int8":
+            if self.calibration is None:
+                raise UsageError("--search int8 needs --calibration DIR")
+            if self.backend == "tensorrt" or self.provider != "CPU":
+                raise UsageError("--search int8 is tried by ONNX Runtime on the CPU")
+        elif self.calibration is not None:
+            raise UsageError("--calibration is for --search int8")
+        if self.backend != "tensorrt" and self.engine_options:
+            raise UsageError(
+                f"{self.engine_options[0]} is for TensorRT", hint="Give --backend tensorrt"
+            )

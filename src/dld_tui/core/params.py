@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import shlex
 import types
 import typing
@@ -18,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -195,6 +196,27 @@ def is_same_file(one: Path, two: Path) -> bool:
         return os.path.samefile(one, two)
     except OSError:
         return False
+
+
+_FLAG = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)( [A-Z]+(?![\w:=]))?")
+
+
+def refusal(request: type[Any], values: Mapping[str, JSON]) -> str:
+    """Return why the settings of a form do not go together, in its words; empty where they do.
+
+    That is what the request itself says, by a method ``require``.
+    """
+    known = {setting.name: setting for setting in settings_of(request)}
+    if any(setting.required and values.get(name) is None for name, setting in known.items()):
+        return ""  # the field says so
+    built = request(**{name: _typed(known[name], value) for name, value in values.items()})
+    try:
+        getattr(built, "require", lambda: None)()
+    except DldError as error:
+        labels = {flag: one.param.label for one in known.values() for flag in one.param.spellings}
+        said = ". ".join(filter(None, (error.message, error.hint)))
+        return _FLAG.sub(lambda found: labels.get(found[1], found[0]), said)
+    return ""
 
 
 class RequestData(dict[str, JSON]):

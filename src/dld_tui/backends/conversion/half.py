@@ -21,7 +21,7 @@ from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest, written
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -30,16 +30,6 @@ _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 20.0
 """So many trials for the fewest nodes are made, and more for as long as this takes."""
 HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
-
-
-def require_repairable(request: HalfRequest) -> None:
-    """Refuse a repair without a comparison.
-
-    Raises:
-        UsageError: Values are not to be compared.
-    """
-    if request.repair and (request.values == "never" or not request.verify):
-        raise UsageError("--repair needs the values to be compared")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -190,8 +190,7 @@ class Quantizer:
         method: str,
         ops: Sequence[str],
         kept: Collection[Node] = (),
-        *,
-        reduce_range: bool = False,
+        changed: Mapping[str, JSON] | None = None,
     ) -> Generator[Event, None, Made]:
         """Quantize.
 
@@ -200,7 +199,7 @@ class Quantizer:
             ops: Operators; all that can be when empty.
             kept: More nodes that stay as they are: of a copy of the original whose calls of
                 functions are replaced, or of :attr:`prepared`.
-            reduce_range: 7 bits for weights, whatever the settings say.
+            changed: Settings that are others here: ``weights``, ``activations``, ``reduce_range``.
 
         Returns:
             The result; it is closed with this.
@@ -209,17 +208,14 @@ class Quantizer:
             ActivityError: The library failed.
         """
         names = [self._names.get(_place(node), node.name) for node in kept]
-        options = self._options(method, ops, names)
-        weight_type = self._weight_type
-        if reduce_range:
-            options |= {"reduce_range": True}
-            weight_type = replace(weight_type, reduce_range=True)
+        options = self._options(method, ops, names) | dict(changed or {})
         made = yield from self._by_library(options, "Quantizing", self.sets)
         if self._settings.dynamic or self._settings.weights_only:
             return made
         kept_names = {*self._excluded, *names}
         return replace(
-            made, bodies=quantize_body_weights(made.document, weight_type, ops, kept_names)
+            made,
+            bodies=quantize_body_weights(made.document, _weight_type(options), ops, kept_names),
         )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
@@ -236,7 +232,8 @@ class Quantizer:
     def points(self, ops: Sequence[str]) -> Generator[Event, None, list[Point]]:
         """Return the tensors that a static quantization would quantize, as :meth:`plan` does."""
         plan = yield from self.plan(ops)
-        bodies, _ = body_weights(self.prepared, self._weight_type, ops, self._excluded)
+        weight_type = _weight_type(self._options("minmax", ops, ()))
+        bodies, _ = body_weights(self.prepared, weight_type, ops, self._excluded)
         return [*plan.points(), *bodies.points]
 
     def unquantized(self, made: Made, ops: Sequence[str]) -> list[str]:
@@ -248,11 +245,6 @@ class Quantizer:
         else:
             reasons = [*static_reasons(self.prepared, ops, self._excluded), *made.bodies.reasons]
         return [*reason_lines(reasons)]
-
-    @property
-    def _weight_type(self) -> WeightType:
-        settings = self._settings
-        return WeightType(settings.weights, self._per_channel, settings.reduce_range)
 
     @property
     def folder(self) -> Path | None:
@@ -296,6 +288,11 @@ class Quantizer:
             "calibration": "" if folder is None else str(folder.absolute()),
             "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._refused, *kept],
         }  # fmt: skip
+
+
+def _weight_type(options: Mapping[str, JSON]) -> WeightType:
+    is_reduced = bool(options["reduce_range"])
+    return WeightType(str(options["weights"]), bool(options["per_channel"]), is_reduced)
 
 
 def _make_valid(result: Document) -> None:

@@ -44,7 +44,7 @@ from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
 from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.agreement import SAME, SAME_HALVES, Agreement, NarrowType
+from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
     Culprit,
@@ -239,6 +239,9 @@ class Verdict:
     first: Culprit | None = None
     """The first node whose values are wrong; None when those of the outputs are right."""
     found: Findings | None = None
+    as_written: Verdict | None = None
+    """That on the result as it is written, where `outputs` are of it as ONNX Runtime optimizes it
+    for this processor, which is farther off."""
 
     def to_json(self) -> dict[str, JSON]:
         """Return the figures of the outputs, and the node, as JSON data."""
@@ -254,6 +257,11 @@ class Verdict:
     def is_good(self) -> bool:
         """Whether all outputs are near enough."""
         return not any(row.problem for row in self.outputs)
+
+    @property
+    def noise(self) -> float:
+        """The relative error of the worst output."""
+        return max((row.error.noise for row in self.outputs), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -347,7 +355,7 @@ class ValueCheck:
         with self._runnable(result) as runnable:
             verdict = self._verdict(runnable)
             if verdict.is_good:
-                return self._fused_verdict(runnable) or verdict
+                return self._as_run(runnable, verdict)
             rows = self._compared(runnable, tensors=True)
         self._ranges = self._ranges or dict(self._measured())
         found = Findings(self.document, rows, self._ranges, self._clipped, self._agreement.narrow)
@@ -361,7 +369,7 @@ class ValueCheck:
         """
         with self._runnable(result) as runnable:
             verdict = self._verdict(runnable)
-            return (verdict.is_good and self._fused_verdict(runnable)) or verdict
+            return self._as_run(runnable, verdict)
 
     def _verdict(
         self, runnable: Document, settings: SessionSettings = _REFERENCE_SETTINGS
@@ -370,16 +378,18 @@ class ValueCheck:
         rows += self._of_containers(runnable, settings)
         return Verdict([row for row in rows if row.name not in self._random])
 
-    def _fused_verdict(self, runnable: Document) -> Verdict | None:
-        """Return what is wrong of a result as ONNX Runtime runs it, if anything."""
-        if not self._agreement.is_fused:
-            return None
-        wrong = "as ONNX Runtime optimizes it for this processor, "
-        verdict = Verdict([
+    def _as_run(self, runnable: Document, written: Verdict) -> Verdict:
+        """Return the verdict on a result as ONNX Runtime runs it, where that is farther off."""
+        if not self._agreement.is_fused or not written.is_good:
+            return written
+        wrong = f"{OPTIMIZED}, "
+        rows = [
             replace(row, problem=wrong + row.problem) if row.problem else row
             for row in self._verdict(runnable, _QUICKEST).outputs
-        ])  # fmt: skip
-        return None if verdict.is_good else verdict
+        ]
+        verdict = Verdict(rows, as_written=written)
+        is_farther = not verdict.is_good or verdict.noise > written.noise
+        return verdict if is_farther else written
 
     @cached_property
     def _random(self) -> frozenset[str]:

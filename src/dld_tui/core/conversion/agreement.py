@@ -10,6 +10,7 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.accuracy.tolerance import Tolerance
 
+OPTIMIZED = "as ONNX Runtime optimizes it for this processor"
 _LEAST_DB = 3.0
 """Signal to noise ratio below which nothing can be made of an output: noise of 70 %."""
 _NOTHING = 1e-6

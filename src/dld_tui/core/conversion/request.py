@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.accuracy.tolerance import about_tolerance
+from dld_tui.core.accuracy.tolerance import about_tolerance, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.errors import SaveError
+from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
@@ -24,8 +24,17 @@ from dld_tui.core.types import JSON
 _PAGE = "Verification"
 
 
+class _Settings:
+    def require(self) -> None:
+        """Refuse settings that do not go together, before anything is opened.
+
+        Raises:
+            UsageError: Says which.
+        """
+
+
 @dataclass(frozen=True)
-class _Model:
+class _Model(_Settings):
     model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
 
 
@@ -71,7 +80,7 @@ class PreviewedRequest(_InPlace, _MaybeWritten):
 
 
 @dataclass(frozen=True)
-class ValueVerification:
+class ValueVerification(_Settings):
     """How the result of a conversion is verified before it is written."""
 
     verify: bool = param(
@@ -107,6 +116,15 @@ class ValueVerification:
         ),
     )
 
+    def require(self) -> None:
+        """Refuse tolerances that make no sense.
+
+        Raises:
+            UsageError: Says which.
+        """
+        super().require()
+        parse_tolerances(self.tolerance)
+
 
 @dataclass(frozen=True)
 class Verification(ValueVerification):
@@ -122,7 +140,7 @@ class Verification(ValueVerification):
 
 
 @dataclass(frozen=True)
-class Repair:
+class Repair(Verification):
     """For conversions that can leave nodes as they were."""
 
     repair: bool = param(
@@ -132,6 +150,16 @@ class Repair:
         spellings=("--repair",),
         page=_PAGE,
     )
+
+    def require(self) -> None:
+        """Refuse a repair without a comparison.
+
+        Raises:
+            UsageError: Values are not to be compared.
+        """
+        super().require()
+        if self.repair and (self.values == "never" or not self.verify):
+            raise UsageError("--repair needs the values to be compared")
 
 
 @dataclass(frozen=True)
@@ -242,7 +270,7 @@ class QuantizationSettings:
 
 
 @dataclass(frozen=True)
-class HalfRequest(Repair, Verification, ConversionRequest):
+class HalfRequest(Repair, ConversionRequest):
     """Which model becomes one in 16 bits, and what stays in float32."""
 
     keep_io_types: bool = param(

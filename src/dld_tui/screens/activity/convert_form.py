@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TypeAlias
 
 from textual.containers import Horizontal
@@ -12,10 +13,11 @@ from dld_tui.core import fmt
 from dld_tui.core.conversion.tensors import KINDS, Selection, candidates
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
+from dld_tui.core.params import is_same_file
 from dld_tui.core.tensors.elements import element_type
-from dld_tui.core.text import fit, visible
+from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.form import ActivityBox, ActivityScreen
+from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem
 from dld_tui.widgets.dialogs.tick_dialog import TickDialog
@@ -81,7 +83,7 @@ def _texts(value: JSON) -> list[str]:
 APPLY, WRITE = "apply it to this document", "write a file"
 """What becomes of the result."""
 _KEYS = "{activity.run} run  {activity.tick} list  {activity.copy} copy  {page.close} close"
-_LABEL = 19
+_LABEL, _PATH_CELLS = 19, 40
 _RESULT = "result"
 
 
@@ -141,6 +143,25 @@ class ConvertForm(ActivityScreen):
         if is_shown and self.applies:
             reasons["output"] = "no file is written"
         return reasons
+
+    @property
+    def missing(self) -> str:
+        """What is missing before it can run, or why it cannot be written there."""
+        values = self.asked_values()
+        output, model = (Path(str(values.get(name) or "")) for name in ("output", "model"))
+        if not self.applies and is_same_file(output.expanduser(), model):
+            return "the output is the model that is open: apply the result to it instead"
+        for row in self.query_one(ParamForm).rows.values():
+            path = row.value()[0] if row.setting.param.kind in ("file", "folder") else None
+            if path and not row.setting.required and not exists(str(path)):
+                name = clip(visible(row.text), _PATH_CELLS, keep="middle")
+                return f"{row.setting.param.label}: {name} is not there"
+        return super().missing
+
+    def asked_values(self) -> dict[str, JSON]:
+        """Return the settings; what is applied needs no file."""
+        values = super().asked_values()
+        return values | {"output": self.given["output"]} if self.applies else values
 
     def _taken(self) -> list[str]:
         return [] if self.applies else super()._taken()

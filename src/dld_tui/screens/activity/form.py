@@ -16,7 +16,7 @@ from dld_tui.activities import registry as activities
 from dld_tui.core import state
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.params import command_line, from_json, settings_of, to_json
+from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
 from dld_tui.core.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
@@ -265,16 +265,23 @@ class ActivityScreen(GuessingForm):
 
     def _show_commands(self) -> None:
         room = max(20, self.app.size.width - 6)
-        lines = [self.missing or self.command_line]
+        missing = self.missing
+        lines = [(missing, "warn") if missing else (self.command_line, "dim")]
         if self.has_trtexec:
-            lines.append(visible(self.trtexec_command))
-        rows: list[list[Piece]] = [[(clip(line, room), "dim")] for line in lines]
+            lines.append((visible(self.trtexec_command), "dim"))
+        rows: list[list[Piece]] = [[(clip(line, room), style)] for line, style in lines]
         self.query_one("#command", Rows).set_rows(rows)
 
     @property
     def missing(self) -> str:
         """What is missing before it can run; empty when nothing is."""
-        return self._all_reasons(self.query_one(ParamForm).values()).get("", "")
+        values = self.asked_values()
+        said = self._all_reasons(values).get("", "")
+        return said or visible(refusal(self.activity.request, values))
+
+    def asked_values(self) -> dict[str, JSON]:
+        """Return the settings as they will be asked for."""
+        return self.query_one(ParamForm).values()
 
     @property
     def trtexec_command(self) -> str:
@@ -332,11 +339,11 @@ class ActivityScreen(GuessingForm):
         outputs = {n for n in given if form.rows[n].setting.param.kind == "output"}
         chosen = self._targets()
         if len(chosen) == 1:
-            return [str(given[name]) for name in outputs if _exists(str(given[name]))]
+            return [str(given[name]) for name in outputs if exists(str(given[name]))]
         paths: list[Path] = []
         with suppress(DldError):  # said when it is started
             requests_for("", from_json(self.activity.request, form.values()), chosen, paths.append)
-        return [str(path) for path in paths if _exists(str(path))]
+        return [str(path) for path in paths if exists(str(path))]
 
     def _start(self, more: Mapping[str, JSON]) -> None:
         values = self.query_one(ParamForm).values() | dict(more)
@@ -409,7 +416,8 @@ class ActivityScreen(GuessingForm):
             self.app.copy_to_clipboard(command)
 
 
-def _exists(path: str) -> bool:
+def exists(path: str) -> bool:
+    """Return whether something is at a path that was typed."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.commands import Command
 from dld_tui.core.errors import DldError
-from dld_tui.core.params import is_same_file, settings_of
+from dld_tui.core.params import settings_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.apply_conversion import ApplyConversion, Result
@@ -114,10 +114,6 @@ class Conversion(Controller):
         is_written = not any(values.get(name) for name in _UNWRITTEN)
         output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
-        if target is not None and document.path and is_same_file(target, document.path):
-            message = "it is the model that is open: apply the result to the document instead"
-            self.complain(DldError(message, where=target.name))
-            return
         result: Result | None = None
         if applies and is_written:
             title = _modification(activity).edit
