@@ -285,7 +285,8 @@ def _with_exact_sums(
     of_8_bits = request.weights == "int8" and request.activations in ("int8", "uint8")
     note = ""
     for exact in _EXACT_SUMS if of_8_bits and not request.weights_only else ():
-        if best.written_noise is None:
+        # The operators of dynamic quantization cut off as they are written, too.
+        if best.written_noise is None and not (request.dynamic and best.checked.is_wrong):
             break
         yield Log(f"this processor cuts off sums of products; trying {exact}")
         other = yield from attempt(replace(best.variant, exact=exact))
