@@ -14,16 +14,19 @@ import pytest
 import dld_tui.screens.workspace as room
 from dld_tui.core.commands import in_scope
 from dld_tui.core.document import Document, Node
+from dld_tui.core.document.operator_palette import operator_palette
 from dld_tui.core.errors import DldError
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceModel
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.parameters.model import NodeRows, ScopeRows
 from dld_tui.widgets.parameters.rows import ParameterRow
+from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 
 
@@ -264,6 +267,57 @@ def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     desk.look(desk.cursor_on_scope("y"))
     wiring.remove_terminal()
     assert desk.document.main.outputs == ()
+
+
+# --- a link of the graph -------------------------------------------------------------------------
+
+
+def on_link(desk: Desk, name: str, index: int = 0) -> Cursor:
+    """Return the cursor on the link that leads to an input of a node."""
+    node = desk.node(name)
+    terminal = Terminal(node.scope, "input", node.inputs[index], node, index)
+    return Cursor(subject=node, node=node, in_graph=True, link=terminal)
+
+
+def test_a_link_is_the_end_that_it_leads_to(desk: Desk) -> None:
+    cursor = on_link(desk, "second")
+    assert (cursor.target, cursor.value, cursor.place[0]) == (Target.LINK, "a", "input")
+    assert cursor.scope is desk.document.main
+    assert {"end", "input", "wired", "value", "node", "cursor"} <= cursor.facts()
+    result = Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y"))
+    assert (result.target, result.value, result.place[0]) == (Target.LINK, "y", "boundary")
+    assert "boundary" in result.facts()
+
+
+def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
+    none = cast("Any", None)
+    added: list[Any] = []
+    operators = cast("Any", SimpleNamespace(add_wired=added.append, ask_wiring=added.append))
+    wiring = Wiring(*desk.base, none, desk.history, operators, none)
+    wiring.inference = cast("Any", SimpleNamespace(when_typed=lambda ask, always: ask()))
+    desk.look(on_link(desk, "second"))
+    wiring.disconnect()
+    assert "needs its input A" in desk.dialogs[0].message
+    wiring.connect()
+    assert desk.dialogs[1].TITLE_TEXT == "Connect to input A of Add second"
+    palette = operator_palette(desk.document.main, {})
+    relu = next(item for item in palette.operators if item.name == "Relu")
+    desk.page.app.push_screen = lambda dialog, then: then(relu)  # type: ignore[assignment]
+    wiring.insert_on_link()
+    assert added[0].users_of == [["second", 0]]
+
+
+def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
+    shown: list[Any] = []
+    navigation = Navigation(*desk.base, cast("Any", None))
+    navigation.go_to = shown.append  # type: ignore[method-assign, assignment]
+    desk.look(on_link(desk, "second"))
+    navigation.go_source()
+    navigation.go_destination()
+    assert shown == [desk.node("first"), desk.node("second")]
+    desk.look(Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y")))
+    navigation.go_destination()
+    assert desk.said == ["Nothing is linked here"]
 
 
 # --- how they are put together -------------------------------------------------------------------

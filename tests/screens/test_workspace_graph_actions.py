@@ -36,6 +36,43 @@ def branches(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.BRANCHES)
 
 
+# --- the cursor on a link ------------------------------------------------------------------------
+
+
+@SIZES
+async def test_the_cursor_goes_onto_links_and_edits_them(
+    chain: Path, size: tuple[int, int]
+) -> None:
+    async with opened(chain, size) as session:
+        graph = session.screen.graph
+        first = session.screen.document.main.nodes[0]
+        await to_graph(session, first.name)
+        await session.press("semicolon")
+        link = session.screen.panes.cursor.link
+        assert link is not None
+        assert link.value == first.outputs[0]
+        assert re.search("[┃┏┓┗┛╋┻┳┣┫]", session.text)
+        assert "link " in str(graph.border_subtitle)
+        await session.press("right")
+        other = session.screen.panes.cursor.link
+        assert other is not None
+        assert other != link
+        await session.press("left", "down")
+        assert graph.link is None
+        assert graph.node is link.node
+        await session.press("left_square_bracket")
+        assert graph.node is first
+        await session.press("semicolon", "escape")
+        assert graph.link is None
+        assert graph.node is first
+        # Insert on the link: only the one node takes the new value.
+        await session.press("semicolon", "I")
+        await session.type("Relu")
+        await session.press("enter")
+        await session.until(lambda: link.node.inputs[link.index] != link.value)
+        assert other.node is None or other.node.inputs[other.index] == other.value
+
+
 # --- marks --------------------------------------------------------------------------------------
 
 

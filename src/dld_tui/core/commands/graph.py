@@ -36,8 +36,16 @@ _GRAPH = table(
      "Move the box to the right; it is kept in the model's metadata."),
     ("graph.arrange", "arrange", "A", "graph", "arrange again",
      "Put all boxes back to where they would be arranged."),
-    ("graph.leave", "leave", "escape", "", "leave", "Leave the focus view, clear marks."),
+    ("graph.leave", "leave", "escape", "", "leave",
+     "Leave the link, or the focus view; clear marks."),
     palette=False,
+)
+_LINK = table(
+    "graph",
+    ("graph.link", "link", "semicolon", "graph", "links of the node",
+     "Put the cursor on a link of the node, or on the next one: connect, disconnect, insert and "
+     "delete are about that link then, to source and to destination go to its ends."),
+    menus={"graph.link": "node input boundary"},
 )
 _GRID = table(
     "graph",
@@ -70,4 +78,4 @@ _WORKSPACE = table(
 )
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_VIEWS, *_GRAPH, *_GRID, *_CANVAS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_VIEWS, *_GRAPH, *_LINK, *_GRID, *_CANVAS)

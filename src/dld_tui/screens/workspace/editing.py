@@ -49,12 +49,15 @@ class Editing(Controller):
     # --- rename ---------------------------------------------------------------------------------
 
     def rename(self) -> None:
-        """Rename the node, or the value under the cursor of the parameters pane."""
+        """Rename the node, or the value of the link or under the cursor of the parameters pane."""
         from dld_tui.core.document import Node
 
         row = self.cursor.row
         subject = self.cursor.subject
-        if row is not None and row.name_of == "value" and subject is not None:
+        link = self.cursor.link
+        if link is not None:
+            self._rename_value(link.scope, link.value)
+        elif row is not None and row.name_of == "value" and subject is not None:
             scope = subject.scope if isinstance(subject, Node) else subject
             self._rename_value(scope, row.copied)
         elif (node := self.cursor.node) is not None:

@@ -34,6 +34,7 @@ class Target(Enum):
     NAME = "a name"
     OTHER = "another row of the parameters pane"
     NODE = "a node, outside of the parameters pane"
+    LINK = "a link of the graph"
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,16 @@ class Cursor:
     finding: Finding | None = None
     """The finding, while their pane has the keys."""
     marks: Set[Hashable] = frozenset()
+    link: Terminal | None = None
+    """What the link leads to that the cursor of the graph is on."""
 
     @cached_property
     def terminal(self) -> Terminal | None:
-        """The input or output under the cursor of the parameters pane."""
+        """The input or output under the cursor of the parameters pane, or of a link."""
         from dld_tui.widgets.parameters.terminals import terminal_at
 
+        if self.link is not None:
+            return self.link
         return terminal_at(self.subject, self.row) if self.in_parameters else None
 
     @property
@@ -69,6 +74,8 @@ class Cursor:
 
         Foreign text.
         """
+        if self.link is not None:
+            return self.link.value
         if not self.in_parameters:
             return next(filter(None, self.node.outputs), "") if self.node is not None else ""
         return self.row.copied if self.row is not None and self.row.name_of == "value" else ""
@@ -78,6 +85,8 @@ class Cursor:
         """The scope in which :attr:`value` is meant."""
         from dld_tui.core.document import Node
 
+        if self.link is not None:
+            return self.link.scope
         subject = self.subject if self.in_parameters else self.node
         return subject.scope if isinstance(subject, Node) else subject
 
@@ -117,6 +126,8 @@ class Cursor:
     def target(self) -> Target | None:
         """What kind of thing commands act on; None when there is nothing."""
         row, terminal = self.row, self.terminal
+        if self.link is not None:
+            return Target.LINK
         if not self.in_parameters:
             return Target.NODE
         if row is None:
@@ -145,7 +156,7 @@ class Cursor:
             "cursor": bool(place),
             "finding": place == "finding",
             "marks": bool(self.marks),
-            "node": node is not None or is_named,
+            "node": node is not None or is_named or self.link is not None,
             "nodes": node is not None or bool(self.marks) or boundary
             or (text and isinstance(self.subject, Node)),
             "attribute": node is not None or is_named or is_tensor or boundary or text,
@@ -167,6 +178,10 @@ class Cursor:
 
         The kinds are the keys of ``commands.menus.PLACES``.
         """
+        if self.link is not None:
+            taker = self.link.node
+            of = f" of {_node_title(taker)}" if taker is not None else ""
+            return ("boundary" if taker is None else "input"), f"link to {self.link.label}{of}"
         if self.in_parameters:
             return self._parameters_place()
         if self.in_findings:

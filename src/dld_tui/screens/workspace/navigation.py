@@ -127,6 +127,8 @@ class Navigation(Controller):
             self.say("The filter was cleared: it hid the node")
             self.panes.explorer.reveal(node)
         self.show_subject(node)
+        if self.panes.graph.has_keys:  # it does not follow the others then
+            self.panes.graph.reveal(node)
 
     def open_scope(self, scope: Scope, *, remember: bool = True) -> None:
         """Show the nodes of a scope alone."""
@@ -191,16 +193,22 @@ class Navigation(Controller):
 
     def go_source(self) -> None:
         """Go to the node that makes an input; asks which when there are several."""
-        node = self.cursor.node
-        if node is None:
+        cursor = self.cursor
+        names = cursor.node.inputs if cursor.node is not None else ()
+        if cursor.link is not None:
+            names = (cursor.link.value,)
+        if cursor.scope is None:
             return
-        found = [node.scope.resolve(name) for name in node.inputs if name]
+        found = [cursor.scope.resolve(name) for name in names if name]
         sources = [definition.node for definition in found if definition is not None]
         self._go_one_of("Source", [source for source in sources if source is not None])
 
     def go_destination(self) -> None:
         """Go to a node that uses an output; asks which when there are several."""
-        node = self.cursor.node
+        cursor, node = self.cursor, self.cursor.node
+        if cursor.link is not None:
+            self._go_one_of("Destination", [node] if node is not None else [])
+            return
         if node is None:
             return
         uses = [use.node for name in node.outputs if name for use in node.scope.users(name)]

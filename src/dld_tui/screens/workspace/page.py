@@ -142,10 +142,12 @@ class WorkspaceScreen(Page):
             Target.ATTRIBUTE: self.editing.edit_attribute,
             Target.NAME: self.editing.rename,
             Target.NODE: self.editing.focus_attributes,
+            Target.LINK: self.wiring.connect,
         }
         self.editing.deletions = {
             Target.TERMINAL: self.wiring.remove_terminal,
             Target.TEXT: self.metadata.delete,
+            Target.LINK: self.wiring.disconnect,
         }
         handlers: Mapping[type[Message], Sequence[Callable[[Any], None]]] = {
             Area.Resized: (lambda event: self.panes.lay_out(),),
@@ -165,6 +167,7 @@ class WorkspaceScreen(Page):
             GraphPane.MoveAsked: (self.graphs.move_box,),
             GraphPane.ArrangeAsked: (self.graphs.arrange,),
             GraphPane.Marked: (self.graphs.take_marks,),
+            GraphPane.LinkReached: (lambda event: self.facts_changed(),),
             GraphPane.MenuAsked: (self._menu_asked,),
             LineView.MenuAsked: (self._menu_asked,),
             LineView.MarksChanged: (self.graphs.show_marks, lambda event: self.facts_changed()),
@@ -188,6 +191,7 @@ class WorkspaceScreen(Page):
     @on(GraphPane.MoveAsked)
     @on(GraphPane.ArrangeAsked)
     @on(GraphPane.Marked)
+    @on(GraphPane.LinkReached)
     @on(GraphPane.MenuAsked)
     @on(LineView.MenuAsked)
     @on(LineView.MarksChanged)

@@ -91,6 +91,9 @@ class Panes(Controller):
         in_graph = self.graph.has_focus_within
         in_findings = self.findings.list.has_focus
         node = self.graph.node if in_graph else self.explorer.node
+        link = self.graph.terminal if in_graph else None
+        if link is not None:
+            node = link.node
         if in_parameters:
             node = subject if isinstance(subject, Node) else None
         return Cursor(
@@ -102,7 +105,8 @@ class Panes(Controller):
             row=self.parameters.row if in_parameters else None,
             branch=item if isinstance(item, Branch) else None,
             finding=self.findings.current if in_findings else None,
-            marks=self.explorer.list.marks,
+            marks=self.explorer.list.marks if link is None else frozenset(),
+            link=link,
         )
 
     # --- laying out -----------------------------------------------------------------------------

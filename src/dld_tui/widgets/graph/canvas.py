@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dld_tui.core.graph.layout import Box, Layout
+from dld_tui.core.graph.links import Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
 from dld_tui.widgets.lists.styled import Styled
@@ -102,7 +103,8 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
     HELP = (
         "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
         "{graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "
-        "{canvas.activate} opens a fold or goes to the parameters."
+        "{canvas.activate} opens a fold or goes to the parameters. {graph.link} puts the cursor on "
+        "a link: left and right choose another one of the node, up and down go to its ends."
     )
 
     @dataclass
@@ -116,6 +118,14 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
         """Enter or a double click on a box."""
 
         vertex: int
+
+    @dataclass
+    class LinkKey(Message):
+        """A key on a link: another one of its node, or the node at one of its ends."""
+
+        step: int = 0
+        end: str = ""
+        """``source`` or ``target``."""
 
     class MenuAsked(Message):
         """A right click on a box, which is the cursor's now."""
@@ -133,6 +143,8 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
         self._map: Minimap | None = None
         self._cursor = 0
         self._lit: frozenset[int] = frozenset()
+        self._on_link = False
+        """Whether the cursor is on a link of the box, and keys are for that."""
 
     @property
     def cursor(self) -> int:
@@ -196,14 +208,30 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
             self.show_cursor(margin)
             self.refresh()
 
+    def show_link(self, link: Link | None, *, on_link: bool) -> None:
+        """Put the cursor on a link, or back on the box; nothing is said of it.
+
+        Args:
+            link: The link of the drawing; None for one that is not drawn.
+            on_link: Whether the cursor is on a link.
+        """
+        self._on_link = on_link
+        if self.drawing is not None:
+            self.drawing.set_link(link)
+            nets = self._nets_at(self.cursor) if link is None else (link.net,)
+            self._lit = frozenset(nets)
+            self.refresh()
+
+    def _nets_at(self, vertex: int) -> tuple[int, ...]:
+        graph = self.drawing.graph if self.drawing is not None else ()
+        return (*graph.inputs[vertex], *graph.outputs[vertex]) if graph else ()
+
     def _place_cursor(self, vertex: int) -> None:
         self._cursor = vertex
-        if self.drawing is not None and len(self.drawing.graph):
-            graph = self.drawing.graph
-            self._lit = frozenset((*graph.inputs[vertex], *graph.outputs[vertex]))
+        self.show_link(None, on_link=False)
 
     def _go(self, vertex: int | None, margin: int = _MARGIN) -> None:
-        if vertex is None or vertex == self.cursor:
+        if vertex is None or (vertex == self.cursor and not self._on_link):
             return
         self.move_to(vertex, margin)
         self.post_message(self.CursorMoved(vertex))
@@ -229,12 +257,16 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
 
     def action_cursor_up(self) -> None:
         """Follow the link up that is nearest to straight."""
-        if self.drawing is not None and self._box is not None:
+        if self._on_link:
+            self.post_message(self.LinkKey(end="source"))
+        elif self.drawing is not None and self._box is not None:
             self._go(self._linked(self.drawing.graph.sources[self.cursor]))
 
     def action_cursor_down(self) -> None:
         """Follow the link down that is nearest to straight."""
-        if self.drawing is not None and self._box is not None:
+        if self._on_link:
+            self.post_message(self.LinkKey(end="target"))
+        elif self.drawing is not None and self._box is not None:
             self._go(self._linked(self.drawing.graph.targets[self.cursor]))
 
     def action_cursor_left(self) -> None:
@@ -246,6 +278,9 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
         self._sideways(1)
 
     def _sideways(self, sign: int) -> None:
+        if self._on_link:
+            self.post_message(self.LinkKey(sign))
+            return
         box = self._box
         if box is None or self.drawing is None:
             return
@@ -291,8 +326,10 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
             self._go(self.drawing.layout.ranks[-1][0].vertex)
 
     def action_activate(self) -> None:
-        """Open what the cursor is on."""
-        if self._box is not None:
+        """Open what the cursor is on; follow the link."""
+        if self._on_link:
+            self.post_message(self.LinkKey(end="target"))
+        elif self._box is not None:
             self.post_message(self.Activated(self.cursor))
 
     def action_mark(self) -> None:

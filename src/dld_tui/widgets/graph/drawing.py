@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, lay_out
+from dld_tui.core.graph.links import Link, cells_of
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay
@@ -23,7 +24,8 @@ GRID_COLUMNS, GRID_ROWS = 8, 4
 _SHORT_PORT = 3
 """Characters that are left of the name of an input that has no room."""
 _THIN, _HEAVY = "┌─┐│└┘", "┏━┓┃┗┛"
-
+_HEAVY_LINES = str.maketrans("╵╷│╴╯╮┤╶╰╭├─┴┬┼▼", "╹╻┃╸┛┓┫╺┗┏┣━┻┳╋■")
+"""The line that the cursor is on."""
 
 LINES = ("op-matmul", "op-act", "op-data", "op-control", "op-quant", "op-norm")
 """The styles that tell lines apart."""
@@ -53,6 +55,14 @@ class Drawing:
     """By vertex, the columns in which tensors arrive, and what the operator calls each."""
     badges: dict[int, Piece] = field(default_factory=dict)
     """A glyph of one cell at the right of the first row of a vertex."""
+    link: Link | None = None
+    """The link that the cursor is on, instead of a box."""
+    link_cells: frozenset[tuple[int, int]] = frozenset()
+
+    def set_link(self, link: Link | None) -> None:
+        """Put the cursor on a link, or take it away from there."""
+        self.link = link
+        self.link_cells = frozenset() if link is None else cells_of(self.layout, link)
 
     def box(self, vertex: int) -> Box:
         """Return where a vertex is."""
@@ -227,13 +237,19 @@ def drawn_line(
         if left <= column < left + width:
             net = row.nets[column]
             style = "accent" if net in lit else drawing.lines.get(net, "dim")
-            cells[column - left] = (row.glyph(column), style)
+            glyph = row.glyph(column)
+            if (column, y) in drawing.link_cells:
+                assert drawing.link is not None  # they are its cells
+                if net == drawing.link.net:
+                    glyph, style = glyph.translate(_HEAVY_LINES), "accent strong"
+            cells[column - left] = (glyph, style)
     pieces: list[Piece] = []
     at = 0
     for box in boxes_in_row(layout, y, left, left + width - 1):
         start = max(0, box.x - left)
         pieces += joined(cells[at:start])
-        part = _box_row(drawing, box, y, is_cursor=box.vertex == cursor)
+        is_cursor = box.vertex == cursor and drawing.link is None
+        part = _box_row(drawing, box, y, is_cursor=is_cursor)
         pieces += _cropped(part, max(0, left - box.x), min(width, box.x + box.width - left) - start)
         at = min(width, box.x + box.width - left)
     pieces += joined(cells[at:])

@@ -16,6 +16,7 @@ from dld_tui.core.document.metadata import position_of, precision_of
 from dld_tui.core.graph.brief import weight_text, work_text
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.links import Link
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.names import dimension_aliases, with_aliases
@@ -27,7 +28,7 @@ from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.rows import shown_type
-from dld_tui.widgets.parameters.terminals import terminal_name
+from dld_tui.widgets.parameters.terminals import Terminal, terminal_name
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
@@ -256,6 +257,21 @@ class GraphModel(ViewedGraph):
         if node is None or tensor not in node.inputs:
             return ""
         return terminal_name(node, "input", node.inputs.index(tensor))
+
+    def terminal(self, link: Link) -> Terminal | None:
+        """Return the input, or the output of the graph, that a link leads to.
+
+        Returns:
+            None where a body of the node takes the tensor.
+        """
+        from dld_tui.core.document import Node
+
+        value, taker = self.graph.nets[link.net].name, self.drawn.subjects[link.target]
+        if not isinstance(taker, Node):
+            return Terminal(self.scope, "output", value)
+        if value not in taker.inputs:
+            return None
+        return Terminal(self.scope, "input", value, taker, taker.inputs.index(value))
 
     def badge(self, vertex: int) -> Piece:
         """Return the precision that a layer is set to, at most four cells; empty without one."""

@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from dld_tui.core.graph.folding import Fold
+from dld_tui.core.graph.links import links_at
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS
 from dld_tui.widgets.graph.model import GraphModel, GraphView
@@ -27,6 +28,7 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
+    from dld_tui.widgets.parameters.terminals import Terminal
 
 
 _STATE = ("layouts", "graph")
@@ -51,6 +53,9 @@ class GraphPane(Commands, GraphViews):
         """Enter on a node."""
 
         node: Node
+
+    class LinkReached(Message):
+        """The cursor is on another link, or on none any more."""
 
     class MenuAsked(Message):
         """A right click."""
@@ -89,12 +94,14 @@ class GraphPane(Commands, GraphViews):
     def row_reached(self, event: LineView.CursorMoved) -> None:
         """Say what the cursor has reached, also when it has left that since."""
         event.stop()
+        self._leave_link()
         self.say_selected(event.key)
 
     @on(GraphCanvas.CursorMoved)
     def box_reached(self, event: GraphCanvas.CursorMoved) -> None:
         """Say what the cursor has reached, also when it has left that since."""
         event.stop()
+        self._leave_link()
         box = self.boxes[event.vertex] if event.vertex < len(self.boxes) else None
         if self.model is not None:
             self.say_selected(self.model.node_at(box) if isinstance(box, int) else None)
@@ -123,6 +130,13 @@ class GraphPane(Commands, GraphViews):
         found = self.subject_at_cursor
         return found if isinstance(found, Node) else None
 
+    @property
+    def terminal(self) -> Terminal | None:
+        """The end of the link that the cursor is on."""
+        if self.link is None or not isinstance(self.model, GraphModel):
+            return None
+        return self.model.terminal(self.link)
+
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Say which nodes are marked now."""
         from dld_tui.core.document import Node
@@ -145,9 +159,11 @@ class GraphPane(Commands, GraphViews):
 
     @on(LineView.Activated)
     def row_activated(self, event: LineView.Activated) -> None:
-        """Unfold a block; show what is near a node."""
+        """Unfold a block; follow a link; show what is near a node."""
         event.stop()
-        if self.fold is not None:
+        if self.link is not None:
+            self._follow_link("target")
+        elif self.fold is not None:
             self.action_toggle_fold()
         else:
             self.action_focus_around()
@@ -182,8 +198,10 @@ class GraphPane(Commands, GraphViews):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to leave."""
         if action == "leave":
-            return bool(self.list.marks) or (
-                self.model is not None and self.model.view is GraphView.FOCUS
+            return (
+                self.link is not None
+                or bool(self.list.marks)
+                or (self.model is not None and self.model.view is GraphView.FOCUS)
             )
         return super().check_action(action, parameters)
 
@@ -270,15 +288,57 @@ class GraphPane(Commands, GraphViews):
         self.next_overlay()
 
     def action_leave(self) -> None:
-        """Go back from the focus view; else clear the marks."""
+        """Go back from a link to its node, or from the focus view; else clear the marks."""
         model = self.model
-        if model is not None and model.view is GraphView.FOCUS:
+        if self.link is not None:
+            self._leave_link()
+        elif model is not None and model.view is GraphView.FOCUS:
             vertex = self.cursor_vertex
             model.view = self._before or GraphView.FOLDED
             model.overview.reveal(vertex)
             self.show_view(vertex)
         else:
             self.list.set_marks(set())
+
+    # --- links ----------------------------------------------------------------------------------
+
+    def action_link(self) -> None:
+        """Put the cursor on the first link of its node, or on the next one."""
+        self._step_link(1)
+
+    @on(GraphCanvas.LinkKey)
+    def link_key(self, event: GraphCanvas.LinkKey) -> None:
+        """Go to another link of the node, or to an end of this one."""
+        event.stop()
+        if event.end:
+            self._follow_link(event.end)
+        else:
+            self._step_link(event.step)
+
+    def _step_link(self, step: int) -> None:
+        model, vertex = self.model, self.vertex
+        links = links_at(model.graph, vertex) if model is not None and vertex is not None else []
+        if not links:
+            self.notify(hint("Links are of nodes: {graph.fold} unfolds a block"), timeout=3)
+            return
+        at = links.index(self.link) + step if self.link in links else 0
+        self.set_link(links[at % len(links)])
+        self.post_message(self.LinkReached())
+
+    def _leave_link(self) -> None:
+        if self.link is not None:
+            self.set_link(None)
+            self.post_message(self.LinkReached())
+
+    def _follow_link(self, end: str) -> None:
+        """Go to the node at the end of the link."""
+        link, model = self.link, self.model
+        if link is not None and model is not None:
+            vertex = link.source if end == "source" else link.target
+            self._leave_link()
+            model.overview.reveal(vertex)
+            self.show_view(vertex)
+            self.say_selected(self.subject_at_cursor)
 
     def action_move_box(self, cells: str) -> None:
         """Move the cursor's box sideways."""

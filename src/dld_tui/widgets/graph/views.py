@@ -12,6 +12,7 @@ from textual.content import Content
 
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold
+from dld_tui.core.graph.links import Link
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
@@ -68,6 +69,8 @@ class GraphViews(Colours, Frame, Vertical):
         self.zoom = 1
         self.zoom_is_chosen = False
         """Whether the zoom is what was asked for, not what fits."""
+        self.link: Link | None = None
+        """The link of the node under the cursor that the cursor is on."""
         self.boxes: list[int | Fold] = []
         """What each box of the canvas is: a vertex, or a fold that is closed."""
         self.has_precisions = False
@@ -276,6 +279,7 @@ class GraphViews(Colours, Frame, Vertical):
         model = self.model
         if model is None:
             return
+        self.link = None
         if model.view in (GraphView.CANVAS, GraphView.FOCUS):
             self._show_canvas(vertex)
         else:
@@ -388,6 +392,38 @@ class GraphViews(Colours, Frame, Vertical):
                 return at
         return 0
 
+    # --- the cursor on a link -------------------------------------------------------------------
+
+    def set_link(self, link: Link | None) -> None:
+        """Put the cursor on a link, or back on its node; nothing is said of it."""
+        self.link = link
+        drawn = self._drawn_link(link) if link is not None and self.canvas.display else None
+        self.canvas.show_link(drawn, on_link=link is not None)
+        self._say_title()
+
+    def _drawn_link(self, link: Link) -> Link | None:
+        """Return a link of the graph as one of the drawing; None where it is in no line of it."""
+        model, drawing = self.model, self.canvas.drawing
+        if model is None or drawing is None:
+            return None
+        name = model.graph.nets[link.net].name
+        source, target = self.box_of(link.source), self.box_of(link.target)
+        nets = drawing.graph.nets
+        for net in drawing.graph.outputs[source]:
+            if nets[net].name == name and target in nets[net].targets:
+                return Link(net, source, target)
+        return None
+
+    def _link_text(self, model: ViewedGraph, link: Link) -> str:
+        graph, name = model.graph, model.graph.nets[link.net].name
+        source, target = (
+            f"{graph.labels[end]} {model.name_ends.without(graph.names[end])}".strip()
+            for end in (link.source, link.target)
+        )
+        port, kind = model.port(link.target, name), model.named_type(name)
+        text = f"link {name}  {kind}  {source} → {target}" + (f" {port}" if port else "")
+        return visible(text)
+
     def _to_vertex(self, vertex: int) -> None:
         model = self.model
         if model is None:
@@ -409,8 +445,9 @@ class GraphViews(Colours, Frame, Vertical):
         place = f" {crumb} {visible(model.place)}" if model.place else ""
         if self.list.display and model.name_ends.said:
             place += f" · {visible(model.name_ends.said)}"
-        aliases = (f"{alias} {name}" for name, alias in model.aliases.items())
-        self.border_subtitle = Content(glyphs.shown(visible("  ".join(aliases))))
+        aliases = "  ".join(f"{alias} {name}" for name, alias in model.aliases.items())
+        said = visible(aliases) if self.link is None else self._link_text(model, self.link)
+        self.border_subtitle = Content(glyphs.shown(said))
         count = fmt.plural(model.count, model.noun)
         view = model.view.value
         if model.view is GraphView.FOCUS:
