@@ -43,8 +43,7 @@ _GRAPH = table(
 _LINK = table(
     "graph",
     ("graph.link", "link", "semicolon", "graph", "links of the node",
-     "Put the cursor on a link of the node, or on the next one: connect, disconnect, insert and "
-     "delete are about that link then, to source and to destination go to its ends."),
+     "Go onto a link of the node, or the next one: connect, insert and delete act on it."),
     menus={"graph.link": "node input boundary"},
 )
 _GRID = table(
