@@ -302,7 +302,7 @@ def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
     assert desk.dialogs[1].TITLE_TEXT == "Connect to input A of Add second"
     palette = operator_palette(desk.document.main, {})
     relu = next(item for item in palette.operators if item.name == "Relu")
-    desk.page.app.push_screen = lambda dialog, then: then(relu)  # type: ignore[assignment]
+    desk.page.app.push_screen = lambda dialog, then: then(relu)
     wiring.insert_on_link()
     assert added[0].users_of == [["second", 0]]
 

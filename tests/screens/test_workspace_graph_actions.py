@@ -69,7 +69,8 @@ async def test_the_cursor_goes_onto_links_and_edits_them(
         await session.press("semicolon", "I")
         await session.type("Relu")
         await session.press("enter")
-        await session.until(lambda: link.node.inputs[link.index] != link.value)
+        taker = named(session, "second")
+        await session.until(lambda: taker.inputs[link.index] != link.value)
         assert other.node is None or other.node.inputs[other.index] == other.value
 
 

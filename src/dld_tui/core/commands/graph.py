@@ -42,7 +42,7 @@ _GRAPH = table(
 )
 _LINK = table(
     "graph",
-    ("graph.link", "link", "semicolon", "graph", "links of the node",
+    ("graph.link", "link", "semicolon", "graph", "to link",
      "Go onto a link of the node, or the next one: connect, insert and delete act on it."),
     menus={"graph.link": "node input boundary"},
 )
