@@ -107,6 +107,7 @@ def main(argv: list[str]) -> int:
     parser = harness.parser(__doc__)
     parser.add_argument("models", type=Path, nargs="*", help="models; onnx's own by default")
     parser.add_argument("--only", action="append", default=[], help="a conversion by its name")
+    parser.add_argument("--limit", type=float, default=_LIMIT_S, help="seconds for each command")
     parser.add_argument("--judge", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.judge:
@@ -121,7 +122,7 @@ def main(argv: list[str]) -> int:
         with harness.work_folder() as folder:
             sets = _calibration(model, folder / "sets")
             for conversion in chosen:
-                for line, is_bad in _rows(model, conversion, folder, sets):
+                for line, is_bad in _rows(model, conversion, folder, sets, options.limit):
                     print(line, flush=True)
                     failed += is_bad
     print(f"\n{len(models)} models, {failed} of ours wrong without saying so, or refused")
@@ -129,7 +130,7 @@ def main(argv: list[str]) -> int:
 
 
 def _rows(
-    model: Path, conversion: Conversion, folder: Path, sets: Path | None
+    model: Path, conversion: Conversion, folder: Path, sets: Path | None, limit: float
 ) -> Iterator[tuple[str, bool]]:
     """Yield lines of the table, and whether each is of a failure of ours."""
     needs_sets = "CALIBRATION" in conversion.ours
@@ -144,10 +145,10 @@ def _rows(
         words = [put.get(word, str(output) if word == "OUT" else word) for word in command]
         if not Path(words[0]).is_absolute():
             words[0] = str(_BIN / words[0])
-        is_told, problem = _run(words, folder, output)
+        is_told, problem = _run(words, folder, output, limit)
         cells, is_good = ["–", "–", "–", "–"], False
         if problem is None:
-            found = _judge(model, output, conversion.agreement, sets if needs_sets else None)
+            found = _judge(model, output, conversion.agreement, sets if needs_sets else None, limit)
             is_good, problem = found.get("is_good", False), found.get("problem")
             cells = _cells(model, output, found)
         if problem is not None:
@@ -169,31 +170,33 @@ def _cells(model: Path, output: Path, found: dict[str, Any]) -> list[str]:
     ]
 
 
-def _run(words: list[str], folder: Path, output: Path) -> tuple[bool, str | None]:
+def _run(words: list[str], folder: Path, output: Path, limit: float) -> tuple[bool, str | None]:
     """Run a command; return whether it says that values are wrong, and why it made nothing."""
     try:
         ended = subprocess.run(
-            words, capture_output=True, text=True, timeout=_LIMIT_S, check=False,
+            words, capture_output=True, text=True, timeout=limit, check=False,
             env=harness.environment(), cwd=folder,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return False, f"stopped after {_LIMIT_S} s"
+        return False, f"stopped after {limit:g} s"
     if not output.exists():
         lines = (ended.stderr or ended.stdout).strip().splitlines() or ["without a word"]
         return False, lines[-1].removeprefix("dld: ")
     return ended.returncode == 1, None
 
 
-def _judge(model: Path, output: Path, agreement: str, sets: Path | None) -> dict[str, Any]:
+def _judge(
+    model: Path, output: Path, agreement: str, sets: Path | None, limit: float
+) -> dict[str, Any]:
     words = [sys.executable, "-m", "benchmarks.bench_conversions", "--judge",
              str(model), str(output), agreement, str(sets or "")]  # fmt: skip
     try:
         ended = subprocess.run(
-            words, capture_output=True, text=True, timeout=_LIMIT_S, check=False,
+            words, capture_output=True, text=True, timeout=limit, check=False,
             env=harness.environment(), cwd=Path(__file__).parent.parent,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return {"problem": f"not judged within {_LIMIT_S} s"}
+        return {"problem": f"not judged within {limit:g} s"}
     if ended.returncode:
         return {"problem": f"the judge crashed ({ended.returncode})"}
     found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
