@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.document.payloads import reference
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
-from dld_tui.screens.model.opset_dialogs import ConversionDialog, LossDialog, PreviewDialog
+from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
 from dld_tui.screens.workspace.conversion import result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.tick_dialog import TickDialog
@@ -129,7 +129,7 @@ async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
         rows = (await form(session, "t")).rows
         rows["list_only"].text = "True"
         await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, LossDialog))
+        await session.until(lambda: isinstance(session.app.screen, ListDialog))
         assert "large: 976 rounded" in session.text
 
 
@@ -178,8 +178,9 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         cast("SwitchField", fields.rows["list_only"].field).value = "on"
         await session.until(lambda: bool(fields.values()["list_only"]))
         await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, LossDialog))
+        await session.until(lambda: isinstance(session.app.screen, ListDialog))
         assert "quantized for 2 nodes" in session.text
+        assert "o in the graph goes on to their colour" in session.text
         await session.pilot.press("escape")
         counts, title = session.screen.model.quantized
         assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}

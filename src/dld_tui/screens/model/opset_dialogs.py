@@ -139,11 +139,17 @@ class PreviewDialog(ConversionDialog):
         super().__init__(lines, "")
 
 
-class LossDialog(ConversionDialog):
-    """What tensors would lose in another type."""
+class ListDialog(ConversionDialog):
+    """What a conversion would convert, and nothing was written."""
 
-    TITLE_TEXT = "What they would lose"
+    TITLE_TEXT = "Would be converted"
     KEYS = "Esc close"
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], end: str) -> None:
+        """Show lines; `end` stands below them."""
         super().__init__(lines, "")
+        self._end = end
+
+    def end(self) -> list[Piece]:
+        """Return the row below the lines."""
+        return [(self._end, "dim")] if self._end else []

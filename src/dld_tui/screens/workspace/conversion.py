@@ -151,7 +151,7 @@ class Conversion(Controller):
             if not is_current:
                 lines.append("The model was edited meanwhile: the result is of before that.")
             if target is None:
-                self._show_preview(activity, values, lines)
+                self._show_preview(activity, lines, is_coloured=bool(told.get("points")))
             else:
                 self._show_modified(lines, target)
 
@@ -208,11 +208,12 @@ class Conversion(Controller):
 
         self.ask(ConversionDialog(lines, target.name), answered)
 
-    def _show_preview(self, activity: str, values: dict[str, JSON], lines: list[str]) -> None:
-        from dld_tui.screens.model.opset_dialogs import LossDialog, PreviewDialog
+    def _show_preview(self, activity: str, lines: list[str], *, is_coloured: bool) -> None:
+        from dld_tui.screens.model.opset_dialogs import ListDialog, PreviewDialog
 
         if not _modification(activity).preview:
-            self.ask(LossDialog(lines))
+            where = hint("{graph.overlay} in the graph goes on to their colour: quantized")
+            self.ask(ListDialog(lines, where if is_coloured else ""))
             return
 
         def answered(wanted: bool | None) -> None:
