@@ -70,6 +70,8 @@ class Surroundings:
     """Tokens in the cache."""
     constants: Mapping[str, float] = field(default_factory=dict)
     """Values of scalars that are known."""
+    caches: Mapping[str, str] = field(default_factory=dict)
+    """The outputs that what is cached comes back from, by input."""
 
 
 def fill_for(spec: InputSpec, around: Surroundings, found: Propagation | None = None) -> Fill:
@@ -121,6 +123,8 @@ def _floats(
         return Fill("uniform", name, 0.0, 999.0)
     if words & CACHE_WORDS:
         return Fill("uniform", f"a cache by {name}")
+    if spec.name in around.caches:
+        return Fill("uniform", f"a cache by its pair, the output {around.caches[spec.name]}")
     roles = around.roles.get(spec.name, ())
     if words & (AUDIO_WORDS - {"samples"}) or any(role.startswith("samples") for role in roles):
         return Fill("uniform", f"audio by {name}" if words & AUDIO_WORDS else "audio", -1.0, 1.0)

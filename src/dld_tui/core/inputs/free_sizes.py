@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
+from dld_tui.core.inputs.caches import cache_pairs
 from dld_tui.core.inputs.guess import GIVEN, shape_text
 from dld_tui.core.inputs.roles import (
     BATCH,
@@ -28,7 +29,6 @@ from dld_tui.core.inputs.roles import (
     ModelTraits,
     Role,
     is_audio,
-    matching_output,
     named_role,
     placed_role,
     terms_of,
@@ -88,6 +88,8 @@ class FreeSizes:
         self.specs = [spec for spec in specs if not spec.container]
         self._document, self._given, self._rankless = document, given, rankless
         self._traits = _traits(specs, document)
+        self.caches = {} if document is None else {one.past: one for one in cache_pairs(document)}
+        """The pairs of past and present, by the past."""
         self.variables: dict[str, Variable] = {}
         """By symbol, or by input and axis where a dimension has no name."""
         self.sums: dict[str, list[Sum]] = {}
@@ -115,7 +117,14 @@ class FreeSizes:
         if isinstance(dim, int) and is_fixed(dim):
             return Sum(dim)
         if not isinstance(dim, str) or dim in PLACEHOLDERS:
-            return Sum(0, {self._variable(f"{spec.name}\0{axis}", spec, axis, ""): 1})
+            key = f"{spec.name}\0{axis}"
+            if self.caches:  # one decoder has one batch and one past
+                is_past = self._cache_axis(spec, axis)
+                if is_past is not None and is_past[0] is PAST:
+                    key = f"\0{PAST.name}"
+                elif axis == 0 and (spec.name in self.caches or len(spec.dims or ()) > 1):
+                    key = f"\0{BATCH.name}"
+            return Sum(0, {self._variable(key, spec, axis, ""): 1})
         terms = terms_of(dim)
         if terms is None:
             return Sum(0, {self._variable(dim, spec, axis, dim): 1})
@@ -165,16 +174,15 @@ class FreeSizes:
 
     def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
         """Return that an axis is the length of a cache, where an output has it longer."""
-        if self._document is None or not set(words_of(spec.name)) & CACHE_WORDS or axis == 0:
+        pair = self.caches.get(spec.name)
+        is_named = bool(set(words_of(spec.name)) & CACHE_WORDS)
+        if axis == 0 or (pair is None and not is_named):
             return None
         if {"encoder", "cross"} & set(words_of(spec.name)):
             return CONTEXT, f"the name {spec.name}"
-        main = self._document.main
-        output = matching_output(spec.name, dict.fromkeys(main.outputs))
-        known = main.value_type(output) if output is not None else None
-        if known is None or known.dims is None or len(known.dims) != len(spec.dims or ()):
+        if pair is None or pair.axis != axis:
             return None
-        return PAST, f"its pair, the output {output}"
+        return PAST, f"its pair, the output {pair.present}"
 
     def _link_totals(self) -> None:
         """Make the total length that of past and present."""
@@ -182,16 +190,19 @@ class FreeSizes:
         now = self._present()
         if past is None:
             return
+        totals = self._named_totals()
         pair = {past.key: 1} if now.factors.get(past.key) is None else {}
         for spec in self.specs:
             words = set(words_of(spec.name))
             is_mask = "mask" in words and not words & {"encoder", "cross", "head"}
             for axis, old in enumerate(self.sums[spec.name]):
+                if spec.name in self.caches:
+                    continue
                 last = axis == len(self.sums[spec.name]) - 1 and axis > 0
                 for key in list(old.factors):
                     variable = self.variables[key]
                     is_own = "\0" in key
-                    if variable.role is TOTAL or (is_mask and last and is_own):
+                    if key in totals or variable.role is TOTAL or (is_mask and last and is_own):
                         factor = old.factors.pop(key)
                         old.constant += now.constant * factor
                         for name, n in {**now.factors, **pair}.items():
@@ -204,6 +215,24 @@ class FreeSizes:
                 if variable.role is PAST:
                     role = replace(PAST, sizes=(127, 128, 64, 16, 1, 0))
                     self.variables[key] = replace(variable, role=role)
+
+    def _named_totals(self) -> set[str]:
+        """Return the names that outputs of caches have for their length."""
+        found = set[str]()
+        for pair in self.caches.values():
+            known = self._document.main.value_type(pair.present) if self._document else None
+            dims = known.dims if known is not None else None
+            name = dims[pair.axis] if dims is not None and pair.axis < len(dims) else None
+            if isinstance(name, str) and terms_of(name) is None:
+                found.add(name)
+        past = {
+            key
+            for name in self.caches
+            if name in self.sums
+            for one in self.sums[name]
+            for key in one.factors
+        }
+        return found - past
 
     def _present(self) -> Sum:
         """Return the length of what is new: that of the first input of tokens."""

@@ -116,6 +116,10 @@ class Guess:
         """The inputs with a dimension that was guessed."""
         return [one for one in self.inputs if one.is_guessed]
 
+    def bound_to(self, one: InputGuess) -> list[InputGuess]:
+        """Return the other inputs that change with the sizes of one."""
+        return [other for other in self.inputs if other is not one and {*other.free} & {*one.free}]
+
     @property
     def options(self) -> list[str]:
         """The shapes to give, as ``--shape`` takes them, so that no size is left to guess."""

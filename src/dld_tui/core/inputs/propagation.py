@@ -438,6 +438,21 @@ def _gather(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     return [Known((*data.dims[:axis], *index.dims, *data.dims[axis + 1 :]), numbers, source)]
 
 
+def _gather_quantized(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """GatherBlockQuantized of 4 bits in bytes: the last axis holds two elements a byte."""
+    found = _gather(p, i[:2], a)
+    data, scales = i[0].dims, i[2].dims if len(i) > 2 else None
+    if data is None or scales is None or found[0].dims is None:
+        return [Known()]
+    bits, axis = a.number("bits", 4), a.number("gather_axis", 0) % len(data)
+    if axis == len(data) - 1 or found[0].dims[-1] is None:
+        return [Known()]
+    block = a.number("block_size", 128)
+    packed = scales[-1] is not None and data[-1] is not None and bits == 4
+    is_packed = packed and bool(np.all(data[-1] * 2 <= scales[-1] * block))
+    return [Known((*found[0].dims[:-1], found[0].dims[-1] * (2 if is_packed else 1)))]
+
+
 def _gather_elements(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     if i[0].dims is not None:
         p.bound(i[1], i[0].dims[a.number("axis", 0)])
@@ -1007,7 +1022,8 @@ LAYER_RULES: dict[str, Rule] = {
     "SimplifiedLayerNormalization": _normalised, "SkipLayerNormalization": _skip_normalised,
     "SkipSimplifiedLayerNormalization": _skip_normalised,
     "BatchNormalization": _channel_normalised, "InstanceNormalization": _channel_normalised,
-    "EmbedLayerNormalization": _embedded, "GroupQueryAttention": _grouped_attention,
+    "EmbedLayerNormalization": _embedded, "GatherBlockQuantized": _gather_quantized,
+    "GroupQueryAttention": _grouped_attention,
     "Attention": _attention, "RotaryEmbedding": _rotary,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dld_tui.core.document.value_types import PLACEHOLDERS
@@ -272,16 +271,3 @@ def _terms(node: ast.expr) -> tuple[dict[str, int], int]:
             factor, symbols = (one, right) if not left else (other, left)
             return {symbol: factor * n for symbol, n in symbols.items()}, one * other
     raise ValueError("not a sum")
-
-
-def matching_output(name: str, outputs: Mapping[str, object]) -> str | None:
-    """Return the output that a cache comes out of; None when no name says so."""
-    replaced: Sequence[tuple[str, str]] = (
-        ("past_key_values", "present"), ("past_key_values", "present_key_values"),
-        ("past", "present"), ("_in", "_out"), ("in_", "out_"), ("cache", "new_cache"),
-        ("cache", "cache_out"), ("cache", "updated_cache"), ("state", "stateN"),
-    )  # fmt: skip
-    for before, after in replaced:
-        if before in name and name.replace(before, after, 1) in outputs:
-            return name.replace(before, after, 1)
-    return None

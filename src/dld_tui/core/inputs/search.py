@@ -319,7 +319,8 @@ class _Search:
             reasons[spec.name] = tuple(
                 self._reason(spec, at, one, assigned, old) for at, one in enumerate(sums)
             )
-        around = Surroundings(shapes, self._roles(), self._past(assigned), self._constants)
+        caches = {name: pair.present for name, pair in self._lengths.caches.items()}
+        around = Surroundings(shapes, self._roles(), self._past(assigned), self._constants, caches)
         inputs = tuple(
             InputGuess(
                 spec.name,

@@ -232,7 +232,11 @@ class GuessedShapes:
         groups = list(alike.values())
         for at, same in enumerate(groups):
             more = f" and {len(same) - 1} like it" if len(same) > 1 else ""
-            hint = f"; Enter in {self._label} changes it" if at == 0 and same[0].is_guessed else ""
+            hint = ""
+            if at == 0 and same[0].is_guessed:
+                bound = len(self._guess.bound_to(same[0]))
+                also = f" and {bound} that follow{'s' if bound == 1 else ''}" if bound else ""
+                hint = f"; Enter in {self._label} changes it{also}"
             rows = wrap(f"{same[0].text[:-1]}{hint}){more}", width - 2)
             rest = len(groups) - at
             if len(found) + len(rows) > most - (rest > 1):

@@ -1,0 +1,79 @@
+"""Pairs of past and present by operators, names and types; lengths that follow them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.inputs.caches import CachePair, cache_pairs
+from dld_tui.core.inputs.guess import Guess, input_specs
+from dld_tui.core.inputs.search import guess_inputs
+from tests.support import decoders, models
+
+ODD = ("k_{}", "v_{}")
+MADE = ("new_{}_a", "new_{}_b")
+NAMELESS = (None, None, None, None)
+
+
+def pairs(path: Path) -> list[CachePair]:
+    with closing(Document.open(path)) as document:
+        return cache_pairs(document)
+
+
+def guess(path: Path, **given: tuple[int, ...]) -> Guess:
+    with closing(Document.open(path)) as document:
+        return guess_inputs(input_specs(document), document, given)
+
+
+def test_pairs_are_found_by_what_attends_to_them(tmp_path: Path) -> None:
+    found = pairs(decoders.grouped(tmp_path / "m.onnx", past=ODD, present=MADE, dims=NAMELESS))
+    assert [(one.past, one.present, one.axis) for one in found] == [
+        ("k_0", "new_0_a", 2), ("v_0", "new_0_b", 2), ("k_1", "new_1_a", 2), ("v_1", "new_1_b", 2),
+    ]  # fmt: skip
+
+
+def test_pairs_are_found_by_types_where_names_and_operators_say_nothing(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20, "own" : 1]>
+        g (int64[b, s] ids, float[b, 2, p, 8] k, float[b, 2, p, 4] v)
+        => (float[b, s, 9] y, float[b, 2, t, 4] b_out, float[b, 2, t, 8] a_out) {
+        y, a_out, b_out = own.Attend (ids, k, v) }"""
+    found = pairs(models.write(tmp_path, text))
+    assert [(one.past, one.present) for one in found] == [("k", "a_out"), ("v", "b_out")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """g (float[N, 3, ?, ?] left, float[M, 3, ?, ?] right) => (float[a, b, c, d] y) {
+            y = Concat <axis = 1> (left, right) }""",
+        """g (float[N, 3, H, W] image) => (float[N, 3, H2, W2] y) {
+            y = own.Resize (image) }""",
+        """g (float[b, t] x, float[2, b, 64] state) => (float[b, t] y, float[2, b, 64] stateN) {
+            y = Relu (x) stateN = Relu (state) }""",
+    ],
+)
+def test_what_is_no_cache_has_no_pair(text: str, tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["" : 20, "own" : 1]>\n'
+    assert pairs(models.write(tmp_path, head + text)) == []
+
+
+@pytest.mark.parametrize("dims", [NAMELESS, ("b", "s", "p", "t")])
+def test_one_length_changes_all_others(dims: tuple[str | None, ...], tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = decoders.grouped(tmp_path / "m.onnx", past=ODD, present=MADE, dims=dims)
+    first = guess(path)
+    assert first.options == ["input_ids:1x128", "k_0:1x2x0x16"]
+    assert {one.name for one in first.bound_to(first.inputs[0])} == {
+        "attention_mask", "k_0", "v_0", "k_1", "v_1"
+    }  # fmt: skip
+    given = guess(path, k_0=(3, 2, 5, 16), input_ids=(3, 1))
+    shapes = {"input_ids": (3, 1), "attention_mask": (3, 6)}
+    assert given.shapes == shapes | dict.fromkeys(("k_0", "v_0", "k_1", "v_1"), (3, 2, 5, 16))
+    values = given.values(0)
+    assert (values["attention_mask"] == 1).all()
+    assert values["input_ids"].max() < 61
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert [out.shape[2] for out in session.run(None, values)[1:]] == [6, 6, 6, 6]

@@ -1,0 +1,150 @@
+"""Small decoders with a cache, as exporters write them; ONNX Runtime runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+VOCABULARY, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, BLOCK = 61, 64, 4, 2, 16, 32
+
+
+class _Graph:
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.random = np.random.default_rng(21)
+
+    def add(self, op: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> str:
+        own = {"GroupQueryAttention", "MatMulNBits", "SkipSimplifiedLayerNormalization"}
+        domain = "com.microsoft" if op in own else ""
+        name = f"{outputs[0]}_node"
+        made = helper.make_node(op, inputs, outputs, name=name, domain=domain, **attributes)
+        self.nodes.append(made)
+        return outputs[0]
+
+    def weight(self, name: str, *dims: int) -> str:
+        return self.keep(name, (self.random.standard_normal(dims) * 0.3).astype(np.float32))
+
+    def keep(self, name: str, values: Any) -> str:
+        self.weights.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def product(self, name: str, x: str, rows: int, columns: int, *, int4: bool) -> str:
+        if not int4:
+            return self.add("MatMul", [x, self.weight(f"{name}.weight", rows, columns)], name)
+        blocks = -(-rows // BLOCK)
+        packed = self.random.integers(0, 256, (columns, blocks, BLOCK // 2), dtype=np.uint8)
+        scales = np.full(columns * blocks, 0.02, np.float32)
+        inputs = [x, self.keep(f"{name}.q", packed), self.keep(f"{name}.scales", scales)]
+        return self.add(
+            "MatMulNBits", inputs, name, K=rows, N=columns, bits=4, block_size=BLOCK,
+        )  # fmt: skip
+
+
+def grouped(
+    path: Path,
+    *,
+    layers: int = 2,
+    int4: bool = True,
+    past: Sequence[str | int] = ("past_key_values.{}.key", "past_key_values.{}.value"),
+    present: Sequence[str] = ("present.{}.key", "present.{}.value"),
+    dims: Sequence[str | None] = ("batch_size", "sequence_length", "past_sequence_length", "total"),
+    declared: int = VOCABULARY,
+) -> Path:
+    """Write a decoder as onnxruntime-genai's builder makes them: GroupQueryAttention, int4.
+
+    Args:
+        path: Where to.
+        layers: How many.
+        int4: Whether weights are MatMulNBits; else MatMul.
+        past: Names of the cached keys and values, with ``{}`` for the layer.
+        present: The same of what comes back.
+        dims: Names of the batch, the sequence, the past and the total length; None for none.
+        declared: The vocabulary that the output declares.
+    """
+    g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
+    batch, length, before, total = dims
+    value = helper.make_tensor_value_info
+    inputs = [
+        value("input_ids", i64, [batch, length]),
+        value("attention_mask", i64, [batch, total]),
+    ]
+    outputs = [value("logits", f32, [batch, length, declared])]
+    one = g.keep("one", np.array([1], np.int64))
+    counted = g.add("ReduceSum", ["attention_mask", one], "counted", keepdims=0)
+    last = g.add("Sub", [counted, g.keep("one0", np.int64(1))], "last")
+    seqlens = g.add("Cast", [last], "seqlens", to=TensorProto.INT32)
+    g.add("Shape", ["attention_mask"], "mask_shape")
+    g.add("Gather", ["mask_shape", "one0"], "width", axis=0)
+    width = g.add("Cast", ["width"], "width32", to=TensorProto.INT32)
+    x = g.add("Gather", [g.weight("embedding", VOCABULARY, HIDDEN), "input_ids"], "embedded")
+    angles = np.outer(np.arange(256), 1 / 10_000 ** (np.arange(8) / 8)).astype(np.float32)
+    cos, sin = g.keep("cos", np.cos(angles)), g.keep("sin", np.sin(angles))
+    norm = g.add(
+        "SimplifiedLayerNormalization", [x, g.keep("norm0", np.ones(HIDDEN, np.float32))], "norm",
+        axis=-1, epsilon=1e-5, stash_type=1,
+    )  # fmt: skip
+    for at in range(layers):
+        p = f"layers.{at}"
+        q = g.product(f"{p}.q", norm, HIDDEN, HIDDEN, int4=int4)
+        k = g.product(f"{p}.k", norm, HIDDEN, KV_HEADS * HEAD_SIZE, int4=int4)
+        v = g.product(f"{p}.v", norm, HIDDEN, KV_HEADS * HEAD_SIZE, int4=int4)
+        old = [str(one).format(at) for one in past]
+        new = [one.format(at) for one in present]
+        cache = [batch, KV_HEADS, before, HEAD_SIZE]
+        inputs += [value(name, f32, cache) for name in old]
+        outputs += [value(name, f32, [batch, KV_HEADS, total, HEAD_SIZE]) for name in new]
+        attended = g.add(
+            "GroupQueryAttention", [q, k, v, *old, seqlens, width, cos, sin],
+            f"{p}.attention", *new, num_heads=HEADS, kv_num_heads=KV_HEADS, do_rotary=1,
+        )  # fmt: skip
+        o = g.product(f"{p}.o", attended, HIDDEN, HIDDEN, int4=int4)
+        ones = g.keep(f"{p}.norm", np.ones(HIDDEN, np.float32))
+        g.add(
+            "SkipSimplifiedLayerNormalization", [x, o, ones], f"{p}.out", "", "", f"{p}.sum",
+            epsilon=1e-5,
+        )  # fmt: skip
+        norm, x = f"{p}.out", f"{p}.sum"
+    g.product("logits", norm, HIDDEN, VOCABULARY, int4=False)
+    made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(made, opset_imports=opsets, ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def folder(path: Path, **changed: Any) -> Path:
+    """Write a folder of onnxruntime-genai: a decoder and its configuration.
+
+    Args:
+        path: Where to; it is made.
+        changed: Entries of the decoder in the configuration that are to be other ones.
+    """
+    path.mkdir()
+    grouped(path / "model.onnx")
+    decoder = {
+        "filename": "model.onnx", "head_size": HEAD_SIZE, "hidden_size": HIDDEN,
+        "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "num_hidden_layers": 2,
+        "inputs": {
+            "input_ids": "input_ids", "attention_mask": "attention_mask",
+            "past_key_names": "past_key_values.%d.key",
+            "past_value_names": "past_key_values.%d.value",
+        },
+        "outputs": {
+            "logits": "logits", "present_key_names": "present.%d.key",
+            "present_value_names": "present.%d.value",
+        },
+    }  # fmt: skip
+    model = {
+        "type": "llama", "context_length": 256, "vocab_size": VOCABULARY, "bos_token_id": 1,
+        "eos_token_id": [2], "pad_token_id": 0, "decoder": decoder | changed,
+    }  # fmt: skip
+    config = {"model": model, "search": {"max_length": 256, "past_present_share_buffer": False}}
+    (path / "genai_config.json").write_text(json.dumps(config))
+    return path
