@@ -10,6 +10,7 @@ from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.checks import check
 from dld_tui.core.checks.checker import Checker
+from dld_tui.core.config import added_value, config_path
 from dld_tui.core.config import load as load_config
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError, UnavailableError
@@ -19,6 +20,7 @@ from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.report.views import ChartPane
+from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text
@@ -183,3 +185,35 @@ def test_a_tool_is_beside_those_of_the_user(model: Path, tmp_path: Path, dld: Dl
     config = load_config()
     assert "toy-copy" in config.tools
     assert any("NO_SUCH_NAME" in problem for problem in config.problems)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_setting_is_read_from_the_file_and_the_environment(dld: Dld) -> None:
+    assert added_value(load_config(environ={}), "toy_unit") == 1
+    config_path().parent.mkdir(parents=True, exist_ok=True)
+    config_path().write_text("toy_unit = 8\n")
+    config = load_config(environ={})
+    assert (added_value(config, "toy_unit"), config.problems[1:]) == (8, ())  # 0: the torn tool
+    assert added_value(load_config(environ={"DLD_TOY_UNIT": "16"}), "toy_unit") == 16
+    wrong = load_config(environ={"DLD_TOY_UNIT": "0"})
+    assert added_value(wrong, "toy_unit") == 8
+    assert "DLD_TOY_UNIT is 0; the least is 1" in wrong.problems
+    assert "settings" in dld("doctor").out
+
+
+@pytest.mark.usefixtures("toy")
+async def test_a_setting_is_on_the_page_of_settings() -> None:
+    app = DldApp()
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.action_settings()
+        await pilot.pause()
+        form = app.screen.query_one(ParamForm)
+        assert form.pages[-2:] == ("Toy", "Other packages")
+        form.set_values({"toy_unit": 4})
+        form.show_page("Other packages")
+        await pilot.pause()
+        assert "unavailable: " in screen_text(app)
+        await pilot.press("f5")
+        await pilot.pause()
+    assert added_value(load_config(), "toy_unit") == 4
+    assert config_path().read_text().strip() == "toy_unit = 4"

@@ -36,10 +36,10 @@ def test_values_and_keys_are_read(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("theme = 'pink'", "'pink' is not one of dark, light"),
+        ("theme = 'pink'", "theme is 'pink'; choose one of dark, light"),
         ("mouse = 1", "expected bool, got 1"),
-        ("recent = -1", "-1 is below 0"),
-        ("recent = 201", "201 is above 200"),
+        ("recent = -1", "recent is -1; the least is 0"),
+        ("recent = 201", "recent is 201; the most is 200"),
         ("colour = 'x'", "unknown setting 'colour'"),
         ("keys = 3", "expected a table"),
         ("[keys]\na = 3", "keys.a: expected a string"),

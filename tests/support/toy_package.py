@@ -15,7 +15,7 @@ from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.added_readers import ReportReader
-from dld_tui.core.params import param
+from dld_tui.core.params import Param, Setting, param
 from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.store import ReportWriter
@@ -37,6 +37,9 @@ longest = toy_package:CHART
 torn = toy_package:NO_SUCH_NAME
 [dld_tui.tools]
 copy = toy_package:TOOL
+torn = toy_package:NO_SUCH_NAME
+[dld_tui.settings]
+toy_unit = toy_package:SETTING
 torn = toy_package:NO_SUCH_NAME
 """
 
@@ -112,3 +115,6 @@ CHART = Chart(
     lambda data: [[(max(data.layers, key=lambda layer: layer.time_ms or 0).name, "strong")]],
 )  # fmt: skip
 TOOL = Tool("toy-copy", "cp", ("$Model", "$Output"), ".onnx")
+SETTING = Setting(
+    "toy_unit", int, False, 1, Param("Toy unit", "Bytes of one unit.", minimum=1, page="Toy")
+)

@@ -17,7 +17,16 @@ from typing import Any
 from dld_tui.core import paths
 from dld_tui.core.custom_tools.model import Tool, added_tools, tools_of, unavailable_tools
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.params import Setting, param, settings_of
+from dld_tui.core.params import (
+    Setting,
+    param,
+    plain_default,
+    problem_with,
+    settings_of,
+    to_json,
+)
+from dld_tui.core.plugins import plugins
+from dld_tui.core.types import JSON
 
 if typing.TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -87,6 +96,8 @@ class Config:
     """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """The user's tools by name: the tables ``[tools.NAME]``."""
+    added: Mapping[str, JSON] = field(default_factory=dict)
+    """What is set of the settings that other packages add; see :func:`added_value`."""
     problems: tuple[str, ...] = ()
     """What was wrong in the file or the environment, one line each; defaults are used instead."""
 
@@ -96,26 +107,78 @@ def config_path() -> Path:
     return paths.config_dir() / "config.toml"
 
 
+def added_settings() -> dict[str, Setting]:
+    """Return the settings that other packages add by name, entry points of ``dld_tui.settings``."""
+    own = {field.name for field in dataclasses.fields(Config)}
+    found = (plugin.value for plugin in plugins("settings", Setting))
+    return {s.name: s for s in found if s is not None and s.name not in own and not s.required}
+
+
+def unavailable_settings() -> dict[str, str]:
+    """Return why settings of other packages cannot be used, by name and package. Foreign text."""
+    known = added_settings()
+    return {
+        f"{plugin.name} ({plugin.package})": plugin.problem or "a name of ours, or no default"
+        for plugin in plugins("settings", Setting)
+        if plugin.value is None or plugin.value.name not in known
+    }
+
+
+def added_value(config: Config, name: str) -> JSON:
+    """Return the value of a setting that another package adds.
+
+    Raises:
+        KeyError: No installed package adds it.
+    """
+    setting = added_settings()[name]
+    return config.added.get(name, plain_default(setting))
+
+
+def values_of(config: Config) -> dict[str, JSON]:
+    """Return the values of all settings by name, those that other packages add included."""
+    return {**to_json(config), **{name: added_value(config, name) for name in added_settings()}}
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return the settings with the values of a form, those that other packages add included."""
+    own = {setting.name for setting in settings_of(Config)}
+    added = {name: value for name, value in values.items() if name in added_settings()}
+    return dataclasses.replace(
+        config,
+        added={**config.added, **added},
+        **{name: value for name, value in values.items() if name in own},
+    )
+
+
 def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Config:
     """Read the settings. A wrong value never stops the program: it is in ``problems``."""
     source = config_path() if path is None else path
     problems: list[str] = []
     values: dict[str, Any] = {}
     data = _read(source, problems)
+    added: dict[str, Any] = {}
     known = {setting.name: setting for setting in settings_of(Config)}
     for name, value in data.items():
+        where = f"{source.name}: {name}"
         if name == "keys":
             values["keys"] = _keys(value, problems)
         elif name == "tools":
             values["tools"] = tools_of(value, problems)
-        elif name not in known:
-            problems.append(f"{source.name}: unknown setting {name!r}")
+        elif name in known:
+            _put(values, known[name], value, where, problems)
+        elif (setting := added_settings().get(name)) is not None:
+            _put(added, setting, value, where, problems)
         else:
-            _put(values, known[name], value, f"{source.name}: {name}", problems)
-    for name, text in (os.environ if environ is None else environ).items():
-        setting = known.get(name[4:].lower()) if name.startswith("DLD_") else None
-        if setting is not None:
-            _put(values, setting, _from_text(setting, text), name, problems)
+            problems.append(f"{source.name}: unknown setting {name!r}")
+    for variable, text in (os.environ if environ is None else environ).items():
+        if not variable.startswith("DLD_"):
+            continue
+        name = variable[4:].lower()
+        if name in known:
+            _put(values, known[name], _from_text(known[name], text), variable, problems)
+        elif (setting := added_settings().get(name)) is not None:
+            _put(added, setting, _from_text(setting, text), variable, problems)
+    values["added"] = added
     values["tools"] = added_tools() | values.get("tools", {})
     return Config(**values, problems=(*problems, *unavailable_tools()))
 
@@ -222,14 +285,9 @@ def _from_text(setting: Setting, text: str) -> Any:
 def _put(
     values: dict[str, Any], setting: Setting, value: Any, where: str, problems: list[str]
 ) -> None:
-    about = setting.param
     if type(value) is not setting.type:
         problems.append(f"{where}: expected {setting.type.__name__}, got {value!r}")
-    elif about.choices and value not in about.choices:
-        problems.append(f"{where}: {value!r} is not one of {', '.join(about.choices)}")
-    elif about.minimum is not None and value < about.minimum:
-        problems.append(f"{where}: {value} is below {about.minimum:g}")
-    elif about.maximum is not None and value > about.maximum:
-        problems.append(f"{where}: {value} is above {about.maximum:g}")
+    elif problem := problem_with(setting, value):
+        problems.append(f"{where} is {problem}")
     else:
         values[setting.name] = value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -12,8 +11,9 @@ from textual.widget import Widget
 from dld_tui.core import config as settings
 from dld_tui.core.config import Config
 from dld_tui.core.errors import DldError
-from dld_tui.core.params import to_json
+from dld_tui.core.params import Param, Setting, settings_of
 from dld_tui.core.paths import short
+from dld_tui.core.text import visible
 from dld_tui.screens.form_page import FormPage
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.commands import bindings_for
@@ -21,6 +21,10 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from textual.app import App
+
+
+OTHER_PAGE = "Other packages"
+"""The page of the form with the settings that cannot be loaded."""
 
 
 class SettingsScreen(FormPage):
@@ -42,7 +46,14 @@ class SettingsScreen(FormPage):
     def body(self) -> Iterable[Widget]:
         """Return the form."""
         self._before = host(self).config
-        form = ParamForm(Config, to_json(self._before))
+        broken = settings.unavailable_settings()
+        shown = (
+            *settings_of(Config),
+            *settings.added_settings().values(),
+            *(unavailable(name) for name in broken),
+        )
+        reasons = {name: visible(f"unavailable: {why}") for name, why in broken.items()}
+        form = ParamForm(shown, settings.values_of(self._before), reasons)
         yield self.boxed(
             f"Settings · {short(settings.config_path())}",
             "{settings.save} save  {page.close} close",
@@ -58,7 +69,7 @@ class SettingsScreen(FormPage):
     def _config(self) -> Config | None:
         if self._before is None or not self.form.valid:
             return None
-        return dataclasses.replace(self._before, **self.form.values())  # type: ignore[arg-type]
+        return settings.with_values(self._before, self.form.values())
 
     def _use(self, config: Config) -> None:
         host(self).use_config(config)
@@ -70,7 +81,7 @@ class SettingsScreen(FormPage):
         changed = self._config()
         if changed is None or self._before is None:
             return
-        before, after = to_json(self._before), to_json(changed)
+        before, after = settings.values_of(self._before), settings.values_of(changed)
         differing = {name: value for name, value in after.items() if value != before[name]}
         try:
             if differing:
@@ -86,3 +97,8 @@ class SettingsScreen(FormPage):
         if self._before is not None and host(self).config != self._before:
             self._use(self._before)
         self.dismiss(None)
+
+
+def unavailable(name: str) -> Setting:
+    """Return what stands in the form for a setting of another package that cannot be loaded."""
+    return Setting(name, str, False, "", Param(visible(name), "", page=OTHER_PAGE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -172,7 +172,7 @@ class ParamForm(Vertical):
 
     def __init__(
         self,
-        request: type[Any],
+        request: type[Any] | Sequence[Setting],
         values: Mapping[str, JSON],
         reasons: Mapping[str, str] | None = None,
         *,
@@ -180,7 +180,8 @@ class ParamForm(Vertical):
     ) -> None:
         """Make the form; `reasons` says why some settings, by name, cannot be set here."""
         super().__init__(id=id)
-        self.settings = tuple(s for s in settings_of(request) if not s.param.internal)
+        declared = settings_of(request) if isinstance(request, type) else request
+        self.settings = tuple(s for s in declared if not s.param.internal)
         self.pages = tuple(dict.fromkeys(setting.param.page for setting in self.settings))
         self.page = self.pages[0]
         self.rows = {
