@@ -19,8 +19,8 @@ from dld_tui.core.report.model import open_report
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
-from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.report.views import ChartPane
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text

@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.document import Document, Scope
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.files.wire import splice
+
+
+def document_of(scope: Scope) -> Document:
+    """Return the document that a scope is of."""
+    assert isinstance(scope.document, Document)
+    return scope.document
 
 
 def bytes_of(document: Document) -> bytes:
     """Return what saving a document would write."""
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    pieces = splice(skeleton_bytes(document), document.blobs)
+    return b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
 
 
 def run(model: Document | bytes, **feeds: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:

@@ -9,6 +9,7 @@ import pytest
 from dld_tui.widgets.graph.model import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of, seen
+from tests.support.sessions import document_of
 
 HIDDEN = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -66,7 +67,9 @@ def test_constants_are_drawn_when_they_are_asked_for(tmp_path: Path) -> None:
 def test_folds_stay_open_when_the_graph_is_made_again(deep: GraphModel) -> None:
     deep.overview.reveal(deep.drawn.vertex(node_of(deep, "/layers.3/gate")) or 0)
     open_before = [title for title in seen(deep) if title.startswith("-")]
-    deep.scope.document.apply("rename_node", scope=[], node="/layers.3/gate", name="/layers.3/g")
+    document_of(deep.scope).apply(
+        "rename_node", scope=[], node="/layers.3/gate", name="/layers.3/g"
+    )
     again = GraphModel(deep.scope)
     again.carry_over(deep)
     assert [title for title in seen(again) if title.startswith("-")] == open_before
@@ -75,7 +78,9 @@ def test_folds_stay_open_when_the_graph_is_made_again(deep: GraphModel) -> None:
 
 def test_an_open_fold_stays_open_without_its_first_node(deep: GraphModel) -> None:
     deep.overview.reveal(deep.drawn.vertex(node_of(deep, "/layers.3/gate")) or 0)
-    deep.scope.document.apply("delete_nodes", scope=[], nodes=["/layers.3/norm"], reconnect=True)
+    document_of(deep.scope).apply(
+        "delete_nodes", scope=[], nodes=["/layers.3/norm"], reconnect=True
+    )
     again = GraphModel(deep.scope)
     again.carry_over(deep)
     assert "/layers.3/gate" in seen(again) or "- layers.3 x1" in seen(again)

@@ -19,6 +19,7 @@ from dld_tui.widgets.graph.overlays import (
 from dld_tui.widgets.graph.rows import GraphRows
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of
+from tests.support.sessions import document_of
 from tests.support.tui import HOSTILE
 
 WIDE_NAMES = models.CHAIN.replace("[second]", '["/算子/層"]').replace("[third]", f'["{HOSTILE}"]')
@@ -106,7 +107,7 @@ def test_a_finding_in_a_body_is_at_the_node_that_has_it(tmp_path: Path) -> None:
 
 def test_precision_is_shown_where_a_layer_has_one(deep: GraphModel) -> None:
     node = node_of(deep, "/stem")
-    deep.scope.document.apply("set_precision", nodes=[[[], "/stem"]], precision="fp16")
+    document_of(deep.scope).apply("set_precision", nodes=[[[], "/stem"]], precision="fp16")
     notes = GraphNotes(deep)
     notes.has_precisions = True
     rows = GraphRows(deep, notes, Overlay())

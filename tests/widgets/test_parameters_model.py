@@ -18,6 +18,7 @@ from dld_tui.widgets.parameters.model import (
 )
 from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
 from tests.support import models
+from tests.support.sessions import document_of
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1], producer_name: "maker">
@@ -154,7 +155,7 @@ def test_subgraphs_lead_to_their_scope(tmp_path: Path) -> None:
 
 
 def scope_rows(scope: Scope, folds: Mapping[Hashable, bool] | None = None) -> list[ParameterRow]:
-    summary = summarise(scope.document)
+    summary = summarise(document_of(scope))
     return ScopeRows(scope, summary, folds or {}, lambda key, tensor: [], 60).rows()
 
 

@@ -19,6 +19,7 @@ from dld_tui.core.types import JSON
 from tests.core.checks import random_edits
 from tests.core.document.edits.test_restore import CASES
 from tests.support import body_models, models
+from tests.support.sessions import bytes_of
 
 TEXTS = {
     "chain": models.CHAIN,
@@ -35,7 +36,7 @@ def said(findings: list[Finding]) -> list[str]:
 def fresh(document: Document, folder: Path) -> list[str]:
     """Return what is found in the same model, read anew."""
     path = folder / "again.onnx"
-    path.write_bytes(b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces()))
+    path.write_bytes(bytes_of(document))
     again = Document.open(path)
     try:
         return said(Checker(again).run())

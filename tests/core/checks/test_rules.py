@@ -18,6 +18,7 @@ from dld_tui.core.document import Document
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 Change = Callable[[onnx.ModelProto], object]
 
@@ -201,12 +202,12 @@ def test_a_repair_makes_its_finding_go_away_and_is_one_step(
     if not found:
         assert not (rule in REPAIRED and findings_of(document, rule) == [])
         return
-    before = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    before = bytes_of(document)
     document.apply("repair", steps=repair_steps(found))
     left = [finding.message for finding in findings_of(document, rule)]
     assert not {finding.message for finding in found} & set(left)
     document.undo()
-    after = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    after = bytes_of(document)
     assert after == before
 
 

@@ -20,6 +20,7 @@ from dld_tui.core.document.scripts import (
 )
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 TWINS = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -99,8 +100,7 @@ def numbered(model: onnx.ModelProto) -> str:
 
 
 def saved(document: Document) -> onnx.ModelProto:
-    pieces = [p if isinstance(p, bytes) else p.read() for p in document.pieces()]
-    return onnx.ModelProto.FromString(b"".join(pieces))
+    return onnx.ModelProto.FromString(bytes_of(document))
 
 
 def both(

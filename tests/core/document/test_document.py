@@ -13,10 +13,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CorruptFileError, EditError, InputError
 from tests.support import models
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+from tests.support.sessions import bytes_of
 
 
 @pytest.mark.parametrize("text", [models.CHAIN, models.BRANCHES, models.FUNCTIONS])

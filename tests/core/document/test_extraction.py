@@ -22,6 +22,7 @@ from dld_tui.core.document.serialise import save
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 NETWORK = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1, "unused" : 3]>
@@ -191,13 +192,13 @@ def test_payloads_are_streamed_and_the_first_document_is_untouched(tmp_path: Pat
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
     document = Document.open(path)
-    before = document.pieces()
+    before = bytes_of(document)
     found = extract_nodes(document, nodes_at(document.main, ["second"]))
     save(found.document, tmp_path / "part.onnx")
     found.document.close()
     part = onnx.load(tmp_path / "part.onnx")
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
-    assert document.pieces() == before
+    assert bytes_of(document) == before
     assert not document.dirty
 
 

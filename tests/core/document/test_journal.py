@@ -22,11 +22,13 @@ from dld_tui.core.document.scripts import parse_script, replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import InputError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 KILLED = """
 import os, signal, sys
 from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import save
+from dld_tui.core.document.serialise import save, skeleton_bytes
+from dld_tui.core.files.wire import splice
 THEN = ["choose:then_branch"]
 document = Document.open(sys.argv[1], journaled=True)
 for line in sys.argv[2].split(","):
@@ -36,8 +38,8 @@ for line in sys.argv[2].split(","):
     elif line == "delete": document.apply("delete_nodes", scope=THEN, nodes=["inner"])
     elif line == "drop": document.apply("delete_nodes", scope=[], nodes=["choose"])
     else: document.apply("rename_value", scope=[], value="a", name=line)
-pieces = (p if isinstance(p, bytes) else p.read() for p in document.pieces())
-sys.stdout.buffer.write(b"".join(pieces))
+pieces = splice(skeleton_bytes(document), document.blobs)
+sys.stdout.buffer.write(b"".join(p if isinstance(p, bytes) else p.read() for p in pieces))
 sys.stdout.flush()
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -71,7 +73,7 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     document = Document.open(path, journaled=True)
     result = replay(document, left.lines)
     assert result.refused == []
-    restored = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    restored = bytes_of(document)
     assert restored == run.stdout
     discard(left)
     assert [found for found in left_journals(path) if found.journal == left.journal] == []

@@ -14,10 +14,7 @@ from dld_tui.core.document.fragment import fragment_of
 from dld_tui.core.document.scripts import export_script, located, parse_script, replay, with_files
 from dld_tui.core.types import JSON
 from tests.support import models
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+from tests.support.sessions import bytes_of
 
 
 def replayed(model: Path, script: Path) -> bytes:

@@ -23,6 +23,7 @@ from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 SIZE = 40_000
 
@@ -40,10 +41,6 @@ def weighted(folder: Path, name: str, *, value: float, external: bool = False) -
     path = folder / name
     path.write_bytes(model.SerializeToString())
     return path
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def big(document: Document) -> float:

@@ -13,6 +13,7 @@ from dld_tui.core.document.wiring import NewInitializer, Setting, Wiring, parse_
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import document_of
 
 
 def wiring(
@@ -45,7 +46,7 @@ def test_it_becomes_one_edit(tmp_path: Path) -> None:
     assert add.arguments() == {
         "scope": [], "op_type": "Add", "name": "sum", "inputs": ["a", "w"], "behind": "a"
     }  # fmt: skip
-    document = add.scope.document
+    document = document_of(add.scope)
     document.apply("add_operator", **add.arguments())
     assert document.main.nodes[1].name == "sum"
 
@@ -53,7 +54,7 @@ def test_it_becomes_one_edit(tmp_path: Path) -> None:
 def test_types_are_compared_with_the_other_inputs(tmp_path: Path) -> None:
     add = wiring(tmp_path, "Add")
     assert add.why_not(1, "w") is None
-    document = add.scope.document
+    document = document_of(add.scope)
     document.apply("set_value_type", scope=[], value="c", dtype="int64", dims=["N", 4])
     assert add.why_not(1, "c") == "is int64; T is float32"
     assert add.likely_type(1) == "float32"
@@ -104,8 +105,8 @@ def test_outputs_and_bodies(tmp_path: Path) -> None:
 def test_an_operator_set_that_is_not_imported_comes_with_it(tmp_path: Path) -> None:
     scaler = wiring(tmp_path, "Scaler", domain="ai.onnx.ml")
     assert scaler.arguments()["opset"] == 5
-    scaler.scope.document.apply("add_operator", **scaler.arguments())
-    entries = {entry.domain: entry for entry in opset_imports(scaler.scope.document)}
+    document_of(scaler.scope).apply("add_operator", **scaler.arguments())
+    entries = {entry.domain: entry for entry in opset_imports(document_of(scaler.scope))}
     assert (entries["ai.onnx.ml"].version, entries["ai.onnx.ml"].used_by) == (5, 1)
 
 
@@ -114,7 +115,7 @@ def test_a_new_initializer_comes_with_it(tmp_path: Path) -> None:
     add.create(1, parse_initializer("float32[4] normal"))
     assert add.missing() == []
     assert add.why_not(1, add.inputs[1]) is None
-    document = add.scope.document
+    document = document_of(add.scope)
     document.apply("add_operator", **add.arguments())
     tensor = document.main.initializer("Add_B")
     assert tensor is not None

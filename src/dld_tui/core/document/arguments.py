@@ -8,6 +8,7 @@ say, such as which names exist, the functions check themselves.
 from __future__ import annotations
 
 import inspect
+import json
 import types
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -15,7 +16,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
 
+REFUSED = "refused"
+"""The key of an entry that stands for a line which is no edit, and says why."""
 MOST_DEPTH = 64
 """Lists and objects inside each other in the arguments of an edit."""
 _INT64 = range(-(2**63), 2**63)
@@ -144,3 +148,28 @@ def _json(value: object) -> str:
 
 def _shown(text: str) -> str:
     return clip(visible(str(text)), 60, keep="middle")
+
+
+# --- lines of scripts and journals --------------------------------------------------------------
+
+
+def parse_line(line: str) -> JSON:
+    """Return the JSON of one line of a script or journal.
+
+    A line that no edit can be, such as one that is nested too deep, becomes an entry that only says
+    so when it is replayed: the lines around it are as good as before.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        entry: JSON = json.loads(line)
+    except RecursionError:
+        return {REFUSED: "is nested too deep"}
+    problem = unfit(entry)
+    return entry if problem is None else {REFUSED: problem}
+
+
+def entry_of(edit: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+    """Return the entry that replays an edit."""
+    return {"edit": edit, **arguments}

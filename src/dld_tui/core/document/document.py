@@ -15,13 +15,12 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope, ShownTypes
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.wire import cut, splice
+from dld_tui.core.files.wire import cut
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 NEW_DATA_LIMIT = 4 << 30
@@ -241,11 +240,11 @@ class Document:
             return None
         last = self.history.done[-1]
         if self._recorder is not None and not self._recorder.undoes(last):
-            from dld_tui.core.document.edits.restore import inverse_arguments
+            from dld_tui.core.document.edits.registry import INVERSES
 
             # Describing the inverse takes the edit back step by step, so make it again after.
             try:
-                arguments = inverse_arguments(self, last)
+                arguments = INVERSES["restore"](self, last)
             except SaveError as error:
                 last.repeat()
                 self._recorder.lost(error.message)
@@ -299,10 +298,6 @@ class Document:
             listener(change)
 
     # --- saving ---------------------------------------------------------------------------------
-
-    def pieces(self) -> list[bytes | Blob]:
-        """Return the bytes of the file that saving would write, payloads by reference."""
-        return splice(skeleton_bytes(self), self.blobs)
 
     def changed_on_disk(self) -> bool:
         """Return whether another program has changed or removed a file since it was read."""

@@ -22,7 +22,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import feeding, terminals
 from dld_tui.core.document.value_types import type_proto_of, value_type_of
@@ -108,7 +108,7 @@ def _quantization_names(scope: Scope, names: Iterable[str]) -> list[str]:
     return found
 
 
-def small_model(document: Document, parts: Parts) -> onnx.ModelProto:
+def small_model(document: ScopeOwner, parts: Parts) -> onnx.ModelProto:
     """Return the parts as a model without inputs and outputs, payloads as sentinels."""
     model = onnx.ModelProto(ir_version=document.model.ir_version)
     graph = model.graph
@@ -175,7 +175,7 @@ def imports_of(scope: Scope) -> dict[str, int]:
     return imports
 
 
-def _imports(document: Document, parts: Parts, functions: Sequence[Scope]) -> dict[str, int]:
+def _imports(document: ScopeOwner, parts: Parts, functions: Sequence[Scope]) -> dict[str, int]:
     known = imports_of(parts.scope)
     domains = dict.fromkeys(node.domain for node in nested((*parts.constants, *parts.nodes)))
     for function in functions:
@@ -196,7 +196,7 @@ def nested(nodes: Iterable[Node]) -> Iterable[Node]:
             waiting += child.nodes
 
 
-def called_functions(document: Document, nodes: Iterable[Node]) -> list[Scope]:
+def called_functions(document: ScopeOwner, nodes: Iterable[Node]) -> list[Scope]:
     """Return the local functions that nodes call, and those that these call."""
     if not document.functions:
         return []

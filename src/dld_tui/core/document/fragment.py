@@ -22,7 +22,7 @@ from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.errors import DldError, EditError, UsageError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
@@ -272,7 +272,7 @@ def _own(blob: Blob, files: dict[Source, Source]) -> Blob:
     return replace(blob, source=file)
 
 
-def _take_in(document: Document, model: onnx.ModelProto, blobs: BlobTable) -> None:
+def _take_in(document: ScopeOwner, model: onnx.ModelProto, blobs: BlobTable) -> None:
     """Make external data inline: its entries mean nothing in the folder of another model."""
     files: dict[Source, Source] = {}
     for tensor in dense_tensors(model):

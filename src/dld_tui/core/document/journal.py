@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import IO
 
 from dld_tui import __version__
+from dld_tui.core.document.arguments import entry_of, parse_line
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payloads import sweep
-from dld_tui.core.document.scripts import entry_of, parse_line
 from dld_tui.core.paths import ensure, state_dir
 from dld_tui.core.types import JSON
 

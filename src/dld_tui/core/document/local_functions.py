@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import plain_domain
 
@@ -62,12 +62,12 @@ def instances(document: Document) -> dict[FunctionKey, list[Node]]:
     return found
 
 
-def nodes_with_key(document: Document, key: FunctionKey) -> list[Node]:
+def nodes_with_key(document: ScopeOwner, key: FunctionKey) -> list[Node]:
     """Return the nodes of all scopes that call a function of this key, be there one or not."""
     return [node for node in _nodes_called(document, {key[1]}) if call_of(node) == key]
 
 
-def _nodes_called(document: Document, names: set[str]) -> list[Node]:
+def _nodes_called(document: ScopeOwner, names: set[str]) -> list[Node]:
     return [
         node for scope in document.scopes() for name in names for node in scope.nodes_of_type(name)
     ]
@@ -78,7 +78,7 @@ def called_by(function: Scope) -> set[FunctionKey]:
     return {call_of(node) for scope in function.walk() for node in scope.nodes}
 
 
-def recursive(document: Document) -> set[FunctionKey]:
+def recursive(document: ScopeOwner) -> set[FunctionKey]:
     """Return the functions that call themselves, directly or through others."""
     calls = {key_of(f): called_by(f) for f in document.functions}
     calls = {key: called & calls.keys() for key, called in calls.items()}

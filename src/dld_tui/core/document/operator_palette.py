@@ -7,12 +7,11 @@ from collections.abc import Mapping
 
 import onnx
 
-from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.local_functions import FunctionAttribute, function_attributes
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.proto_text import text_of, texts_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.operators.palette import OperatorPalette
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
@@ -41,7 +40,7 @@ def operator_palette(scope: Scope, uses: Uses | None = None) -> OperatorPalette:
     )
 
 
-def used_operators(document: Document) -> Counter[tuple[str, str]]:
+def used_operators(document: ScopeOwner) -> Counter[tuple[str, str]]:
     """Return how many nodes call each operator, by (domain, name), in all scopes."""
     counts: Counter[tuple[str, str]] = Counter()
     for scope in document.scopes():
@@ -82,7 +81,7 @@ def _kind(proto: onnx.AttributeProto) -> str:
     return onnx.AttributeProto.AttributeType.Name(attribute_type(proto)).lower()
 
 
-def _observed(document: Document, wanted: set[tuple[str, str]]) -> list[OperatorSchema]:
+def _observed(document: ScopeOwner, wanted: set[tuple[str, str]]) -> list[OperatorSchema]:
     """Return signatures that fit the nodes of unknown operators."""
     calls: dict[tuple[str, str], list[Node]] = {}
     for scope in document.scopes():

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
 from dld_tui.core.document.node import Node, NodeTexts, attribute_type
+from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType, value_type_of
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
 
 GRAPH_LISTS = (
     "node",
@@ -33,6 +32,29 @@ _TYPED_LISTS = ("value_info", "output", "input")
 _GRAPH, _GRAPHS = onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS
 
 
+class ScopeOwner(PayloadOwner, Protocol):
+    """What scopes, and edits of them, need of the document that they belong to."""
+
+    model: onnx.ModelProto
+    path: Path | None
+    main: Scope
+    shown_types: ShownTypes
+
+    @property
+    def functions(self) -> list[Scope]:
+        """Local functions."""
+
+    @property
+    def opset_imports(self) -> dict[str, int]:
+        """Operator set versions by domain, ``""`` being ai.onnx. Foreign text."""
+
+    def scopes(self) -> Iterator[Scope]:
+        """Yield every scope."""
+
+    def scope_at(self, path: Sequence[str]) -> Scope:
+        """Return a scope by its path; raises EditError when there is none."""
+
+
 class Scope:
     """A list of nodes with names of its own.
 
@@ -43,7 +65,7 @@ class Scope:
     def __init__(
         self,
         proto: onnx.GraphProto | onnx.FunctionProto,
-        document: Document,
+        document: ScopeOwner,
         *,
         owner: Node | None = None,
         attribute: str = "",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dld_tui.core.document.arguments import unfit
+from dld_tui.core.document.arguments import REFUSED, entry_of, parse_line
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 MADE_ON = "made_on"
 """In the first line of an exported script: the model that the edits were made on."""
-REFUSED = "refused"
-"""The key of an entry that stands for a line which is no edit, and says why."""
 
 
 @dataclass(frozen=True)
@@ -104,23 +102,6 @@ def script_base(text: str) -> dict[str, JSON] | None:
     return None
 
 
-def parse_line(line: str) -> JSON:
-    """Return the JSON of one line of a script or journal.
-
-    A line that no edit can be, such as one that is nested too deep, becomes an entry that only says
-    so when it is replayed: the lines around it are as good as before.
-
-    Raises:
-        ValueError: It is not JSON.
-    """
-    try:
-        entry: JSON = json.loads(line)
-    except RecursionError:
-        return {REFUSED: "is nested too deep"}
-    problem = unfit(entry)
-    return entry if problem is None else {REFUSED: problem}
-
-
 def replay(
     document: Document,
     entries: Iterable[dict[str, JSON]],
@@ -168,11 +149,6 @@ def replay_entry(document: Document, entry: dict[str, JSON]) -> Transaction | No
     if not isinstance(name, str):
         raise EditError("the entry names no edit")
     return document.apply(name, **arguments)
-
-
-def entry_of(edit: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the entry that replays an edit."""
-    return {"edit": edit, **arguments}
 
 
 DATA_SUFFIX = ".data"

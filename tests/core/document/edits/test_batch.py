@@ -10,6 +10,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 THEN: list[JSON] = ["choose:then_branch"]
 ELSE: list[JSON] = ["choose:else_branch"]
@@ -18,10 +19,6 @@ ELSE: list[JSON] = ["choose:else_branch"]
 @pytest.fixture
 def document(tmp_path: Path) -> Document:
     return Document.open(models.write(tmp_path, models.BRANCHES))
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def test_delete_in_several_scopes_is_one_step(document: Document) -> None:

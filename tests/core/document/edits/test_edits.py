@@ -14,14 +14,11 @@ from hypothesis import strategies as st
 from dld_tui.core.document import Change, Document
 from dld_tui.core.errors import EditError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 
 def opened(folder: Path, text: str) -> Document:
     return Document.open(models.write(folder, text))
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def reloaded(document: Document) -> onnx.ModelProto:

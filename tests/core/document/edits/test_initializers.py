@@ -14,6 +14,7 @@ from dld_tui.core.document.sparse_lines import read_sparse_lines, sparse_lines
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 ZEROS: JSON = {"kind": "zeros"}
 THEN: list[JSON] = ["choose:then_branch"]
@@ -26,10 +27,6 @@ def opened(tmp_path: Path, text: str = models.CHAIN) -> Document:
 def add(document: Document, name: str, scope: list[JSON] | None = None, **more: JSON) -> None:
     arguments: dict[str, JSON] = {"dtype": "float32", "dims": [2], "fill": ZEROS, **more}
     document.apply("add_initializer", scope=scope or [], name=name, **arguments)
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def test_names_that_mean_something_are_refused(tmp_path: Path) -> None:

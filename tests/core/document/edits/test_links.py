@@ -10,6 +10,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 
 def opened(folder: Path, text: str) -> Document:
@@ -17,7 +18,7 @@ def opened(folder: Path, text: str) -> Document:
 
 
 def valid(document: Document) -> onnx.ModelProto:
-    data = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    data = bytes_of(document)
     model = onnx.ModelProto.FromString(data)
     onnx.checker.check_model(model, full_check=True)
     return model

@@ -12,6 +12,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.oracles.edited_models import loads
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 LATE = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -32,10 +33,6 @@ def opened(folder: Path, text: str = models.CHAIN) -> Document:
 
 def named(document: Document, name: str) -> Node:
     return next(node for node in document.main.nodes if node.name == name)
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def test_it_stands_behind_a_value_and_its_users_get_the_output(tmp_path: Path) -> None:

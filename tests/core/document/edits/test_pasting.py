@@ -15,6 +15,7 @@ from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 INNER = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -42,10 +43,6 @@ optional (float[N, 4] x, float lo, float hi) => (float[N, 4] y)
 
 def opened(folder: Path, text: str, name: str = "model.onnx") -> Document:
     return Document.open(models.write(folder, text, name))
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def copied(scope: Scope, *names: str) -> Fragment:

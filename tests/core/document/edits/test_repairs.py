@@ -10,6 +10,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 
 @pytest.fixture
@@ -99,10 +100,10 @@ def test_steps_that_do_not_fit_are_left_out_of_a_repair(shady: Document) -> None
 def test_wrong_repairs_are_refused_and_leave_no_trace(
     shady: Document, steps: list[object], message: str
 ) -> None:
-    before = b"".join(p if isinstance(p, bytes) else p.read() for p in shady.pieces())
+    before = bytes_of(shady)
     with pytest.raises(EditError, match=message):
         shady.apply("repair", steps=steps)  # type: ignore[arg-type]
-    after = b"".join(p if isinstance(p, bytes) else p.read() for p in shady.pieces())
+    after = bytes_of(shady)
     assert after == before
 
 

@@ -15,6 +15,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
 from tests.support.body_cases import BODY_CASES
+from tests.support.sessions import bytes_of
 
 THEN: list[JSON] = ["choose:then_branch"]
 FRAGMENT: JSON = {
@@ -98,10 +99,6 @@ CASES: list[tuple[str, str, dict[str, JSON]]] = [
     *BODY_CASES,
     *TENSOR_CASES,
 ]  # fmt: skip
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 @pytest.mark.parametrize(("text", "edit", "arguments"), CASES)

@@ -11,6 +11,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 JOIN = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -26,10 +27,6 @@ TWICE: list[JSON] = ["function local:twice"]
 
 def opened(folder: Path, text: str) -> Document:
     return Document.open(models.write(folder, text))
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def inputs(document: Document, ref: str) -> tuple[str, ...]:

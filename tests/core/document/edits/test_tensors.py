@@ -19,6 +19,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import PATCH_LIMIT, PatchedBlob
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 BIG: JSON = {"initializer": "big"}
 VALUE: JSON = {"node": "const", "attribute": "value"}
@@ -45,10 +46,6 @@ def opened(tmp_path: Path) -> Document:
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     return Document.open(path)
-
-
-def bytes_of(document: Document) -> bytes:
-    return b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
 
 
 def read(document: Document, name: str) -> np.ndarray[Any, Any]:

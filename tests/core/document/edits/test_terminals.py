@@ -11,6 +11,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from tests.support import models
+from tests.support.sessions import bytes_of
 
 
 def opened(folder: Path, text: str) -> Document:
@@ -18,7 +19,7 @@ def opened(folder: Path, text: str) -> Document:
 
 
 def model_of(document: Document) -> onnx.ModelProto:
-    data = b"".join(p if isinstance(p, bytes) else p.read() for p in document.pieces())
+    data = bytes_of(document)
     return onnx.ModelProto.FromString(data)
 
 

@@ -14,7 +14,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
 from dld_tui.core.document.proto_text import set_text, text_of
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
@@ -186,7 +186,7 @@ def import_messages(imports: dict[str, int]) -> list[onnx.OperatorSetIdProto]:
     return [_opset_id(domain, version) for domain, version in imports.items()]
 
 
-def ensure_ir(transaction: Transaction, document: Document, version: int) -> None:
+def ensure_ir(transaction: Transaction, document: ScopeOwner, version: int) -> None:
     """Raise the model's IR version to one that has what an edit adds."""
     model = document.model
     if model.ir_version < version:

@@ -23,7 +23,7 @@ from dld_tui.core.document.payloads import (
     written,
 )
 from dld_tui.core.document.primitives import Primitive
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.blobs import Blob
@@ -52,7 +52,7 @@ class SwapModel(Primitive):
     node = None
     is_whole = True
 
-    def __init__(self, document: Document, model: onnx.ModelProto) -> None:
+    def __init__(self, document: ScopeOwner, model: onnx.ModelProto) -> None:
         self.scope = document.main
         self._document = document
         self._model = model
@@ -73,7 +73,7 @@ class SwapModel(Primitive):
 # --- reading -------------------------------------------------------------------------------------
 
 
-def read_model(document: Document, described: JSON) -> onnx.ModelProto:
+def read_model(document: ScopeOwner, described: JSON) -> onnx.ModelProto:
     """Return the model that a reference means, its payloads as ones of the document.
 
     Raises:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core.document.arguments import check_arguments
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+from dld_tui.core.types import JSON
 
 EditFunction: TypeAlias = "Callable[..., str]"
 """Called with (document, transaction, **arguments); returns a title for people."""
 
 EDITS: dict[str, EditFunction] = {}
 """All edits by name."""
+
+INVERSES: dict[str, Callable[[Any, Transaction], dict[str, JSON]]] = {}
+"""By the edit that does the inverse of another one: takes a transaction of a document back, and
+returns the arguments for that edit to do the same."""
 
 F = TypeVar("F", bound="Callable[..., str]")
 
@@ -29,7 +32,7 @@ def edit(function: F) -> F:
     return function
 
 
-def run_edit(document: Document, transaction: Transaction) -> None:
+def run_edit(document: ScopeOwner, transaction: Transaction) -> None:
     """Run the edit that a transaction names; on any error the document is as it was.
 
     Raises:
@@ -47,7 +50,7 @@ def run_edit(document: Document, transaction: Transaction) -> None:
         raise
 
 
-def node_at(document: Document, scope: Sequence[str], node: str) -> Node:
+def node_at(document: ScopeOwner, scope: Sequence[str], node: str) -> Node:
     """Return a node by the path of its scope and its ref.
 
     Raises:

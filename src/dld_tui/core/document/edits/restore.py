@@ -14,7 +14,7 @@ import onnx
 from google.protobuf.message_factory import GetMessageClass
 
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
-from dld_tui.core.document.edits.registry import edit
+from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import decode_message, encode_message
@@ -55,6 +55,9 @@ def inverse_arguments(document: Document, transaction: Transaction) -> dict[str,
     if failed is not None:
         raise failed
     return {"steps": steps, "title": transaction.title}
+
+
+INVERSES["restore"] = inverse_arguments
 
 
 @edit
