@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import InputError
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.triage import triage
@@ -79,7 +80,7 @@ def own_ms(events: Events) -> dict[str, dict[int, float]]:
 def shown(path: Path, events: Events) -> tuple[dict[str, Any], list[str], list[float]]:
     path.write_text(json.dumps(events))
     with open_report(path) as report:
-        document: Any = report.to_json("type")
+        document: Any = report_json(report, "type")
         found = gpu_summary(report)
         kernels = [sum(event.duration_us for event in report.gpu_events(one.index))
                    for one in report.passes]  # fmt: skip
@@ -174,7 +175,7 @@ def test_a_trace_that_was_cut(seed: int, tmp_path: Path) -> None:
     try:
         with open_report(path) as report:
             lines = triage(report)
-            document: Any = report.to_json()
+            document: Any = report_json(report)
     except InputError:
         assert whole == 0 or not known
         return

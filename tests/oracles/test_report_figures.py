@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import subject_of
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.import_ort import add_ort_profile
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Layer
@@ -32,7 +33,7 @@ def check(path: Path) -> None:
     """Compare what is printed of a report with what its rows say."""
     plain = StoredReport(path)
     with Report.open(path) as report:
-        document: Any = report.to_json("type")
+        document: Any = report_json(report, "type")
         comparison = Comparison([subject_of(report), subject_of(report)])
     if not plain.times:
         assert document["covered_percent"] is None
@@ -139,7 +140,7 @@ def test_a_time_that_can_be_none_is_in_no_sum(mutation: str, tmp_path: Path) -> 
         database.execute(mutation)
     database.close()
     with Report.open(path) as report:
-        document: Any = report.to_json()
+        document: Any = report_json(report)
         lines = triage(report)
     assert document["layers_total_ms"] == pytest.approx((0.030 + 0.034) / 2)
     assert document["covered_percent"] == pytest.approx(100 * (30 / 31 + 34 / 35) / 2)
@@ -160,7 +161,7 @@ def test_a_latency_that_can_be_none_is_left_out(value: str, tmp_path: Path) -> N
         database.execute(f"UPDATE latencies SET ms = {value} WHERE pass = 1")
     database.close()
     with Report.open(path) as report:
-        document: Any = report.to_json()
+        document: Any = report_json(report)
         lines = triage(report)
     assert document["latency_ms"]["median"] == 0.05
     assert document["latency_ms"]["count"] == 2
@@ -175,7 +176,7 @@ def test_what_covers_a_pass_is_told_by_pass(tmp_path: Path) -> None:
     write(path, [list(times) for times in passes], [1.0] * layers, [])
     with Report.open(path) as report:
         text = "\n".join(triage(report))
-        document: Any = report.to_json("type")
+        document: Any = report_json(report, "type")
     assert "between the layers" not in text
     assert "Layers sum to 0.109 ms of 0.110 ms" in text
     assert "99.1 % of each pass" in text
@@ -207,7 +208,7 @@ def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
         one[0]["dur"] = {"negative": -40, "too long": 4000}[mutation]
     events = [event for found in passes for event in found]
     with open_report(write_profile(tmp_path / "p.json", events)) as report:
-        document: Any = report.to_json()
+        document: Any = report_json(report)
         return {**document, "lines": triage(report)}
 
 

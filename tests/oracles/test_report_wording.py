@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_filter import summarise_selection
 from dld_tui.core.report.model import open_report
@@ -21,7 +22,7 @@ def _words_of(path: Path) -> tuple[Any, str, str, str]:
         marked = summarise_selection(report.layers, sum(one.time_ms or 0 for one in report.layers))
         assert marked is not None
         line = f"{names}: {sums_text(marked, report.wording)}"
-        return report.to_json(), "\n".join(triage(report)), report_page(report), line
+        return report_json(report), "\n".join(triage(report)), report_page(report), line
 
 
 def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dld_tui.activities.profile_onnxruntime_request import Request
 from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.events import Finished, Log, Metric
 from dld_tui.core.params import to_json
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.model import open_report
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh.target import SshTarget
@@ -75,7 +76,7 @@ def test_a_bare_target_behind_a_jump_host(
 def form(path: Path) -> str:
     """Return what is the same in every report of this model: fields, layers, and the model."""
     report = open_report(path)
-    document = report.to_json("layer")
+    document = report_json(report, "layer")
     document["passes"] = "…"
     kept = {
         "fields": sorted(document),

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import GROUPINGS, Comparison
-from dld_tui.core.compare.model import Row, label
+from dld_tui.core.compare.model import Row, Subject, label
 from dld_tui.core.compare.rows import sort_rows
-from dld_tui.core.compare.subject import Subject
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.compared import noisy, subject, timed

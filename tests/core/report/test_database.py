@@ -9,6 +9,7 @@ import pytest
 from dld_tui.core.errors import CorruptFileError, DldError, InputError
 from dld_tui.core.report import schema
 from dld_tui.core.report.database import is_report, open_database
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.profiles import write_report
@@ -166,7 +167,7 @@ def test_mutated_reports_never_crash(report: Path) -> None:
         report.write_bytes(data)
         try:
             with Report.open(report) as found:
-                found.to_json("node")
+                report_json(found, "node")
                 for item in found.passes:
                     found.pass_events(item.index)
             outcomes.add("read")

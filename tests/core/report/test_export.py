@@ -10,6 +10,7 @@ import pytest
 from dld_tui.core.report.export import (
     groups_csv,
     layers_csv,
+    report_json,
 )
 from dld_tui.core.report.layer_table import VIEWS, shape_text
 from dld_tui.core.report.model import Report
@@ -26,7 +27,7 @@ def report(tmp_path: Path) -> Report:
 
 
 def test_the_interfaces_fields(report: Report) -> None:
-    found = json.loads(json.dumps(report.to_json("op"), allow_nan=False))
+    found = json.loads(json.dumps(report_json(report, "op"), allow_nan=False))
     assert {
         "network", "backend", "execution_provider", "device", "passes", "latency_ms", "layers",
         "settings", "environment", "groups",
@@ -50,7 +51,7 @@ def test_the_interfaces_fields(report: Report) -> None:
 
 
 def test_groups_only_when_asked(report: Report) -> None:
-    assert "groups" not in report.to_json()
+    assert "groups" not in report_json(report)
 
 
 def test_layer_csv(report: Report) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.report.counter_blocks import STEP
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket
 from tests.support.gpu_reports import gpu_writer, make_gpu_report
@@ -164,7 +165,7 @@ def test_mutated_reports_never_crash(path: Path) -> None:
             data[dice.randrange(100, len(data))] = dice.randrange(256)
         path.write_bytes(data)
         with suppress(DldError), Report.open(path) as found:
-            found.to_json("type")
+            report_json(found, "type")
             for counter in found.counters:
                 found.counter_series(counter.id, 0.0, 1e3, 20)
                 found.counter_series(counter.id, 0.0, 1e6, 20)

@@ -10,6 +10,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.inputs.guess import INPUTS
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.measured_facts import input_lines, report_inputs
 from dld_tui.core.report.model import Report
@@ -41,7 +42,7 @@ def test_what_was_guessed_is_in_lines_json_and_html(tmp_path: Path) -> None:
     with Report.open(str(path)) as report:
         lines = list(input_lines(report))
         page = report_page(report)
-        data = report.to_json()["inputs"]
+        data = report_json(report)["inputs"]
     assert lines[0] == (
         "ids and 1 more 1x128 (guessed: batch 1 by its name batch, sequence length 128 by its name"
         " seq)"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
@@ -33,7 +34,7 @@ def write(path: Path, environment: dict[str, Any]) -> Report:
 def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
     with write(tmp_path / "r.dldprof", {"cpu_threads": 8, "other_busy_threads": 0.1}) as report:
         facts = {fact.name: fact.text for fact in measured_facts(report)}
-        document: Any = report.to_json()
+        document: Any = report_json(report)
         page, lines = report_page(report), triage(report)
     assert facts == {
         "copy to the GPU": "median 0.200, min 0.100, max 0.900, p99 0.800 ms",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.profiles import start_report, write_report
@@ -95,7 +96,7 @@ def test_empty_report(tmp_path: Path) -> None:
     report = Report.open(tmp_path / "n.dldprof")
     assert (report.latency, report.median_pass, report.joined_percent) == (None, None, None)
     assert report.groups("type") == []
-    assert report.to_json()["latency_ms"] is None
+    assert report_json(report)["latency_ms"] is None
 
 
 def test_unknown_grouping(report: Report) -> None:

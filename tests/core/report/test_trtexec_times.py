@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.triage import triage
 from dld_tui.core.report.trtexec_files import report_from_trtexec_times
@@ -145,7 +146,7 @@ def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path
     with open_report(write(tmp_path / "t.json", rows)) as report:
         assert report.profiled_latency is None
         text = "\n".join(triage(report))
-        document: Any = report.to_json()
+        document: Any = report_json(report)
     assert "Phases sum to 3.000 ms of 3.000 ms end to end (medians), 100.0 %" in text
     assert "over 7 inferences" in text
     assert not any(word in text for word in ("profiled run", "Layers", "layer time", "Top "))

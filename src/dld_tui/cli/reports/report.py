@@ -13,7 +13,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.export import groups_csv, layers_csv
+from dld_tui.core.report.export import groups_csv, layers_csv, report_json
 from dld_tui.core.report.export_file import write_html, write_parquet
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
@@ -112,7 +112,7 @@ def _opened(path: Path) -> Report:
 
 def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> None:
     if as_json:
-        write_json(report.to_json(by))
+        write_json(report_json(report, by))
         return
     for line in header_lines(report):
         write(visible(line))

@@ -13,22 +13,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from dld_tui.core.compare.conditions import differences, doubts, same_model, unfair
+from dld_tui.core import fmt
+from dld_tui.core.compare.conditions import differences, doubts, same_model, telling, unfair
 from dld_tui.core.compare.engines import (
+    CONVERTING,
+    FEW_BITS,
+    HEAVY,
+    WORK,
     Inserted,
     Mismatch,
     PrecisionFigures,
     any_engine,
+    counts_text,
     find_mismatches,
     inserted_layers,
     precision_figures,
 )
-from dld_tui.core.compare.explain import explain
-from dld_tui.core.compare.matching import Match, match_layers
-from dld_tui.core.compare.model import Comparable, Difference, Row
+from dld_tui.core.compare.matching import Match, is_conversion, match_layers
+from dld_tui.core.compare.model import Cell, Comparable, Difference, Row, label
 from dld_tui.core.compare.rows import (
     GROUPINGS,
     Measured,
@@ -41,8 +46,12 @@ from dld_tui.core.compare.rows import (
     side_of,
 )
 from dld_tui.core.compare.subject import made_alike
+from dld_tui.core.compare.text import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
 from dld_tui.core.paths import apart
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.statistics import median
+from dld_tui.core.text import clip, visible
 
 __all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]
 
@@ -223,5 +232,384 @@ class Comparison:
     def explanation(self) -> list[str]:
         """Return where the time went, in lines without colour; foreign text in them is visible."""
         if self._explanation is None:
-            self._explanation = explain(self)
+            others = (index for index in range(len(self.subjects)) if index != self.base)
+            self._explanation = [line for index in others for line in _Pair(self, index).lines()]
         return self._explanation
+
+
+# --- where the time went ------------------------------------------------------------------------
+
+_TOP = 5
+_NAMED = 3
+_NAME_CELLS = 44
+_UNEXPLAINED_PERCENT = 20.0
+_SCATTERED_PERCENT = 50.0
+"""Rows that leave out more of what the layers took together do not say where it went."""
+_MANY = 8
+"""Matched layers from which it means something that all changed alike."""
+_NEAR, _MOST, _CHANGED = 0.06, 0.9, 0.05
+"""How near to the usual factor, for how much of the time, and how far the factor is from 1."""
+_CPU = "CPUExecutionProvider"
+
+
+class _Pair:
+    """One report against the base."""
+
+    def __init__(self, comparison: Comparison, index: int) -> None:
+        self.comparison = comparison
+        self.index, self.base = index, comparison.base
+        self.here, self.there = label(index), label(comparison.base)
+        self.rows = [
+            row for row in comparison.rows("layer") if row.cells[index].delta_ms is not None
+        ]
+
+    def lines(self) -> list[str]:
+        """Return everything that can be said."""
+        return [
+            *self._precision(),
+            self._end_to_end(),
+            *self._speed_up(),
+            *self._alike(),
+            *self._no_reason(),
+            *self._layer_sum(),
+            *self._top(),
+            *self._fusions(),
+            *self._only(self.index, self.base),
+            *self._only(self.base, self.index),
+            *self._moved("provider", lambda layer: layer.provider, "on"),
+            *self._moved("precision", lambda layer: layer.precision, "in"),
+            *self._mismatches(),
+            *self._inserted(),
+        ]
+
+    def _cell(self, row: Row) -> Cell:
+        return row.cells[self.index]
+
+    def _end_to_end(self) -> str:
+        row = self.comparison.end_to_end
+        cell, before = self._cell(row), row.cells[self.base].time_ms
+        if cell.time_ms is None or before is None or cell.delta_ms is None:
+            return f"{self.here} against {self.there}: no latency was measured in both."
+        return (
+            f"{self.here} takes {fmt.milliseconds(cell.time_ms)} ms where {self.there} takes"
+            f" {fmt.milliseconds(before)} ms: {verdict(cell)}."
+        )
+
+    def _precision(self) -> Iterator[str]:
+        """Answer first what two engines are compared for: which precision pays."""
+        if self.comparison.of_engines:
+            yield from precision_lines(self.comparison, self.index)
+
+    def _alike(self) -> Iterator[str]:
+        """Say when all layers of the same precision and tactic changed by one factor."""
+        rows = [row for row in self.comparison.rows("layer") if self._is_pair(row)]
+        times = [(row.cells[self.base].time_ms, self._cell(row).time_ms) for row in rows]
+        pairs = sorted((after / before, before) for before, after in times if before and after)
+        if len(pairs) < _MANY or any(
+            len(set(filter(None, (found.precision[self.base], found.precision[self.index])))) > 1
+            for found in self.comparison.mismatches
+        ):
+            return
+        whole = sum(before for _, before in pairs)
+        usual = median(ratio for ratio, _ in pairs)
+        near = sum(before for ratio, before in pairs if abs(ratio / usual - 1) <= _NEAR)
+        if abs(usual - 1) >= _CHANGED and near >= _MOST * whole:
+            slower = "slower" if usual > 1 else "faster"
+            yield (
+                f"The layers of {self.here} are all {slower} alike, {usual:.2f} times what they"
+                f" take in {self.there}: that is the machine (clocks, power, other programs), not"
+                " the engine."
+            )
+
+    def _is_pair(self, row: Row) -> bool:
+        cells = (row.cells[self.base], self._cell(row))
+        return all(len(cell.layers) == 1 and cell.time_ms for cell in cells)
+
+    def _speed_up(self) -> Iterator[str]:
+        factor = self.comparison.speed_up(self.index)
+        if factor is not None and self.comparison.of_engines:
+            source = self.comparison.speed_up_source
+            yield f"Speed-up: {self.here} is {factor:.2f} times as fast as {self.there} ({source})."
+
+    def _no_reason(self) -> Iterator[str]:
+        pair = [self.comparison.subjects[index] for index in (self.base, self.index)]
+        moved = self._cell(self.comparison.end_to_end).noise is False
+        if moved and same_model(pair) and not telling(pair):
+            yield (
+                "No setting and nothing recorded of the machine differs: the state of the machine"
+                " does. Measure both again, one after the other."
+            )
+
+    def _layer_sum(self) -> Iterator[str]:
+        cell = self._cell(self.comparison.layer_sum)
+        whole = self._cell(self.comparison.end_to_end).delta_ms
+        if cell.delta_ms is None:
+            return
+        line = f"Layers together: {signed(cell.delta_ms)} ms a pass"
+        if whole and cell.noise is False:
+            rest = whole - cell.delta_ms
+            around = _half_width(cell) + _half_width(self._cell(self.comparison.end_to_end))
+            if abs(rest) > max(_UNEXPLAINED_PERCENT / 100 * abs(whole), around):
+                line += (
+                    f", end to end {signed(whole)} ms: {signed(rest)} ms is not in the layers"
+                    " (time between them, or what profiling adds)"
+                )
+        yield f"{line}."
+        rows = sum(self._cell(row).delta_ms or 0.0 for row in self.rows)
+        if cell.noise is False and abs(cell.delta_ms - rows) > max(
+            _SCATTERED_PERCENT / 100 * abs(cell.delta_ms), _half_width(cell)
+        ):
+            yield (
+                f"The rows below, by their medians, make {signed(rows)} ms of that: the rest is in"
+                " other layers in each pass, as delays by another program are, and no row tells it."
+            )
+
+    def _top(self) -> Iterator[str]:
+        if not self._timed():
+            return
+        sure = [row for row in self.rows if self._is_sure(row)]
+        alone = sum(1 for row in sure if row.state(self.index, self.base))
+        unsure = sum(1 for row in self.rows if self._cell(row).noise)
+        unknown = len(self.rows) - len(sure) - unsure
+        rest = "".join(
+            f", {number:,} {text}"
+            for number, text in ((alone, "in one only"), (unknown, "cannot be told"))
+            if number
+        )
+        yield (
+            f"{len(sure) - alone:,} of {fmt.plural(len(self.rows), 'row')} changed by more than"
+            f" noise, {unsure:,} did not{rest}."
+        )
+        moved = [row for row in self.rows if not self._cell(row).noise and self._size(row)]
+        top = sorted(moved, key=self._size, reverse=True)[:_TOP]
+        if top:
+            share = sum(self._cell(row).share_percent or 0.0 for row in top)
+            noun = "That row makes" if len(top) == 1 else f"The {len(top)} largest rows make"
+            yield f"{noun} {share:.0f} % of all that moved:"
+        for row in top:
+            yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row)}"
+
+    def _size(self, row: Row) -> float:
+        return abs(self._cell(row).delta_ms or 0.0)
+
+    def _is_sure(self, row: Row) -> bool:
+        return self._cell(row).noise is False or bool(row.state(self.index, self.base))
+
+    def _what(self, row: Row) -> str:
+        name = clip(visible(row.key), _NAME_CELLS, keep="end")
+        state = row.state(self.index, self.base)
+        if state:
+            return f"{name}  only in {self.here if state == 'added' else self.there}"
+        counts = [len(row.cells[i].layers) for i in (self.base, self.index)]
+        text = f"{name}  {ratio_text(self._cell(row))}"
+        if counts == [1, 1]:
+            return text
+        return f"{text}  {self.there} {fmt.plural(counts[0], 'layer')}, {self.here} {counts[1]:,}"
+
+    # What was fused
+
+    def _fusions(self) -> Iterator[str]:
+        for more, fewer in ((self.index, self.base), (self.base, self.index)):
+            found = [m for m in self.comparison.matches if self._is_split(m, more, fewer)]
+            if not found:
+                continue
+            split = sum(len(match.members[more]) for match in found)
+            fused = sum(len(match.members[fewer]) for match in found)
+            delta = sum(
+                self._time(match, self.index) - self._time(match, self.base) for match in found
+            )
+            cost = f" ({signed(delta)} ms in {self.here})" if self._timed() else ""
+            yield (
+                f"Fused in {label(fewer)}, not in {label(more)}: {fmt.plural(fused, 'layer')} of"
+                f" {label(fewer)} {'does' if fused == 1 else 'do'} the work of {split:,} of"
+                f" {label(more)}{cost}."
+            )
+            found.sort(key=lambda match: -self._time(match, more))
+            for match in found[:_NAMED]:
+                yield f"  {self._types(match, fewer)}  =  {self._types(match, more)}"
+            if len(found) > _NAMED:
+                yield f"  and {len(found) - _NAMED:,} more"
+
+    @staticmethod
+    def _is_split(match: Match, more: int, fewer: int) -> bool:
+        return match.how == "node" and len(match.members[more]) > len(match.members[fewer]) > 0
+
+    def _time(self, match: Match, report: int) -> float:
+        medians = self.comparison.measured[report].medians
+        return sum(medians[index] or 0.0 for index in match.members[report])
+
+    def _types(self, match: Match, report: int) -> str:
+        layers = [self.comparison.subjects[report].layers[i] for i in match.members[report]]
+        shown = " + ".join(_counted(layer.type for layer in layers))
+        first = clip(visible(layers[0].name), _NAME_CELLS, keep="end")
+        return f"{shown} ({first})" if len(layers) == 1 else clip(shown, 60)
+
+    # What only one of them has, and what runs elsewhere
+
+    def _only(self, having: int, lacking: int) -> Iterator[str]:
+        chosen = [
+            self.comparison.subjects[having].layers[index]
+            for match in self.comparison.matches
+            if match.members[having] and not match.members[lacking]
+            for index in match.members[having]
+        ]
+        if not chosen:
+            return
+        medians = self.comparison.measured[having].medians
+        took = sum(medians[layer.index] or 0.0 for layer in chosen)
+        kinds = ", ".join(_counted((layer.type for layer in chosen), _NAMED + 1))
+        purpose = (
+            "; all convert a layout, type or device" if all(map(is_conversion, chosen)) else ""
+        )
+        cost = f", {fmt.milliseconds(took)} ms" if self.comparison.measured[having].timed else ""
+        noun = fmt.plural(len(chosen), "layer")
+        yield f"Only in {label(having)}: {noun}{cost} ({kinds}){purpose}."
+
+    def _moved(self, what: str, value: Callable[[Layer], str | None], word: str) -> Iterator[str]:
+        """Say which matched layers have another provider or precision."""
+        found: dict[tuple[str, str], list[Match]] = {}
+        for match in self.comparison.matches:
+            before, after = (self._values(match, i, value) for i in (self.base, self.index))
+            if before and after and before != after:
+                pair = (_listed(before), _listed(after))
+                found.setdefault(pair, []).append(match)
+        for (before_text, after_text), matches in found.items():
+            delta = sum(self._time(m, self.index) - self._time(m, self.base) for m in matches)
+            fallback = f"Fallback in {self.here}: " if after_text == _CPU else ""
+            if not fallback and before_text == _CPU:
+                fallback = f"Fallback in {self.there}: "
+            noun = fmt.plural(len(matches), "row")
+            cost = f" ({signed(delta)} ms)" if self._timed() else ""
+            yield (
+                f"{fallback}{noun} {'runs' if len(matches) == 1 else 'run'} {word} {after_text} in"
+                f" {self.here}, {word} {before_text} in {self.there}{cost}."
+            )
+
+    # What only engines have
+
+    def _timed(self) -> bool:
+        return all(self.comparison.measured[index].timed for index in (self.index, self.base))
+
+    def _mismatches(self) -> Iterator[str]:
+        if not self.comparison.of_engines:
+            return
+        pairs = [
+            (found, found.tactic[self.index], found.tactic[self.base])
+            for found in self.comparison.mismatches
+        ]
+        other = [found for found, here, there in pairs if here and there and here != there]
+        if other:
+            noun = fmt.plural(len(other), "row")
+            delta = sum(self._cell(found.row).delta_ms or 0.0 for found in other)
+            cost = f" ({signed(delta)} ms)" if self._timed() else ""
+            yield f"{noun} with another tactic in {self.here} than in {self.there}{cost}."
+
+    def _inserted(self) -> Iterator[str]:
+        if not self.comparison.of_engines:
+            return
+        counts = []
+        for index in (self.base, self.index):
+            found = self.comparison.inserted[index]
+            cost = "" if found.time_ms is None else f", {fmt.milliseconds(found.time_ms)} ms"
+            counts.append(f"{fmt.plural(found.layers, 'layer')}{cost} in {label(index)}")
+        yield f"Inserted to change a format or type: {'; '.join(counts)}."
+
+    def _values(
+        self, match: Match, report: int, value: Callable[[Layer], str | None]
+    ) -> tuple[str, ...]:
+        layers = self.comparison.subjects[report].layers
+        found = {value(layers[index]) for index in match.members[report]}
+        return tuple(sorted(name for name in found if name))
+
+
+def _half_width(cell: Cell) -> float:
+    """Return how far the true difference may be from the one measured; 0 where nothing tells."""
+    return 0.0 if cell.interval is None else (cell.interval.high_ms - cell.interval.low_ms) / 2
+
+
+def _counted(names: Iterable[str], most: int = 8) -> list[str]:
+    """Return names with their numbers, the most frequent first."""
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    ordered: Sequence[tuple[str, int]] = sorted(counts.items(), key=lambda item: -item[1])
+    shown = [f"{count} {visible(name)}" if count > 1 else visible(name) for name, count in ordered]
+    return shown if len(shown) <= most else [*shown[:most], "…"]
+
+
+def _listed(values: Sequence[str]) -> str:
+    return visible(" and ".join(values))
+
+
+def answers(comparison: Comparison, index: int) -> list[str]:
+    """Return which of an engine and the base is faster, by which precision, and what spoils it.
+
+    Empty where no precision is known.
+    """
+    there, here = comparison.precisions[comparison.base], comparison.precisions[index]
+    if not comparison.of_engines or not there.main or not here.main:
+        return []
+    names = [label(comparison.base), label(index)]
+    factor = comparison.speed_up(index)
+    if factor is None:
+        found = [f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."]
+    elif there.main == here.main:
+        found = [
+            f"{names[1]} {_verdict(factor)} {names[0]}, both mainly in {here.main}"
+            f" ({comparison.speed_up_source})."
+        ]
+    else:
+        found = [
+            f"{here.main} against {there.main}: {names[1]}, mainly in {here.main},"
+            f" {_verdict(factor)} {names[0]}, mainly in {there.main}"
+            f" ({comparison.speed_up_source})."
+        ]
+    if there.timed and here.timed:
+        found += _why(there, here, names)
+    return found
+
+
+def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
+    """Yield what an engine against the base says of their precisions: an answer, then its parts."""
+    there, here = comparison.precisions[comparison.base], comparison.precisions[index]
+    told = answers(comparison, index)
+    if not told:
+        return
+    yield told[0]
+    names = [label(comparison.base), label(index)]
+    counts = f"{names[0]} {counts_text(there)}; {names[1]} {counts_text(here)}"
+    yield f"Layers by precision: {counts}."
+    if there.timed and here.timed:
+        parts = [
+            f"{title} {signed(here.work_ms.get(work, 0.0) - there.work_ms.get(work, 0.0))} ms"
+            for work, title in WORK.items()
+        ]
+        yield f"The layers of {names[1]} against those of {names[0]}: {', '.join(parts)}."
+        yield from told[1:]
+
+
+def _why(there: PrecisionFigures, here: PrecisionFigures, names: Sequence[str]) -> Iterator[str]:
+    """Say what eats up the gain of few bits."""
+    gain = there.work_ms.get(HEAVY, 0.0) - here.work_ms.get(HEAVY, 0.0)
+    extra = here.work_ms.get(CONVERTING, 0.0) - there.work_ms.get(CONVERTING, 0.0)
+    if here.main not in FEW_BITS or there.main in FEW_BITS:
+        return
+    if gain > 0 and extra > _NOTABLE * gain:
+        yield (
+            f"Converting and quantizing takes back {fmt.percent(100 * extra / gain)} % of what"
+            f" {here.main} gains in {names[1]}."
+        )
+    elif gain <= 0:
+        yield f"Its convolutions and products are no faster in {here.main} than in {there.main}."
+
+
+_NOTABLE = 0.1
+_EQUAL = 0.02
+
+
+def _verdict(factor: float) -> str:
+    if abs(factor - 1) < _EQUAL:
+        return "is as fast as"
+    if factor < 1:
+        return f"takes {1 / factor:.2f} times as long as"
+    return f"is {factor:.2f} times as fast as"

@@ -8,18 +8,15 @@ converts or quantizes tensors, and the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dld_tui.core import fmt
 from dld_tui.core.compare.matching import is_conversion
-from dld_tui.core.compare.model import Comparable, Row, label
-from dld_tui.core.compare.text import signed
+from dld_tui.core.compare.model import Comparable, Row
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
-    from dld_tui.core.compare.comparison import Comparison
     from dld_tui.core.compare.rows import Measured
 
 TACTIC = "tactic"
@@ -189,77 +186,3 @@ def precision_figures(subject: Comparable, side: Measured) -> PrecisionFigures:
 def counts_text(figures: PrecisionFigures) -> str:
     """Return the layers by precision, e.g. ``21 int8, 12 fp16``."""
     return ", ".join(f"{count:,} {name}" for name, count in figures.counts.items())
-
-
-def answers(comparison: Comparison, index: int) -> list[str]:
-    """Return which of an engine and the base is faster, by which precision, and what spoils it.
-
-    Empty where no precision is known.
-    """
-    there, here = comparison.precisions[comparison.base], comparison.precisions[index]
-    if not comparison.of_engines or not there.main or not here.main:
-        return []
-    names = [label(comparison.base), label(index)]
-    factor = comparison.speed_up(index)
-    if factor is None:
-        found = [f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."]
-    elif there.main == here.main:
-        found = [
-            f"{names[1]} {_verdict(factor)} {names[0]}, both mainly in {here.main}"
-            f" ({comparison.speed_up_source})."
-        ]
-    else:
-        found = [
-            f"{here.main} against {there.main}: {names[1]}, mainly in {here.main},"
-            f" {_verdict(factor)} {names[0]}, mainly in {there.main}"
-            f" ({comparison.speed_up_source})."
-        ]
-    if there.timed and here.timed:
-        found += _why(there, here, names)
-    return found
-
-
-def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
-    """Yield what an engine against the base says of their precisions: an answer, then its parts."""
-    there, here = comparison.precisions[comparison.base], comparison.precisions[index]
-    told = answers(comparison, index)
-    if not told:
-        return
-    yield told[0]
-    names = [label(comparison.base), label(index)]
-    counts = f"{names[0]} {counts_text(there)}; {names[1]} {counts_text(here)}"
-    yield f"Layers by precision: {counts}."
-    if there.timed and here.timed:
-        parts = [
-            f"{title} {signed(here.work_ms.get(work, 0.0) - there.work_ms.get(work, 0.0))} ms"
-            for work, title in WORK.items()
-        ]
-        yield f"The layers of {names[1]} against those of {names[0]}: {', '.join(parts)}."
-        yield from told[1:]
-
-
-def _why(there: PrecisionFigures, here: PrecisionFigures, names: Sequence[str]) -> Iterator[str]:
-    """Say what eats up the gain of few bits."""
-    gain = there.work_ms.get(HEAVY, 0.0) - here.work_ms.get(HEAVY, 0.0)
-    extra = here.work_ms.get(CONVERTING, 0.0) - there.work_ms.get(CONVERTING, 0.0)
-    if here.main not in FEW_BITS or there.main in FEW_BITS:
-        return
-    if gain > 0 and extra > _NOTABLE * gain:
-        yield (
-            f"Converting and quantizing takes back {fmt.percent(100 * extra / gain)} % of what"
-            f" {here.main} gains in {names[1]}."
-        )
-    elif gain <= 0:
-        yield f"Its convolutions and products are no faster in {here.main} than in {there.main}."
-
-
-_NOTABLE = 0.1
-_EQUAL = 0.02
-
-
-def _verdict(factor: float) -> str:
-    if abs(factor - 1) < _EQUAL:
-        return "is as fast as"
-    if factor < 1:
-        return f"takes {1 / factor:.2f} times as long as"
-    return f"is {factor:.2f} times as fast as"

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.engines import WORK, Mismatch, answers
+from dld_tui.core.compare.comparison import answers
+from dld_tui.core.compare.engines import WORK, Mismatch
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.tables import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dld_tui.core.report.records import Layer
@@ -62,6 +62,30 @@ class Comparable(Protocol):
     @property
     def gpu_times(self) -> FloatArray | None:
         """The same for the kernels on a GPU; None when they were not recorded."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What :class:`Comparable` asks for, as plain values."""
+
+    title: str
+    path: str
+    layers: Sequence[Layer]
+    times: FloatArray | None = None
+    gpu_times: FloatArray | None = None
+    latencies_ms: Sequence[float] = ()
+    profiled_ms: Sequence[float] = ()
+    facts: Mapping[str, JSON] = field(default_factory=dict)
+    model: Mapping[str, JSON] = field(default_factory=dict)
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    environment: Mapping[str, JSON] = field(default_factory=dict)
+
+
+KIND = "layer_times"
+"""The fact that tells that the times of layers are ``means`` over the passes: an engine's are."""
+PER_ITEM = "per_item"
+"""The fact that times were divided by this batch."""
+MEANS = "means"
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.compare.model import Comparable
+from dld_tui.core.compare.model import PER_ITEM, Comparable, Subject
+from dld_tui.core.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -16,23 +17,6 @@ if TYPE_CHECKING:
     from dld_tui.core.compare.model import FloatArray
     from dld_tui.core.document.document import Document
     from dld_tui.core.report.model import Report
-
-
-@dataclass(frozen=True)
-class Subject:
-    """What :class:`~dld_tui.core.compare.model.Comparable` asks for, as plain values."""
-
-    title: str
-    path: str
-    layers: Sequence[Layer]
-    times: FloatArray | None = None
-    gpu_times: FloatArray | None = None
-    latencies_ms: Sequence[float] = ()
-    profiled_ms: Sequence[float] = ()
-    facts: Mapping[str, JSON] = field(default_factory=dict)
-    model: Mapping[str, JSON] = field(default_factory=dict)
-    settings: Mapping[str, JSON] = field(default_factory=dict)
-    environment: Mapping[str, JSON] = field(default_factory=dict)
 
 
 def subject_of(report: Report) -> Subject:
@@ -85,19 +69,10 @@ def open_subject(
         InputError: The file cannot be read, or is something else.
         CancelledError: `cancelled` said so.
     """
-    from dld_tui.core.plan.subject import is_plan, open_plan_subject  # makes subjects of its own
-
     if is_plan(path):
         return open_plan_subject(path, document)
     with open_report(path, progress, cancelled) as report:
         return subject_of(report)
-
-
-KIND = "layer_times"
-"""The fact that tells that the times of layers are ``means`` over the passes: an engine's are."""
-PER_ITEM = "per_item"
-"""The fact that times were divided by this batch."""
-MEANS = "means"
 
 
 def made_alike(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:

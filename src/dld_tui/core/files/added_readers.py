@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from dld_tui.core.plugins import plugins
+from dld_tui.core.types import CancelCheck, ProgressCallback
 
-if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
-    from dld_tui.core.types import CancelCheck, ProgressCallback
+R = TypeVar("R", covariant=True)
 
 
 @dataclass(frozen=True)
-class ReportReader:
+class ReportReader(Generic[R]):
     """Reads what another profiler wrote as a report."""
 
     title: str
     """What such a file is, with its article: ``a profile of NAME``."""
     matches: Callable[[bytes], bool]
     """Tells by the first 64 KiB of a file whether it is one."""
-    read: Callable[[Path, ProgressCallback | None, CancelCheck | None], Report]
+    read: Callable[[Path, ProgressCallback | None, CancelCheck | None], R]
     """See :func:`dld_tui.core.report.model.temporary_report`."""
 
 
-def reader_of(head: bytes) -> ReportReader | None:
+def reader_of(head: bytes) -> ReportReader[object] | None:
     """Return the reader of another package that knows a file by its beginning."""
     for found in plugins("readers", ReportReader):
         try:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
-from dld_tui.core.compare.subject import KIND, MEANS, Subject
+from dld_tui.core.compare.model import KIND, MEANS, Subject
 from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise

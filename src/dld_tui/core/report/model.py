@@ -10,7 +10,6 @@
         report.pass_events(index) # list[PassEvent], read from the file when asked
         report.layer_history(i)   # [(pass, self milliseconds)] of one layer
         report.groups("type")     # list[Group], largest first
-        report.to_json(by=None)   # the document of `dld report --json`
 
 Opening reads one row a layer; samples stay in the file. A report may be read while it is written,
 and from several threads. :func:`open_report` opens what other profilers wrote, too;
@@ -41,7 +40,6 @@ from dld_tui.core.files.recognise import HEAD, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import database, rows, schema
 from dld_tui.core.report.counter_blocks import extent_of
-from dld_tui.core.report.export import report_json
 from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
 from dld_tui.core.report.records import (
     LAYER_MEANS,
@@ -483,10 +481,6 @@ class Report(GpuReading):
                 return "the model has changed since"
         return None
 
-    def to_json(self, by: str | None = None) -> dict[str, JSON]:
-        """Return the document of ``dld report --json``, with ``groups`` when `by` is given."""
-        return report_json(self, by)
-
     def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock:
             return self._connection.execute(sql, values).fetchall()
@@ -605,7 +599,9 @@ def open_report(
         return Report.open(target)
     kind = recognise(target)
     if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:
-        return other.read(target, progress, cancelled)
+        added = other.read(target, progress, cancelled)
+        assert isinstance(added, Report)
+        return added
     reader = _READERS.get(kind)
     if reader is None:
         hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None

@@ -18,8 +18,8 @@ from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
-from dld_tui.core.compare.model import Row
-from dld_tui.core.compare.subject import Subject, open_subject
+from dld_tui.core.compare.model import Row, Subject
+from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
