@@ -158,8 +158,8 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
     path.write_text(PROFILE)
     app = DldApp([path])
     async with app.run_test(size=(120, 40)) as pilot:
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        while not app.screen.query(ChartPane):
+            await pilot.pause(0.05)
         pane = app.screen.query_one(ChartPane)
         assert [*pane.titles.values()][-2:] == ["The longest layer", "torn"]
         seen = []

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from dld_tui.screens.workspace.controller import Controller
+from scripts.measure_structure import Source, imports, rings
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
 MODULES = sorted((SRC / "dld_tui").rglob("*.py"))
 CORE = [path for path in MODULES if "core" in path.parts and path.name != "__init__.py"]
+LARGEST_RING = 3
+"""Modules that import each other, deferred imports and those for typing counted."""
 WITHOUT_TESTS = {"types.py": "type names only"}
 
 
@@ -44,6 +47,12 @@ def imports_at_load(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
             yield node.module or "", [alias.name for alias in node.names]
         else:
             yield from imports_at_load(node)
+
+
+def test_no_ring_of_imports_is_large() -> None:
+    source = Source(ROOT)
+    found = rings({module: imports(source, module) for module in source.trees})
+    assert max(map(len, found)) <= LARGEST_RING, found[0]
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
