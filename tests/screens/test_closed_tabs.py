@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,10 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
+from dld_tui.core.collector import collect
 from dld_tui.screens.compare.diff import DiffScreen
 from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.home import tabs
 from dld_tui.screens.openers import make_page
 from dld_tui.widgets.shell.page import Page
 from tests.support import models
@@ -68,11 +69,29 @@ async def test_nothing_holds_a_closed_tab(make: Callable[[Path], Page], tmp_path
         # The context of a task that has ended holds what was closed last.
         await _open_and_close(app, pilot, make(tmp_path))
         for _ in range(200):
-            gc.collect()
+            collect()
             if not any(ref() for ref in gone):
                 break
             await asyncio.sleep(0.02)
         assert not [ref() for ref in gone if ref() is not None]
+
+
+async def test_a_tab_that_dies_late_is_collected_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [Page()]
+    page = weakref.ref(held[0])
+
+    def collected() -> None:
+        collect()  # nothing looks at what is left then until this is called again
+        held.clear()
+
+    monkeypatch.setattr(tabs, "collect", collected)
+    monkeypatch.setattr(tabs, "_COLLECT_S", 0.05)
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.add_page(held[0])
+        await wait_for(pilot, lambda: app.keys.at_rest)
+        app.close_page(held[0])
+        await wait_for(pilot, lambda: page() is None)
 
 
 async def _open_and_close(app: DldApp, pilot: Pilot[int], page: Page) -> list[weakref.ref[Any]]:

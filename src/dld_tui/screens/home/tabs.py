@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,8 +34,9 @@ OPENING = "opening"
 """The mode of what is seen until the first of the files that were named has been recognised."""
 
 
-_COLLECT_S = 1.0
-"""So long after a tab is closed its memory is given back."""
+_COLLECT_S, _COLLECT_MOST_S = 1.0, 16.0
+"""So long after a tab is closed its memory is given back, and, where a thread or a busy machine
+keeps it so long, again after twice the time."""
 
 
 def share_border_colours() -> None:
@@ -143,10 +145,15 @@ class Tabs(_Base):
         self.remove_mode(page.mode)
         for other in self.pages:
             other.tab_closed(page)
-        self.set_timer(_COLLECT_S, collect)
+        self.set_timer(_COLLECT_S, partial(self._give_back, weakref.ref(page), _COLLECT_S))
         for dialog in unread:
             self.push_screen(ErrorDialog(dialog.error, dialog.TITLE_TEXT))
         self.page_changed()
+
+    def _give_back(self, page: weakref.ref[Page], after_s: float) -> None:
+        collect()
+        if page() is not None and after_s < _COLLECT_MOST_S:  # else it would stay until the next
+            self.set_timer(2 * after_s, partial(self._give_back, page, 2 * after_s))
 
     def page_changed(self) -> None:
         """Draw the tabs again."""
