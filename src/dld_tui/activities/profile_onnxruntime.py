@@ -20,7 +20,6 @@ from dld_tui.core.params import to_json
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import Plan
-    from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.latency import Extent
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
@@ -69,7 +68,7 @@ def _plan(request: Request) -> Plan:
     from dld_tui.backends.onnxruntime.profiling import Plan
     from dld_tui.core.latency import report_path
 
-    session = _session(request)
+    session = request.session_settings()
     settings = to_json(request)
     del settings["model"], settings["output"]  # known from the report itself
     gpu = GpuPlan(
@@ -103,26 +102,6 @@ def _plan(request: Request) -> Plan:
         lock_clocks=request.lock_clocks,
         io_binding=request.io_binding,
         optimized_model=request.optimized_model,
-    )
-
-
-def _session(request: Request) -> SessionSettings:
-    from dld_tui.backends.onnxruntime import session as backend
-    from dld_tui.backends.onnxruntime import session as options
-
-    names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
-    providers = tuple(backend.find_provider(name) for name in names)
-    return options.SessionSettings(
-        providers=providers,
-        provider_options=options.options_by_provider(request.provider_option, providers),
-        device_id=request.device_id,
-        threads=request.threads,
-        inter_threads=request.inter_threads,
-        execution_mode=request.execution_mode,
-        optimization_level=request.optimization_level,
-        dimensions=options.parse_sizes(request.dim),
-        custom_operators=tuple(Path(name) for name in request.custom_op_library),
-        config=options.parse_pairs(request.session_config, "--session-config"),
     )
 
 

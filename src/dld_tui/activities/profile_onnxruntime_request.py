@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
+
+if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime.session import SessionSettings
 
 
 @dataclass(frozen=True)
@@ -254,3 +258,27 @@ class Request:
         """
         if self.inputs is not None and self.shape:
             raise UsageError("--shape does not go with --inputs, whose data have shapes")
+
+    def session_settings(self) -> SessionSettings:
+        """Return how to make the session.
+
+        Raises:
+            UsageError: An option is not of the form that it needs.
+            UnavailableError: A provider or ONNX Runtime is not installed.
+        """
+        from dld_tui.backends.onnxruntime import session
+
+        names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
+        providers = tuple(session.find_provider(name) for name in names)
+        return session.SessionSettings(
+            providers=providers,
+            provider_options=session.options_by_provider(self.provider_option, providers),
+            device_id=self.device_id,
+            threads=self.threads,
+            inter_threads=self.inter_threads,
+            execution_mode=self.execution_mode,
+            optimization_level=self.optimization_level,
+            dimensions=session.parse_sizes(self.dim),
+            custom_operators=tuple(Path(name) for name in self.custom_op_library),
+            config=session.parse_pairs(self.session_config, "--session-config"),
+        )

@@ -34,6 +34,9 @@ class Command:
     """In the list of a group's commands."""
     show: Any = "dld_tui.cli.jobs.activity:show_fields"
     """Function (or reference) that prints (result, as_json) and may return an exit status."""
+    several: Any = "dld_tui.cli.jobs.activity:compare_reports"
+    """Function (or reference) that prints the reports of several targets (paths, as_json) and
+    returns an exit status."""
     rewrite: Any = None
     """Function (or reference) that brings the arguments of other tools to ours."""
     click: Any = None
@@ -128,6 +131,21 @@ ACTIVITIES: tuple[Activity, ...] = (
         ),
         synonyms=("benchmark", "latency", "measure", "ort"),
         page_command="model.profile",
+        offered=True,
+    ),
+    _own(
+        "tune",
+        "Tune",
+        "Find the fastest way to run a model whose results are near enough.",
+        result="dld_tui.core.tune.result:TuneResult",
+        command=Command(
+            ("tune",),
+            show="dld_tui.cli.jobs.tune:show_tune",
+            several="dld_tui.cli.jobs.tune:show_several",
+        ),
+        result_view="dld_tui.screens.report.tuned:TuneScreen.of_job",
+        synonyms=("optimise", "optimize", "faster", "speed up", "sweep", "auto tune", "threads"),
+        page_command="model.tune",
         offered=True,
     ),
     _own(

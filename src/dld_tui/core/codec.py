@@ -95,6 +95,8 @@ def _decoder(kind: Any) -> Decoder:
         return lambda value: value
     if origin in (typing.Union, types.UnionType):
         return _any_of(arguments)
+    if origin is typing.Literal:
+        return _one_of(arguments)
     if origin in _SEQUENCES:
         return _sequence(_SEQUENCES[origin], arguments)
     if origin is not None and issubclass(origin, Mapping):
@@ -118,6 +120,15 @@ def _plain(kind: Any) -> Decoder:
         if not isinstance(value, classes) or (isinstance(value, bool) and kind is not bool):
             raise _MismatchError(wanted, value)
         return value if value is None else kind(value)
+
+    return decoded
+
+
+def _one_of(words: tuple[Any, ...]) -> Decoder:
+    def decoded(value: Any) -> Any:
+        if value not in words:
+            raise _MismatchError(f"one of {', '.join(map(str, words))}", value)
+        return value
 
     return decoded
 

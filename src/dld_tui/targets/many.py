@@ -50,11 +50,17 @@ def _for_target(
     for setting in outputs:
         given = getattr(request, setting.name)
         if given is not None:
-            changes[setting.name] = given.with_name(f"{given.stem}-{name}{given.suffix}")
+            changes[setting.name] = _named(given, name, setting.param.suffix)
             check(changes[setting.name])
         elif setting is report:
             changes[setting.name] = unused(Path(f"{_stem(request)}-{name}{report.param.suffix}"))
     return dataclasses.replace(request, **changes)
+
+
+def _named(path: Path, target: str, suffix: str) -> Path:
+    """Return a path with the name of a target before its ending, which may have two dots."""
+    ending = suffix if suffix and path.name.endswith(suffix) else path.suffix
+    return path.with_name(f"{path.name.removesuffix(ending)}-{target}{ending}")
 
 
 def _stem(request: Any) -> str:

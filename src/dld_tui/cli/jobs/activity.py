@@ -77,7 +77,8 @@ def activity_command(activity: Activity) -> click.Command:
         request = request_from(activity.request, values)
         validate(request)
         if len(target) > 1:
-            return _compare(run_on_all(activity.id, request, target, force), as_json)
+            several: Callable[[Sequence[Path], bool], int] = resolve(about.several)
+            return several(run_on_all(activity.id, request, target, force), as_json)
         for setting in settings_of(activity.request):
             output = getattr(request, setting.name)
             if setting.param.kind == "output" and output is not None:
@@ -136,7 +137,8 @@ def shared_options(*, several: bool = True) -> list[click.Parameter]:
     ]
 
 
-def _compare(reports: Sequence[Path], as_json: bool) -> int:
+def compare_reports(reports: Sequence[Path], as_json: bool) -> int:
+    """Compare the reports of several targets."""
     from dld_tui.cli.reports.compare import command
 
     arguments = [*(["--json"] if as_json else []), "--", *map(str, reports)]

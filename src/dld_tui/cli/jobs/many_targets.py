@@ -49,7 +49,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
     ]
     with naming_cancels(activity_id, request, names), ProgressReporter() as reporter:
         _finish(activity_id, runs, reporter)
-    reports = [run.result.report for run in runs if run.result is not None]
+    reports = [Path(run.result.report) for run in runs if run.result is not None]
     for path in reports:
         narrate(f"wrote {visible(near(path))}")
     failed = [run for run in runs if run.error is not None]

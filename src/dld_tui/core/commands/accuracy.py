@@ -56,6 +56,16 @@ _TACTICS = table(
     ("tactics.remarks", "remarks", "i", "", "remarks", "Show all that is said of the search."),
     footer="tactics.copy tactics.remarks tactics.again",
 )
+_TUNED = table(
+    "tuned",
+    ("tuned.open", "open_model", "o", "faster", "open model", "Open the faster model."),
+    ("tuned.compare", "compare", "c", "faster", "compare profiles",
+     "Compare the profiles of the model as it is and of the faster one."),
+    ("tuned.copy", "copy", "y", "faster", "copy settings",
+     "Copy the settings as Python, as C++ or as a command."),
+    ("tuned.again", "again", "f5", "", "again", "Show the form again."),
+    footer="tuned.open tuned.compare tuned.copy tuned.again",
+)
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION, *_TACTICS)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION, *_TACTICS, *_TUNED)

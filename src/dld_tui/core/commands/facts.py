@@ -49,6 +49,7 @@ FACTS: Mapping[str, str] = {
     "diverges": "every tensor is within its tolerance",
     "precisions": "the search has no result to apply",
     "kept_node": "no node under the cursor",
+    "faster": "nothing was faster for sure",
     "avoids": "the search found no tactics to avoid",
     "file": "the model has no file yet: save it first",
     "initializer": "no initializer under the cursor",

@@ -9,6 +9,8 @@ _WORKSPACE = table(
     "workspace",
     ("model.profile", "profiling.profile", "f5", "", "profile",
      "Measure this model with ONNX Runtime."),
+    ("model.tune", "profiling.tune", "f9", "", "tune",
+     "Find the fastest way to run this model whose results are near enough."),
     ("model.build", "profiling.build", "f6", "", "build engine",
      "Build a TensorRT engine of this model."),
     ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",

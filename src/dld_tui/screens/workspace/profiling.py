@@ -35,6 +35,10 @@ class Profiling(Controller):
         """Show the form for measuring this model; asks first when there are unsaved edits."""
         self._start_form("profile_onnxruntime", "profile")
 
+    def tune(self) -> None:
+        """Show the form for finding the fastest way to run this model."""
+        self._start_form("tune", "tune")
+
     def profile_tensorrt(self) -> None:
         """Show the form for measuring this model with TensorRT."""
         self._start_form("profile_tensorrt", "profile")

@@ -268,12 +268,18 @@ def _sanitize(request: Mapping[str, JSON]) -> Needs:
     return Needs((*_BASE, _ORT_CPU, _POLYGRAPHY, _SURGEON), "cpu")
 
 
+def _tune(request: Mapping[str, JSON]) -> Needs:
+    runs = _profile_onnxruntime(request)
+    return Needs((*runs.modules, _POLYGRAPHY, _SURGEON), runs.flavour)
+
+
 def _check_full(request: Mapping[str, JSON]) -> Needs:
     return Needs((*_BASE, _ORT_CPU, _LINT) if request.get("polygraphy") else _BASE, "cpu")
 
 
 NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
+    "tune": _tune,
     "build_tensorrt": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,

@@ -1,0 +1,669 @@
+"""The fastest set-up of a model: set-ups race, and what counts is near enough in its results.
+
+First the models that conversions make race, then settings of the session with the fastest one,
+then what helped together. The winner has to beat the model as it is again, in new sessions; both
+are profiled, and the difference is told by node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core.accuracy.tolerance import about_tolerance
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
+from dld_tui.core.params import from_json, param, to_json
+from dld_tui.core.text import visible
+from dld_tui.core.tune.changes import CHANGES, Change, Setup
+from dld_tui.core.tune.result import TuneResult
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime.contest import Contestant
+    from dld_tui.core.compare.gate import GateRow
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.feeds import Feeds
+    from dld_tui.core.tune.race import Race
+
+Result = TuneResult
+_CONVERTING = 0.45
+"""Share of the time after which no conversion is started any more."""
+_MODELS, _SETTINGS, _BOTH = 0.6, 0.75, 0.85
+"""Shares of the time at which the races end at the latest."""
+_SHORTEST_S, _LONGEST_S = 0.1, 0.5
+"""How long one turn takes, unless three passes take longer."""
+_ROUNDS = 12
+_CONFIRM_S = 0.5
+_SETS = 3
+_HELD_BYTES = 2 << 30
+"""Weights of sessions that are held at once; with more, sessions are made for each turn."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to tune, and within which bounds."""
+
+    model: Path = param(
+        label="Model", help="The ONNX model to tune.", kind="file", positional=True,
+        metavar="MODEL",
+    )  # fmt: skip
+    output: Path | None = param(
+        None,
+        label="Result",
+        help="Where to write what was found; the model, the settings as Python and two profiles are"
+        " written beside it. By default NAME.tune.json in the current folder.",
+        spellings=("--output", "-o"),
+        kind="output",
+        suffix=".tune.json",
+        beside=(
+            "{stem}.onnx", "{stem}.onnx.data", "{stem}.py", "{stem}.before.dldprof",
+            "{stem}.after.dldprof",
+        ),
+        metavar="FILE",
+    )  # fmt: skip
+    budget: float = param(
+        300.0,
+        label="Time",
+        help="How long to tune; what was found by then counts.",
+        unit="s",
+        minimum=1,
+        spellings=("--budget",),
+        metavar="S",
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider, such as CPU or CUDA.",
+        spellings=("--provider",),
+        metavar="NAME",
+    )
+    only: tuple[str, ...] = param(
+        (),
+        label="Only",
+        help="Try only these changes, by their ids and separated by commas, such as"
+        " int8-dynamic,threads-1.",
+        spellings=("--only",),
+        metavar="CHANGE,…",
+    )
+    tolerance: tuple[str, ...] = param(
+        (),
+        **about_tolerance(
+            help="What outputs may be off: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all,"
+            " NAME:atol=… for one. By default what suits the precision of each candidate."
+        ),
+    )
+    calibration: Path | None = param(
+        None,
+        label="Calibration",
+        help="Folder of inputs for static quantization, which is not tried without.",
+        kind="folder",
+        spellings=("--calibration",),
+        metavar="DIR",
+    )
+    batch: tuple[str, ...] = param(
+        (),
+        label="Batch sizes",
+        help="How many items a pass may compute, as 2,4,8: then the time of an item counts.",
+        spellings=("--batch",),
+        metavar="N,…",
+    )
+    fix_shapes: bool = param(
+        False,
+        label="Fix shapes",
+        help="Free dimensions may be fixed to the sizes of the inputs.",
+        spellings=("--fix-shapes",),
+    )
+    shape: tuple[str, ...] = param((), **about_shape(page="Inputs"))
+    inputs: Path | None = param(None, **about_inputs(page="Inputs"))
+    seed: int = param(0, **about_seed(page="Inputs"))
+    device_id: int = param(
+        0,
+        label="Device",
+        help="Number of the device, for providers that have several.",
+        minimum=0,
+        spellings=("--device-id", "--device"),
+        metavar="N",
+        page="Inputs",
+    )
+    again: bool = param(
+        False,
+        label="From the start",
+        help="Forget what a run that was stopped had found.",
+        spellings=("--again",),
+        page="Inputs",
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Tune.
+
+    Raises:
+        UsageError: Settings do not fit each other or the model.
+        InputError: The model or an input cannot be read.
+        UnavailableError: ONNX Runtime or the provider is missing.
+        ActivityError: The model cannot be run.
+        SaveError: A result cannot be written.
+    """
+    from dld_tui.core.document.document import Document
+
+    if request.batch and request.inputs is not None:
+        raise UsageError("--batch does not go with --inputs, whose data have a size")
+    yield Progress(0, None, stage="Reading the model")
+    with contextlib.closing(Document.open(request.model)) as document:
+        yield from _Tuning(request, document).events()
+
+
+class _Tuning:
+    """One run."""
+
+    def __init__(self, request: Request, document: Document) -> None:
+        from dld_tui.core.accuracy.tolerance import parse_tolerances
+        from dld_tui.core.tune.journal import Journal
+
+        self._request, self._document = request, document
+        self._begin = time.monotonic()
+        self._seconds = dict.fromkeys(("measuring", "converting", "loading", "checking"), 0.0)
+        self._journal = Journal.of(to_json(request), document, again=request.again)
+        self._strict = parse_tolerances(request.tolerance) if request.tolerance else None
+        self._base = Setup(request.model.absolute())
+        self._made: dict[str, Contestant] = {}
+        self._problems: dict[str, str] = {}
+        self._near: dict[str, str] = {}
+        self._setups: dict[str, Setup] = {self._base.key: self._base}
+        self._races: list[Race] = []
+        self._is_whole = True
+        self._feeds: Feeds | None = None
+        self._reference: list[dict[str, Any]] = []
+
+    # --- the course -----------------------------------------------------------------------------
+
+    def events(self) -> Iterator[Event]:
+        """Tune, and write what was found."""
+        from dld_tui.core.tune.changes import usable_changes
+
+        self._make_inputs()
+        known = self._changes()
+        self._require_known(known)
+        mine = [*self._request.only]
+        only = [part.strip() for text in mine for part in text.split(",") if part.strip()]
+        provider = self._settings(self._base).providers[0]
+        nodes = (node for scope in self._document.scopes() for node in scope.nodes)
+        operators = frozenset(node.op_type for node in nodes)
+        usable = usable_changes(
+            known, provider, operators, lambda name: getattr(self._request, name), only
+        )
+        models = yield from self._converted([one for one in usable if one.convert])
+        best = yield from self._raced("models", [self._base, *models], _MODELS)
+        settings = [best[0].with_change(one) for one in usable if not one.convert]
+        if settings:
+            second = yield from self._raced("settings", [best[0], *settings], _SETTINGS)
+            helped = [one for one in second if one.key != best[0].key]
+            finals = self._combined(best, helped)
+            best = yield from self._raced("together", [best[0], *finals], _BOTH)
+        winner = best[0]
+        for one in self._made.values():
+            one.close()
+        confirmed = (yield from self._confirmed(winner)) if winner.changes else None
+        yield from self._finished(winner, confirmed)
+
+    def _changes(self) -> list[Change]:
+        from dld_tui.core.environment import physical_cores, usable_threads
+        from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
+
+        assert self._feeds is not None
+        found = [*CHANGES, *thread_changes(usable_threads(), physical_cores())]
+        sizes = self._free_sizes() if self._request.fix_shapes else {}
+        if sizes:
+            found.append(shape_change(sizes))
+        texts = [part for text in self._request.batch for part in text.split(",") if part.strip()]
+        for text in texts:
+            if not text.strip().isdecimal() or int(text) < 2:
+                raise UsageError(f"--batch is {text!r}", hint="Write sizes of 2 and more: 2,4,8")
+            found.append(batch_change(int(text)))
+        opset = next((o.version for o in self._document.model.opset_import if not o.domain), 0)
+        newest = _newest_opset()
+        return [
+            replace(one, values={"to": newest}) if one.id == "opset" else one
+            for one in found
+            if one.id != "opset" or opset < newest
+        ]
+
+    def _require_known(self, known: Sequence[Change]) -> None:
+        names = {one.id for one in known} | {one.id for one in CHANGES}
+        for text in self._request.only:
+            for part in text.split(","):
+                if part.strip() and part.strip() not in names:
+                    raise UsageError(
+                        f"there is no change {visible(part.strip())}",
+                        hint=f"There are {', '.join(sorted(names))}",
+                    )
+
+    def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
+        """Return the settings that helped, together and on the second best model, too."""
+        found = list(helped[:1])
+        for setup in best[:2]:
+            for most in (len(helped), 2, 1):
+                made = setup
+                for one in helped[:most]:
+                    if made.goes_with(one.changes[-1]):
+                        made = made.with_change(one.changes[-1])
+                if made.changes != setup.changes and made.key not in {one.key for one in found}:
+                    found.append(made)
+        return found
+
+    def _left(self, share: float = 1.0) -> float:
+        """Return how many seconds are left to a share of the time."""
+        return share * self._request.budget - (time.monotonic() - self._begin)
+
+    @contextlib.contextmanager
+    def _doing(self, what: str) -> Generator[None]:
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[what] += time.monotonic() - begin
+
+    # --- what is run, and on what ---------------------------------------------------------------
+
+    def _profile_request(self, setup: Setup, **more: JSON) -> Any:
+        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+
+        asked = self._request
+        values: dict[str, JSON] = {
+            "model": str(setup.model), "provider": asked.provider, "device_id": asked.device_id,
+            "shape": self._shapes(setup), "seed": asked.seed,
+            "inputs": None if asked.inputs is None else str(asked.inputs),
+            **setup.session, **more,
+        }  # fmt: skip
+        values.pop("batch", None)
+        return from_json(Profile, values)
+
+    def _shapes(self, setup: Setup) -> list[JSON]:
+        assert self._feeds is not None
+        if setup.batch > 1:
+            grown = self._grown(setup.batch)
+            return [f"{name}:{'x'.join(map(str, shape))}" for name, shape in grown.items()]
+        return [*self._request.shape]
+
+    def _settings(self, setup: Setup) -> Any:
+        return replace(self._profile_request(setup).session_settings(), quiet=True)
+
+    def _make_inputs(self) -> None:
+        from dld_tui.backends.onnxruntime.session import Session
+        from dld_tui.core.inputs.feeds import input_feeds
+        from dld_tui.core.inputs.guess import specs_for
+
+        asked = self._request
+        with self._doing("loading"):
+            self._feeds = None
+            session = Session(self._base.model, self._first_settings())
+            self._feeds = input_feeds(
+                specs_for(session.inputs, self._document),
+                asked.inputs,
+                asked.shape,
+                range(asked.seed, asked.seed + _SETS),
+                self._document,
+                lambda values: session.try_once(session.feed(dict(values))),
+            )
+            self._specs = specs_for(session.inputs, self._document)
+        with self._doing("checking"):
+            if session.is_readable:
+                runs = (session.run(session.feed(values)) for values in self._feeds.sets)
+                self._reference = [dict(zip(session.outputs, one, strict=True)) for one in runs]
+
+    def _first_settings(self) -> Any:
+        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+
+        asked = self._request
+        first = Profile(model=asked.model, provider=asked.provider, device_id=asked.device_id)
+        return replace(first.session_settings(), quiet=True)
+
+    def _grown(self, times: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of inputs of so many items."""
+        from dld_tui.core.inputs.search import guess_inputs
+
+        guess = guess_inputs(self._specs, self._document, None, batch=times)
+        return {name: tuple(shape) for name, shape in guess.shapes.items()}
+
+    def _free_sizes(self) -> dict[str, int]:
+        """Return the sizes that free dimensions have in the inputs, by name."""
+        assert self._feeds is not None
+        found: dict[str, int] = {}
+        for spec in self._specs:
+            value = self._feeds.sets[0].get(spec.name)
+            for dim, size in zip(spec.dims or (), getattr(value, "shape", ()), strict=False):
+                if isinstance(dim, str):
+                    found[dim] = int(size)
+        return found
+
+    def _contestant(self, setup: Setup) -> Contestant:
+        from dld_tui.backends.onnxruntime.contest import Contestant, repeated
+
+        assert self._feeds is not None
+        sets = self._feeds.sets
+        if setup.batch > 1:
+            grown = self._grown(setup.batch)
+            sets = [repeated(values, grown, setup.batch) for values in sets]
+        binds = bool(setup.session.get("io_binding"))
+        return Contestant(
+            setup.model, self._settings(setup), sets, items=setup.batch, io_binding=binds
+        )
+
+    # --- models ---------------------------------------------------------------------------------
+
+    def _converted(self, changes: Sequence[Change]) -> Generator[Event, None, list[Setup]]:
+        """Convert the model in each way, as long as there is time for it."""
+        found = []
+        for at, change in enumerate(changes):
+            yield Progress(at, len(changes), "conversions", change.title)
+            setup = self._base.with_change(change)
+            self._setups[setup.key] = setup
+            known = self._journal.made(change.id)
+            if known is None and self._left(_CONVERTING) <= 0:
+                self._is_whole = False
+                self._problems[setup.key] = "the time was up before it was tried"
+                continue
+            if known is None:
+                with self._doing("converting"):
+                    known = yield from self._convert(change)
+                self._journal.add_made(change.id, known)
+            if known:
+                self._problems[setup.key] = known
+                yield Log(f"{change.title}: {known}")
+            else:
+                found.append(replace(setup, model=self._journal.model(change.id)))
+                self._setups[setup.key] = found[-1]
+        return found
+
+    def _convert(self, change: Change) -> Generator[Event, None, str]:
+        """Make a model; return why it does not count, empty where it does."""
+        problem = yield from self._try_convert(change, repair=False)
+        if problem and change.repairs and self._left(_CONVERTING) > 0:
+            yield Log(f"{change.title}: {problem}; nodes may stay as they are")
+            problem = yield from self._try_convert(change, repair=True)
+        return problem
+
+    def _try_convert(self, change: Change, *, repair: bool) -> Generator[Event, None, str]:
+        from dld_tui.activities import registry
+
+        activity = registry.load(change.convert)
+        target = self._journal.model(change.id)
+        values: dict[str, JSON] = {
+            "model": str(self._base.model), "output": str(target), "values": "always",
+            "measure": False, "tolerance": [*self._request.tolerance],
+            "shape": [*self._request.shape],
+            "inputs": None if self._request.inputs is None else str(self._request.inputs),
+            **change.values,
+        }  # fmt: skip
+        if change.needs:
+            values[change.needs] = str(getattr(self._request, change.needs))
+        if repair:
+            values["repair"] = True
+        events = activity.run(from_json(activity.request, values))
+        limit = self._left(_MODELS)
+        begin = time.monotonic()
+        try:
+            with contextlib.closing(events):
+                for event in events:
+                    if isinstance(event, Finished):
+                        return _value_problem(event.result)
+                    if isinstance(event, Progress):
+                        yield replace(event, stage=f"{change.title}: {event.stage}")
+                    if time.monotonic() - begin > limit:
+                        return "the time was up before it was converted"
+        except DldError as error:
+            return visible(error.message)
+        return "it has no result"
+
+    # --- races ----------------------------------------------------------------------------------
+
+    def _raced(
+        self, stage: str, setups: Sequence[Setup], share: float
+    ) -> Generator[Event, None, list[Setup]]:
+        """Let set-ups race; return those that are faster than the first one, which comes last."""
+        from dld_tui.core.tune.race import Race
+
+        setups = list({one.key: one for one in setups}.values())
+        self._setups.update({one.key: one for one in setups})
+        yield from self._admitted(stage, setups)
+        keys = [one.key for one in setups if one.key not in self._problems]
+        if len(keys) < 2:
+            return [setups[0]]
+        race = Race(keys, _ROUNDS)
+        self._races.append(race)
+        known = iter(self._journal.rounds(stage, keys))
+        least = 0 if self._left(share) > 0 else 1
+        while not race.is_over and (self._left(share) > 0 or race.rounds < least):
+            figures = next(known, None)
+            if figures is None or set(figures) != set(race.running):
+                known = iter(())
+                figures = yield from self._round(race, share)
+                self._journal.add_round(stage, keys, figures)
+            out = race.add_round(figures)
+            yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing {stage}")
+            best = race.best
+            yield Metric("best", race.figures[best][-1], "ms")
+            for name in out:
+                self._made[name].close() if name in self._made else None
+                yield Log(f"{self._setups[name].title}: slower, {race.figures[name][-1]:.3g} ms")
+        if not race.is_over:
+            self._is_whole = False
+        reference = setups[0]
+        ratios = {key: race.ratio(key, keys[0]) or 9e9 for key in race.running}
+        faster = [
+            key for key in sorted(race.running, key=ratios.__getitem__)
+            if key != keys[0] and ratios[key] < 1 and (
+                race.rounds < 4 or race.is_slower(keys[0], key)
+            )
+        ]  # fmt: skip
+        return [*(self._setups[key] for key in faster), reference]
+
+    def _admitted(self, stage: str, setups: Sequence[Setup]) -> Iterator[Event]:
+        """Load what has not been loaded, and leave out what computes something else."""
+        for at, setup in enumerate(setups):
+            key = setup.key
+            if key in self._made or key in self._problems:
+                continue
+            yield Progress(at, len(setups), "set-ups", f"Checking {stage}")
+            try:
+                with self._doing("loading"):
+                    one = self._contestant(setup)
+                    one.open()
+                with self._doing("checking"):
+                    self._problems |= self._judged(setup, one)
+                self._made[key] = one
+                if not self._holds(len(setups)):
+                    one.close()
+            except DldError as error:
+                if not setup.changes:
+                    raise
+                self._problems[key] = visible(error.message)
+            if key in self._problems:
+                yield Log(f"{setup.title}: {self._problems[key]}")
+
+    def _judged(self, setup: Setup, one: Contestant) -> dict[str, str]:
+        from dld_tui.backends.onnxruntime.contest import accuracy, first_item
+        from dld_tui.core.accuracy.tolerance import Tolerances
+
+        if not setup.changes:
+            return {}
+        if not self._reference:
+            return {setup.key: "an output is of a type that cannot be compared"}
+        outputs = one.outputs()
+        if setup.batch > 1:
+            pairs = zip(outputs, self._reference, strict=True)
+            outputs = [first_item(mine, single) for mine, single in pairs]
+        agreement = setup.agreement if self._strict is None else None
+        near = self._strict or Tolerances(setup.agreement.tolerance)
+        problem, figure = accuracy(self._reference, outputs, near, agreement)
+        self._near[setup.key] = figure
+        return {setup.key: visible(problem)} if problem else {}
+
+    def _holds(self, count: int) -> bool:
+        from dld_tui.core.document.summary import summarise
+
+        return summarise(self._document).initializer_bytes * count <= _HELD_BYTES
+
+    def _round(self, race: Race, share: float) -> Generator[Event, None, dict[str, float]]:
+        holds, figures = self._holds(len(race.names)), dict[str, float]()
+        rounds = max(1, _ROUNDS // 2 - race.rounds)
+        turn = self._left(share) / (rounds * len(race.running))
+        for name in race.order:
+            one = self._made[name]
+            with self._doing("loading"):
+                one.open()
+            with self._doing("measuring"):
+                figures[name] = one.time(min(_LONGEST_S, max(_SHORTEST_S, turn)))
+            if not holds:
+                one.close()
+            yield Progress(race.rounds, _ROUNDS, "rounds", f"Racing: {self._setups[name].title}")
+        return figures
+
+    def _confirmed(self, winner: Setup) -> Generator[Event, None, GateRow]:
+        """Compare the winner with the model as it is, in new sessions that take turns."""
+        from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, judge
+
+        base: list[float] = []
+        new: list[float] = []
+        while len(base) < LEAST_RUNS or (len(base) < RUNS and self._left() > 0):
+            sides = ((self._base, base), (winner, new))
+            for setup, found in sides if len(base) % 2 == 0 else sides[::-1]:
+                one = self._contestant(setup)
+                with self._doing("loading"):
+                    one.open()
+                with self._doing("measuring"):
+                    found.append(one.time(_CONFIRM_S))
+                one.close()
+            yield Progress(len(base), RUNS, "pairs", "Confirming the fastest")
+        return judge("end to end", base, new)
+
+    # --- what is written ------------------------------------------------------------------------
+
+    def _finished(self, winner: Setup, confirmed: GateRow | None) -> Iterator[Event]:
+        from dld_tui.core.codec import encode
+        from dld_tui.core.files.writer import write_text
+        from dld_tui.core.paths import unused
+        from dld_tui.core.tune.candidates import candidates
+
+        asked = self._request
+        path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))
+        path = path.absolute()
+        is_faster = confirmed is not None and confirmed.verdict == "faster"
+        chosen = winner if is_faster else self._base
+        model, reports = None, list[str]()
+        why: list[str] = []
+        share = None
+        if is_faster:
+            if chosen.model != self._base.model:
+                model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
+            used = replace(chosen, model=Path(model or self._base.model))
+            for name, setup in (("before", self._base), ("after", used)):
+                target = path.with_name(f"{path.stem}.{name}.dldprof")
+                yield from self._profiled(setup, target)
+                reports.append(str(target))
+            why, share = _explained(reports, confirmed)
+        code = self._code(replace(chosen, model=Path(model or self._base.model)))
+        seconds = {**self._seconds, "all": time.monotonic() - self._begin}
+        remarks = self._feeds.remarks if self._feeds is not None else []
+        result = TuneResult(
+            report=str(path), source=str(self._base.model), best=chosen.key,
+            title=winner.title if winner.changes else chosen.title, confirmed=confirmed,
+            model=model, why=tuple(why), attributed_percent=share, code=code,
+            candidates=candidates(
+                self._setups, self._races, self._problems, self._near, chosen.key
+            ),
+            reports=tuple(reports), seconds=seconds, is_whole=self._is_whole,
+            tolerance=" ".join(asked.tolerance) or "by the precision of each",
+            inputs="; ".join(remarks) or "files",
+            asked=tuple(asked.only),
+        )  # fmt: skip
+        if is_faster:
+            write_text(path.with_name(f"{path.stem}.py"), code.python)
+        write_text(path, json.dumps(encode(result), indent=1) + "\n")
+        self._journal.forget()
+        yield Finished(result)
+
+    def _code(self, setup: Setup) -> Any:
+        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+        from dld_tui.core.params import command_line
+        from dld_tui.core.tune.result import Code, cpp_code, python_code
+
+        session = {"provider": self._request.provider, **setup.session}
+        session.pop("batch", None)
+        values = to_json(self._profile_request(setup))
+        return Code(
+            python_code(str(setup.model), session),
+            cpp_code(str(setup.model), session),
+            command_line(("dld", "profile", "onnxruntime"), Profile, values),
+        )
+
+    @staticmethod
+    def _copy_model(source: Path, target: Path) -> Path:
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.document.serialise import skeleton_bytes
+        from dld_tui.core.files.model_set import plan_model
+
+        with contextlib.closing(Document.open(source)) as document:
+            plan_model(
+                skeleton_bytes(document), document.blobs, target,
+                external=document.external, spill=document.spill,
+            ).write()  # fmt: skip
+        return target
+
+    def _profiled(self, setup: Setup, target: Path) -> Iterator[Event]:
+        from dld_tui.activities import registry
+
+        profile = registry.load("profile_onnxruntime")
+        request = self._profile_request(
+            setup, output=str(target), duration=1.0, layer_passes=20, warm_up=3
+        )
+        with self._doing("measuring"):
+            for event in profile.run(request):
+                if isinstance(event, Progress):
+                    yield replace(event, stage=f"Profiling {setup.title}: {event.stage}")
+
+
+def _value_problem(result: Any) -> str:
+    """Return why the result of a conversion does not count, empty where it does."""
+    values = result.get("values") if isinstance(result, Mapping) else None
+    if not isinstance(values, Mapping):
+        return "not compared"
+    if any(str(note).startswith("nothing was quantized") for note in result.get("notes", ())):
+        return _NOTHING
+    if values.get("skipped"):
+        why = str(values["skipped"])
+        return _NOTHING if why == "nothing was changed" else f"not compared: {visible(why)}"
+    wrong = [
+        f"output {visible(str(name))}: {visible(str(one['problem']))}"
+        for name, one in values.get("outputs", {}).items()
+        if one.get("problem")
+    ]
+    return next(iter(wrong), "")
+
+
+_NOTHING = "there is nothing to change"
+
+
+def _newest_opset() -> int:
+    import onnx
+
+    return onnx.defs.onnx_opset_version()
+
+
+def _explained(reports: Sequence[str], confirmed: GateRow | None) -> tuple[list[str], float | None]:
+    from dld_tui.core.compare.comparison import Comparison
+    from dld_tui.core.compare.subject import open_subject
+    from dld_tui.core.tune.why import gain_lines
+
+    try:
+        comparison = Comparison([open_subject(Path(path)) for path in reports])
+    except DldError as error:
+        return [f"the profiles cannot be compared: {visible(error.message)}"], None
+    return gain_lines(comparison)

@@ -1,0 +1,181 @@
+"""Sessions of several set-ups that are timed by turns, and whose outputs are compared."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.statistics import TensorError, compare
+from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.conversion.agreement import Agreement
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.latency import Extent, measure
+
+_WARM = 1
+_LEAST_CALLS = 3
+
+Values = Mapping[str, Any]
+
+
+class Contestant:
+    """One set-up with its session, or without one between two turns.
+
+    Args:
+        model: The file.
+        settings: Of the session.
+        sets: Inputs by name.
+        items: How many a pass computes; times are of one.
+        io_binding: Keep inputs and outputs on the device.
+
+    Raises:
+        DldError: The model cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        settings: SessionSettings,
+        sets: Sequence[Values],
+        *,
+        items: int = 1,
+        io_binding: bool = False,
+    ) -> None:
+        self._model, self._settings = model, settings
+        self._sets, self._items, self._binds = sets, items, io_binding
+        self._session: Session | None = None
+
+    def open(self) -> None:
+        """Make the session, where there is none.
+
+        Raises:
+            DldError: The model cannot be loaded.
+        """
+        if self._session is None:
+            self._session = Session(self._model, self._settings)
+
+    def close(self) -> None:
+        """Give the session back."""
+        self._session = None
+
+    def outputs(self) -> list[dict[str, Any]]:
+        """Return the outputs for each set of inputs.
+
+        Raises:
+            DldError: It cannot be run, or NumPy has no type for an output.
+        """
+        self.open()
+        session = self._session
+        assert session is not None
+        if not session.is_readable:
+            raise ActivityError("an output is of a type that cannot be compared")
+        runs = (session.run(session.feed(values)) for values in self._sets)
+        return [dict(zip(session.outputs, run, strict=True)) for run in runs]
+
+    def time(self, seconds: float) -> float:
+        """Run for so long, and at least three times, and return the median ms of an item.
+
+        Raises:
+            DldError: It cannot be run.
+        """
+        self.open()
+        session = self._session
+        assert session is not None
+        feeds = [session.feed(values) for values in self._sets[:1]]
+        if self._binds:
+            bound = session.bind(feeds)
+            for _ in range(self._settings.least_warm_up):
+                session.run_bound(bound[0])
+            timer = session.bound_timer(bound)
+        else:
+            timer = session.timer(feeds)
+        extent = Extent(_WARM + _LEAST_CALLS, seconds)
+        with contextlib.closing(measure(timer, extent)) as bursts:
+            times = [one for burst in bursts for one in burst.milliseconds]
+        return statistics.median(times[_WARM:]) / self._items
+
+
+def accuracy(
+    reference: Sequence[Values],
+    outputs: Sequence[Values],
+    tolerances: Tolerances,
+    agreement: Agreement | None,
+) -> tuple[str, str]:
+    """Compare outputs with those of a reference.
+
+    Args:
+        reference: By name, for each set of inputs.
+        outputs: The same of another set-up; names may differ where there are as many.
+        tolerances: What elements may be off.
+        agreement: What counts beside them; None where somebody gave tolerances.
+
+    Returns:
+        What is wrong, empty where nothing is, and the worst figure for people.
+    """  # fmt: skip
+    worst: TensorError | None = None
+    for mine, theirs in zip(reference, outputs, strict=True):
+        if len(mine) != len(theirs):
+            return f"it has {len(theirs)} outputs, not {len(mine)}", ""
+        for (name, one), other in zip(mine.items(), theirs.values(), strict=True):
+            for left, right in _arrays(one, other):
+                tolerance = tolerances.of(name)
+                error = compare(left, right, tolerance)
+                found = tolerance.problem(error) or ""
+                if agreement is not None:
+                    row = Row(name, name, "", "", -1, True, tolerance.text, found, error)
+                    found = agreement.judged(row).problem
+                if found:
+                    return f"output {name}: {found}", ""
+                if worst is None or error.noise > worst.noise:
+                    worst = error
+    if worst is None or worst.is_equal:
+        return "", "the same"
+    if worst.snr_db is None:
+        return "", f"off by {worst.max_abs:.2g}" if worst.max_abs is not None else ""
+    return "", f"SNR {worst.snr_db:.0f} dB"
+
+
+def _arrays(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Return pairs of arrays; those of sequences and maps are not looked into."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return [(one, other)]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [pair for pairs in zip(one, other, strict=True) for pair in _arrays(*pairs)]
+    return []
+
+
+def repeated(values: Values, grown: Mapping[str, tuple[int, ...]], times: int) -> dict[str, Any]:
+    """Return inputs with so many items each the same, along the axis where shapes differ.
+
+    Args:
+        values: Of one item.
+        grown: Shapes of so many items by name.
+        times: How many.
+    """
+    made = {}
+    for name, value in values.items():
+        axis = _grown_axis(np.shape(value), grown.get(name, np.shape(value)))
+        made[name] = value if axis is None else np.concatenate([value] * times, axis)
+    return made
+
+
+def first_item(values: Values, single: Values) -> dict[str, Any]:
+    """Return outputs of several items cut to those of the first, in the shapes of `single`."""
+    made = {}
+    for (name, value), one in zip(values.items(), single.values(), strict=True):
+        axis = _grown_axis(np.shape(one), np.shape(value))
+        made[name] = value if axis is None else np.take(value, range(np.shape(one)[axis]), axis)
+    return made
+
+
+def _grown_axis(before: Sequence[int], after: Sequence[int]) -> int | None:
+    if len(before) != len(after):
+        return None
+    return next((at for at, (one, two) in enumerate(zip(before, after, strict=True))
+                 if one != two), None)  # fmt: skip

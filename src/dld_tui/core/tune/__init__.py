@@ -1,0 +1,1 @@
+"""The fastest set-up of a model: what may be changed, the race between set-ups, its result."""

@@ -1,0 +1,189 @@
+"""What may be changed to make a model faster, as data: advice and tuning speak of the same.
+
+A change converts the model by an activity, or is a setting of the session, in the words of the
+requests of these activities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.conversion.agreement import BFLOAT16, FLOAT16, QUANTIZED, SAME, Agreement
+from dld_tui.core.types import JSON
+
+_GPU = ("CUDA", "Tensorrt", "NvTensorRTRTX")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that may be done."""
+
+    id: str
+    title: str
+    """A few words."""
+    convert: str = ""
+    """The activity that makes another model; empty for a setting of the session."""
+    values: Mapping[str, JSON] = field(default_factory=dict)
+    """Of that activity."""
+    session: Mapping[str, JSON] = field(default_factory=dict)
+    """Settings of ``profile_onnxruntime``."""
+    agreement: Agreement = SAME
+    """How near to the model as it is the results must be."""
+    providers: tuple[str, ...] = ()
+    """For which it makes sense; empty for all."""
+    needs: str = ""
+    """The setting of a request without which it cannot be done."""
+    ops: tuple[str, ...] = ()
+    """Operators of which the model must have one; empty for any model."""
+    repairs: bool = False
+    """Whether the conversion can leave nodes as they are where outputs come out wrong."""
+
+
+_ENTRIES = "session_config"
+_PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
+
+CHANGES: tuple[Change, ...] = (
+    Change("simplified", "simplified graph", "convert_sanitize"),
+    Change("int8-dynamic", "int8, scales while it runs", "convert_quantize", {"dynamic": True},
+           agreement=QUANTIZED, providers=("CPU",), repairs=True, ops=_PRODUCTS),
+    Change("int8", "int8, calibrated", "convert_quantize", {},
+           agreement=QUANTIZED, needs="calibration", repairs=True, ops=_PRODUCTS),
+    Change("fp16", "fp16", "convert_fp16", {"keep_io_types": True}, agreement=FLOAT16,
+           repairs=True),
+    Change("bf16", "bf16", "convert_bf16", {"keep_io_types": True}, agreement=BFLOAT16,
+           providers=_GPU, repairs=True),
+    Change("weights-int8", "weights in int8, computed in floating point", "convert_quantize",
+           {"weights_only": True}, agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
+    Change("opset", "newest opset", "convert_opset", {"to": 0}),
+    Change("no-spinning", "threads sleep while they wait",
+           session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
+    Change("extended", "no layouts of its own", session={"optimization_level": "extended"},
+           providers=("CPU",)),
+    Change("basic", "basic optimisation", session={"optimization_level": "basic"}),
+    Change("blocks", "work in small blocks", session={_ENTRIES: ["session.dynamic_block_base=4"]},
+           providers=("CPU",)),
+    Change("denormals", "denormal numbers are zero",
+           session={_ENTRIES: ["session.set_denormal_as_zero=1"]}, providers=("CPU",)),
+    Change("gelu", "GELU by tanh",
+           session={_ENTRIES: ["optimization.enable_gelu_approximation=1"]},
+           ops=("Erf", "Gelu", "BiasGelu")),
+    Change("parallel", "operators at once", session={"inter_threads": 2}, providers=("CPU",)),
+    Change("io-binding", "IO binding", session={"io_binding": True}, providers=_GPU),
+    Change("cuda-graph", "CUDA graph",
+           session={"io_binding": True, "provider_option": ["enable_cuda_graph=1"]},
+           providers=("CUDA",)),
+    Change("nhwc", "channels last", session={"provider_option": ["prefer_nhwc=1"]},
+           providers=("CUDA",), ops=("Conv",)),
+    Change("heuristic", "convolutions by heuristic",
+           session={"provider_option": ["cudnn_conv_algo_search=HEURISTIC"]}, providers=("CUDA",),
+           ops=("Conv",)),
+    Change("tensorrt", "TensorRT", session={"provider": "Tensorrt,CUDA"}, providers=("CUDA",)),
+    Change("tensorrt-fp16", "TensorRT in fp16",
+           session={"provider": "Tensorrt,CUDA", "provider_option": ["trt_fp16_enable=1"]},
+           agreement=FLOAT16, providers=("CUDA",)),
+)  # fmt: skip
+"""All that needs no figures of the machine or the model, those that mostly bring most first."""
+_SHAPES = "fixed-shapes"
+
+
+def thread_changes(usable: int, physical: int | None) -> list[Change]:
+    """Return numbers of threads that are worth trying; the default is one a physical core."""
+    cores = min(physical or usable, usable)
+    counts = sorted({1, max(1, cores // 2), cores, usable} - {0})
+    return [
+        Change(f"threads-{count}", f"{count} {'thread' if count == 1 else 'threads'}",
+               session={"threads": count}, providers=("CPU",))
+        for count in counts
+    ]  # fmt: skip
+
+
+def shape_change(sizes: Mapping[str, int]) -> Change:
+    """Return the change that fixes free dimensions to the sizes of the inputs."""
+    text = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return Change(_SHAPES, f"fixed {text}", session={"dim": [f"{n}={s}" for n, s in sizes.items()]})
+
+
+def batch_change(size: int) -> Change:
+    """Return the change that computes several items a pass."""
+    return Change(f"batch-{size}", f"{size} items a pass", session={"batch": size})
+
+
+def usable_changes(
+    changes: Iterable[Change],
+    provider: str,
+    operators: frozenset[str],
+    given: Callable[[str], Any],
+    only: Sequence[str] = (),
+) -> list[Change]:
+    """Return those that can be tried.
+
+    Args:
+        changes: All.
+        provider: The short name of the first provider.
+        operators: Those that the model has.
+        given: Returns a setting of the request by its name.
+        only: Ids; all where there are none.
+    """
+    return [
+        one
+        for one in changes
+        if (not only or one.id in only)
+        and (not one.providers or provider in one.providers)
+        and (not one.needs or given(one.needs))
+        and (not one.ops or not operators.isdisjoint(one.ops))
+    ]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model and the settings to run it with."""
+
+    model: Path
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What was changed, by ids."""
+        return "+".join(change.id for change in self.changes) or "as it is"
+
+    @property
+    def title(self) -> str:
+        """What was changed, in words."""
+        return ", ".join(change.title for change in self.changes) or "as it is"
+
+    @property
+    def session(self) -> dict[str, JSON]:
+        """Settings of ``profile_onnxruntime``; those of later changes win, lists are joined."""
+        found: dict[str, JSON] = {}
+        for change in self.changes:
+            for name, value in change.session.items():
+                known = found.get(name)
+                both = isinstance(known, list) and isinstance(value, list)
+                found[name] = [*known, *value] if both else value  # type: ignore[misc]
+        return found
+
+    @property
+    def batch(self) -> int:
+        """How many items a pass computes, in multiples of what the model is fed."""
+        size = self.session.get("batch", 1)
+        return size if isinstance(size, int) else 1
+
+    @property
+    def agreement(self) -> Agreement:
+        """How near the results must be: what the change that costs most digits allows."""
+        kinds = [change.agreement for change in self.changes]
+        return min(kinds, key=lambda kind: kind.quiet_db, default=SAME)
+
+    def goes_with(self, change: Change) -> bool:
+        """Return whether a change sets nothing that another one has set."""
+        return not any(
+            name in change.session and not isinstance(value, list)
+            for name, value in self.session.items()
+        )
+
+    def with_change(self, change: Change, model: Path | None = None) -> Setup:
+        """Return it with one change more, and perhaps another model."""
+        return replace(self, model=model or self.model, changes=(*self.changes, change))

@@ -1,0 +1,113 @@
+"""What a run that was stopped had found, so that the next one goes on from there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from dld_tui.core.paths import ensure
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_NO_MATTER = ("output", "budget", "again", "only")
+"""Settings that change nothing of what was found."""
+
+
+class Journal:
+    """A folder with one line for each thing that was found, and the models that were made.
+
+    A journal that cannot be written is no reason to stop.
+
+    Args:
+        folder: It need not be there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[str, str] = {}
+        self._rounds: dict[str, list[dict[str, float]]] = {}
+        self._read()
+
+    @classmethod
+    def of(
+        cls, settings: Mapping[str, JSON], document: Document, *, again: bool = False
+    ) -> Journal:
+        """Return that of a model and settings on this machine; `again` forgets what is there."""
+        from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name, stamps
+        from dld_tui.core.environment import cpu_name
+        from dld_tui.core.paths import cache_dir
+
+        kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
+        inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))
+        folder = Path(inputs) if isinstance(inputs, str) else None
+        facts = model_and_inputs(kept, document, folder)
+        facts["cpu"] = cpu_name()
+        if isinstance(calibration, str):
+            facts["calibration"] = stamps(sorted(Path(calibration).rglob("*")))
+        path = cache_dir() / "tune" / search_name(facts)
+        if again:
+            shutil.rmtree(path, ignore_errors=True)
+        return cls(path)
+
+    def _read(self) -> None:
+        """Take what is there up to the first line that is damaged."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            for line in self._path.read_text(encoding="utf-8").splitlines():
+                data = json.loads(line)
+                if "made" in data:
+                    self._made[str(data["made"])] = str(data["problem"])
+                else:
+                    figures = {str(key): float(value) for key, value in data["ms"].items()}
+                    self._rounds.setdefault(str(data["race"]), []).append(figures)
+
+    @property
+    def _path(self) -> Path:
+        return self._folder / "journal.jsonl"
+
+    def model(self, change: str) -> Path:
+        """Return where the model of a change is or is to be."""
+        with contextlib.suppress(OSError):
+            ensure(self._folder)
+        return self._folder / f"{change}.onnx"
+
+    def made(self, change: str) -> str | None:
+        """Return why the model of a change does not count; None when it has to be made.
+
+        Empty where it counts.
+        """
+        problem = self._made.get(change)
+        return None if problem == "" and not self.model(change).is_file() else problem
+
+    def add_made(self, change: str, problem: str) -> None:
+        """Keep what came of a conversion."""
+        self._made[change] = problem
+        self._add({"made": change, "problem": problem})
+
+    def rounds(self, stage: str, keys: Sequence[str]) -> list[dict[str, float]]:
+        """Return the rounds of a race between the same set-ups, in order."""
+        return self._rounds.get(_race(stage, keys), [])
+
+    def add_round(self, stage: str, keys: Sequence[str], figures: Mapping[str, float]) -> None:
+        """Keep a round."""
+        self._add({"race": _race(stage, keys), "ms": cast("JSON", dict(figures))})
+
+    def _add(self, data: Mapping[str, JSON]) -> None:
+        with contextlib.suppress(OSError):
+            ensure(self._folder)
+            # Not atomic: a line is added, and one that is damaged ends the reading.
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps(data)}\n")
+
+    def forget(self) -> None:
+        """Remove all: it came to an end."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _race(stage: str, keys: Sequence[str]) -> str:
+    return f"{stage}: {' '.join(keys)}"

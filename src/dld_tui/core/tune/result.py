@@ -1,0 +1,258 @@
+"""What tuning found: the fastest set-up, how sure that is, why, and how to use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dld_tui.core import fmt
+from dld_tui.core.codec import decode
+from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.errors import InputError
+from dld_tui.core.paths import near
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import COUNT, MS
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One set-up that was tried."""
+
+    key: str
+    """Ids of what was changed, with ``+`` between them."""
+    title: str
+    """The same in words."""
+    ms: float | None = None
+    """Median of its rounds, of one item; None where it did not run."""
+    ratio: float | None = None
+    """How many times as long as the model as it is it takes, in the same rounds."""
+    rounds: int = 0
+    state: str = ""
+    """``in the race`` to its end, ``slower`` and stopped, ``best``, or ``failed``."""
+    problem: str = ""
+    """Why it does not count. Fit for a terminal."""
+    accuracy: str = ""
+    """How near its outputs are to those of the model as it is."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """The settings as code."""
+
+    python: str
+    cpp: str
+    command: str
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """The result of the activity ``tune``. Fields may be added, never renamed."""
+
+    report: str
+    """The file that holds this."""
+    source: str
+    """The model that was tuned: foreign text, as all paths."""
+    best: str
+    """Key of the fastest candidate; ``as it is`` where nothing is faster for sure."""
+    title: str
+    confirmed: GateRow | None
+    """The model as it is against the best one, in new sessions that took turns; None where
+    nothing was faster."""
+    model: str | None
+    """The model to run; None where that as it is is best."""
+    candidates: tuple[Candidate, ...]
+    why: tuple[str, ...]
+    """Where the gain comes from, by node. Fit for a terminal."""
+    attributed_percent: float | None
+    """How much of the gain is that of named nodes."""
+    code: Code
+    reports: tuple[str, ...]
+    """Profiles of the model as it is and of the best one."""
+    tolerance: str
+    inputs: str
+    """What the model was fed. Fit for a terminal."""
+    seconds: Mapping[str, float]
+    """Where the time of tuning went: ``measuring``, ``converting``, ``loading``, ``checking``,
+    ``all``."""
+    is_whole: bool
+    """False where the time was up before all was tried."""
+    asked: tuple[str, ...] = ()
+    """The changes that were asked for by name; empty for all that there are."""
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether something is faster for sure."""
+        return self.confirmed is not None and self.confirmed.verdict == "faster"
+
+    @property
+    def factor(self) -> float:
+        """How many times as fast the best one is."""
+        row = self.confirmed
+        return 1.0 if row is None else 100 / (100 + row.change_percent)
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in a sentence."""
+        tried = sum(1 for one in self.candidates if one.rounds) - 1
+        count = fmt.plural(max(0, tried), "set-up")
+        row = self.confirmed
+        if row is None or not self.is_faster:
+            asked = f"{self.title}: " if self.asked and row is not None else ""
+            said = "taken back" if self.asked else "the model as it is is the fastest"
+            figures = f", {row.text}" if row is not None else ""
+            return f"{asked}{said}: nothing of {count} is faster for sure{figures}"
+        ms = fmt.milliseconds
+        return (
+            f"{self.factor:.2f} times as fast with {self.title}: {ms(row.base_ms)} ms →"
+            f" {ms(row.new_ms)} ms, {row.text}; {count} tried"
+        )
+
+
+COLUMNS: tuple[Column[Candidate], ...] = (
+    Column("key", "set-up", lambda one: one.title, least=20),
+    Column("ms", "ms", lambda one: one.ms, MS, 10),
+    Column(
+        "speed", "speed", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f} x",
+        width=9,
+    ),
+    Column("rounds", "rounds", lambda one: one.rounds, COUNT, 6),
+    Column("state", "", lambda one: one.state, width=11),
+    Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=16),
+)  # fmt: skip
+
+
+def tune_table(result: TuneResult) -> Table[Candidate]:
+    """Return what was tried, the fastest first and what failed last."""
+    rows = sorted(result.candidates, key=lambda one: (bool(one.problem), one.ratio or 9e9, one.key))
+    return Table(COLUMNS, rows, name="tune", title="What was tried")
+
+
+def result_lines(result: TuneResult) -> list[str]:
+    """Return what came out, why, and where it is. Fit for a terminal."""
+    lines = [result.verdict, *result.why]
+    if not result.is_whole:
+        lines.append("The time was up before all was tried: a longer --budget may find more.")
+    lines.append(f"Fed with: {result.inputs}; near enough: {visible(result.tolerance)}")
+    seconds = [f"{name} {took:.0f} s" for name, took in result.seconds.items() if took >= 0.5]
+    lines.append(f"Time: {', '.join(seconds)}")
+    if result.model is not None:
+        lines.append(f"Model: {visible(near(result.model))}")
+    if result.is_faster:
+        lines.append(f"Run it: {visible(result.code.command)}")
+    return [*lines, f"Result: {visible(near(result.report))}"]
+
+
+def load_result(path: Path) -> TuneResult:
+    """Read the file of a result.
+
+    Raises:
+        InputError: It cannot be read, or is something else.
+    """
+    try:
+        found: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"is no result of tuning: {error}", where=str(path)) from error
+    return found
+
+
+_PYTHON_LEVELS = {
+    "disabled": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED", "layout": "ORT_ENABLE_LAYOUT", "all": "ORT_ENABLE_ALL",
+}  # fmt: skip
+
+
+def _pairs(session: Mapping[str, JSON], name: str) -> list[tuple[str, str]]:
+    listed = session.get(name, [])
+    texts = [str(one) for one in listed] if isinstance(listed, list) else []
+    found = (text.partition("=") for text in texts)
+    return [(key, value) for key, _, value in found]
+
+
+def _providers(session: Mapping[str, JSON]) -> list[str]:
+    names = str(session.get("provider", "CPU")).split(",")
+    full = [f"{name.strip()}ExecutionProvider" for name in names if name.strip()]
+    return [name.replace("TensorRTExec", "TensorrtExec") for name in full]
+
+
+def python_code(model: str, session: Mapping[str, JSON]) -> str:
+    """Return a script that makes the session with ONNX Runtime's Python API."""
+    lines = ["import onnxruntime as ort", "", "options = ort.SessionOptions()"]
+    if threads := session.get("threads"):
+        lines.append(f"options.intra_op_num_threads = {threads}")
+    if inter := session.get("inter_threads"):
+        lines.append(f"options.inter_op_num_threads = {inter}")
+        lines.append("options.execution_mode = ort.ExecutionMode.ORT_PARALLEL")
+    if level := session.get("optimization_level"):
+        name = f"ort.GraphOptimizationLevel.{_PYTHON_LEVELS[str(level)]}"
+        lines.append(f"options.graph_optimization_level = {name}")
+    for key, value in _pairs(session, "dim"):
+        lines.append(f"options.add_free_dimension_override_by_name({_text(key)}, {int(value)})")
+    for key, value in _pairs(session, "session_config"):
+        lines.append(f"options.add_session_config_entry({_text(key)}, {_text(value)})")
+    first, *others = _providers(session)
+    own = ", ".join(f"{_text(k)}: {_text(v)}" for k, v in _pairs(session, "provider_option"))
+    listed = [f"({_text(first)}, {{{own}}})" if own else _text(first), *map(_text, others)]
+    lines.append(
+        f"session = ort.InferenceSession({_text(model)}, options, providers=[{', '.join(listed)}])"
+    )
+    if session.get("io_binding"):
+        lines.append("# Keep inputs and outputs on the device: session.io_binding()")
+    return "\n".join(lines) + "\n"
+
+
+def cpp_code(model: str, session: Mapping[str, JSON]) -> str:
+    """Return lines that make the session with ONNX Runtime's C++ API."""
+    lines = [
+        "#include <onnxruntime_cxx_api.h>",
+        "",
+        "Ort::Env env;",
+        "Ort::SessionOptions options;",
+    ]
+    if threads := session.get("threads"):
+        lines.append(f"options.SetIntraOpNumThreads({threads});")
+    if inter := session.get("inter_threads"):
+        lines.append(f"options.SetInterOpNumThreads({inter});")
+        lines.append("options.SetExecutionMode(ORT_PARALLEL);")
+    if level := session.get("optimization_level"):
+        lines.append(f"options.SetGraphOptimizationLevel({_PYTHON_LEVELS[str(level)]});")
+    for key, value in _pairs(session, "dim"):
+        lines.append(
+            "Ort::ThrowOnError(Ort::GetApi().AddFreeDimensionOverrideByName("
+            f"options, {_text(key)}, {int(value)}));"
+        )
+    for key, value in _pairs(session, "session_config"):
+        lines.append(f"options.AddConfigEntry({_text(key)}, {_text(value)});")
+    for at, name in enumerate(_providers(session)):
+        if kind := _CPP_KINDS.get(name.removesuffix("ExecutionProvider")):
+            lines += _cpp_provider(kind, _pairs(session, "provider_option") if at == 0 else [])
+    lines.append(f"Ort::Session session(env, {_text(model)}, options);")
+    return "\n".join(lines) + "\n"
+
+
+_CPP_KINDS = {"CUDA": "CUDA", "Tensorrt": "TensorRT"}
+
+
+def _cpp_provider(kind: str, options: Sequence[tuple[str, str]]) -> list[str]:
+    made = kind.lower()
+    lines = [
+        f"Ort{kind}ProviderOptionsV2* {made} = nullptr;",
+        f"Ort::ThrowOnError(Ort::GetApi().Create{kind}ProviderOptions(&{made}));",
+    ]
+    if options:
+        keys, values = (", ".join(_text(pair[side]) for pair in options) for side in (0, 1))
+        lines += [
+            f"const char* {made}_keys[] = {{{keys}}};",
+            f"const char* {made}_values[] = {{{values}}};",
+            f"Ort::ThrowOnError(Ort::GetApi().Update{kind}ProviderOptions(",
+            f"    {made}, {made}_keys, {made}_values, {len(options)}));",
+        ]
+    return [*lines, f"options.AppendExecutionProvider_{kind}_V2(*{made});"]
+
+
+def _text(value: str) -> str:
+    """Return a text as a literal of Python and C++ both."""
+    return json.dumps(visible(value), ensure_ascii=False)

@@ -1,0 +1,106 @@
+"""What tuning found: the verdict, why, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+from textual.widget import Widget
+
+from dld_tui.core.tables.table import Table
+from dld_tui.core.text import visible
+from dld_tui.core.tune.result import Candidate, TuneResult, result_lines, tune_table
+from dld_tui.core.types import JSON
+from dld_tui.screens.activity.result_head import Paragraph, ResultHead
+from dld_tui.screens.list_page import ListPage
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.tasks import task
+
+
+class TuneScreen(ListPage[Candidate]):
+    """One result."""
+
+    SCOPE = "tuned"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
+    CSS_PATH = STYLES / "accuracy.tcss"
+    LIST_TITLE = "What was tried"
+    LIST_KEYS = "{tuned.open} open  {tuned.compare} compare"
+    LIST_EMPTY = "Nothing was tried"
+    HELP = (
+        "Each row is a model with settings that raced, the fastest first; speeds are those of the "
+        "model as it is, in the same rounds. {tuned.open} opens the faster model, {tuned.compare} "
+        "compares the profiles of both, and {tuned.copy} copies the settings as code."
+    )
+
+    def __init__(self, result: TuneResult) -> None:
+        super().__init__()
+        self.result = result
+        self.tab_title = f"tuned {Path(result.source).name}"
+
+    @classmethod
+    def of_job(cls, result: TuneResult, values: Mapping[str, JSON]) -> TuneScreen:
+        """Return the page of what a job found."""
+        return cls(result)
+
+    def body(self) -> Iterable[Widget]:
+        """Return the verdict and the table."""
+        good = self.result.is_faster
+        label = (" faster ", "ok") if good else (" as it is ", "warn")
+        first, *others = result_lines(self.result)
+        paragraphs = [Paragraph(first, "strong", label), *(Paragraph(one) for one in others)]
+        yield ResultHead(paragraphs)
+        yield from super().body()
+
+    def on_mount(self) -> None:
+        """Show the rows."""
+        self.show_rows(self.result.best)
+
+    def table(self) -> Table[Candidate]:
+        """Return what was tried."""
+        return tune_table(self.result)
+
+    def facts(self) -> set[str]:
+        """Return whether something is faster."""
+        return super().facts() | ({"faster"} if self.result.is_faster else set())
+
+    def row_changed(self) -> None:
+        """Say why a set-up does not count."""
+        self.crumb(visible(self.row.problem) if self.row is not None else "")
+        super().row_changed()
+
+    def activate(self) -> None:
+        """Open the faster model."""
+        if self.result.is_faster:
+            self.action_open_model()
+
+    def action_open_model(self) -> None:
+        """Open the faster model."""
+        host(self).open_path(Path(self.result.model or self.result.source))
+
+    def action_compare(self) -> None:
+        """Compare the profiles of the model as it is and of the faster one."""
+        from dld_tui.screens.compare.page import CompareScreen
+
+        host(self).add_page(CompareScreen([Path(path) for path in self.result.reports]))
+
+    @task()
+    async def action_copy(self) -> None:
+        """Copy the settings as code."""
+        code = self.result.code
+        choices = [
+            Choice("p", "Python", "python"), Choice("c", "C++", "cpp"),
+            Choice("s", "the command that profiles it", "command"),
+        ]  # fmt: skip
+        answer = await self.tasks.ask(ChoiceDialog("Copy the settings", "As what?", choices))
+        if answer is not None:
+            texts: dict[str, Any] = {"python": code.python, "cpp": code.cpp}
+            self.app.copy_to_clipboard(texts.get(answer, code.command))
+
+    def action_again(self) -> None:
+        """Show the form again."""
+        host(self).start_activity("tune", {"model": self.result.source})

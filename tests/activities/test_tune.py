@@ -1,0 +1,124 @@
+"""Tuning from its request to its files, on a small model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from dld_tui.activities.tune import Request, run
+from dld_tui.backends.onnxruntime import contest
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Finished
+from dld_tui.core.tune.result import TuneResult, load_result, result_lines
+from tests.support.models import write
+
+pytest.importorskip("onnxruntime")
+DEEP = """
+<ir_version: 10, opset_import: ["" : 18]>
+deep (float[1, 8] x) => (float[1, 8] y)
+<float[8] c = {1, 2, 3, 4, 5, 6, 7, 8}>
+{
+    [add] d = Add(c, c)
+    [mul] e = Mul(x, d)
+    [out] y = Sigmoid(e)
+}
+"""
+
+
+def tuned(path: Path, **settings: Any) -> TuneResult:
+    settings.setdefault("budget", 1.0)
+    events = list(run(Request(model=path, output=path.with_suffix(".tune.json"), **settings)))
+    assert isinstance(events[-1], Finished)
+    result = events[-1].result
+    assert isinstance(result, TuneResult)
+    return result
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Return what turns take by the settings of the session: the clock is not asked."""
+    speeds: dict[str, float] = {}
+
+    def time(self: contest.Contestant, seconds: float) -> float:
+        threads = str(self._settings.threads)
+        return speeds.get(self._model.name, 1.0) * speeds.get(f"threads {threads}", 1.0)
+
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    return speeds
+
+
+def test_the_fastest_is_found_confirmed_written_and_explained(
+    tmp_path: Path, fast: dict[str, float]
+) -> None:
+    fast |= {"simplified.onnx": 0.5, "deep.tune.onnx": 0.5, "threads 1": 0.8}
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=60.0, only=("simplified,threads-1",))
+    assert result.best == "simplified+threads-1"
+    assert result.is_faster
+    assert result.factor == pytest.approx(1 / 0.4)
+    assert result.model == str(tmp_path / "deep.tune.onnx")
+    assert len(onnx.load(result.model).graph.node) == 2  # the constants are folded
+    by_key = {one.key: one for one in result.candidates}
+    assert by_key["simplified+threads-1"].ratio == pytest.approx(0.4)
+    assert by_key["simplified"].accuracy == "the same"
+    assert [Path(one).exists() for one in result.reports] == [True, True]
+    assert "intra_op_num_threads = 1" in (tmp_path / "deep.tune.py").read_text()
+    assert "--threads 1" in result.code.command
+    assert load_result(Path(result.report)) == result
+    assert "2.50 times as fast with simplified graph, 1 thread" in result_lines(result)[0]
+
+
+def test_nothing_is_claimed_and_written_where_nothing_is_faster(
+    tmp_path: Path, fast: dict[str, float]
+) -> None:
+    fast["threads 1"] = 1.5
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert (result.best, result.is_faster, result.model) == ("as it is", False, None)
+    assert {path.name for path in tmp_path.iterdir()} == {"deep.onnx", "deep.tune.json"}
+    assert json.loads((tmp_path / "deep.tune.json").read_text())["best"] == "as it is"
+
+
+def test_what_computes_something_else_does_not_count(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast["threads 1"] = 0.1
+    honest = contest.Contestant.outputs
+
+    def outputs(self: contest.Contestant) -> list[dict[str, Any]]:
+        factor = 1.5 if self._settings.threads == 1 else 1.0
+        found: list[Mapping[str, Any]] = [*honest(self)]
+        return [{name: factor * value for name, value in one.items()} for one in found]
+
+    monkeypatch.setattr(contest.Contestant, "outputs", outputs)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert not result.is_faster
+    (one,) = (one for one in result.candidates if one.key == "threads-1")
+    assert one.state == "failed"
+    assert one.problem.startswith("output y: 8 of 8 elements are outside of")
+
+
+def test_a_change_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no change faster"):
+        tuned(write(tmp_path, DEEP, "deep.onnx"), only=("faster",))
+
+
+def test_items_of_a_batch_are_timed_and_compared_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = DEEP.replace("float[1, 8] x", "float[N, 8] x").replace("float[1, 8] y", "float[N, 8] y")
+    seen: list[tuple[int, tuple[int, ...]]] = []
+
+    def time(self: contest.Contestant, seconds: float) -> float:
+        seen.append((self._items, self._sets[0]["x"].shape))
+        return 1.0 / self._items
+
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    result = tuned(write(tmp_path, text, "deep.onnx"), only=("batch-4",), batch=("4",))
+    assert (4, (4, 8)) in seen
+    assert (1, (1, 8)) in seen
+    assert (result.best, result.factor) == ("batch-4", pytest.approx(4.0))
+    assert "--shape x:4x8" in result.code.command

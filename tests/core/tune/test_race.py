@@ -1,0 +1,63 @@
+"""Races between set-ups, on a machine that drifts and is disturbed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dld_tui.core.tune.race import LEAST_ROUNDS, Race
+
+
+def raced(true_ms: dict[str, float], seed: int, most: int = 12) -> tuple[Race, int]:
+    """Return the race and how many turns it took; the machine drifts and noise is of one side."""
+    random = np.random.default_rng(seed)
+    race, turns, drift = Race(list(true_ms), most), 0, 1.0
+    while not race.is_over:
+        drift *= float(np.exp(random.normal(0, 0.2)))
+        figures = {}
+        for name in race.order:
+            busy = 1 + random.exponential(0.03)
+            figures[name] = true_ms[name] * drift * busy
+            turns += 1
+        race.add_round(figures)
+    return race, turns
+
+
+def test_the_fastest_wins_though_the_machine_drifts_more_than_they_differ() -> None:
+    true_ms = {"as it is": 10.0, "a": 8.0, "b": 9.0, "c": 15.0, "d": 30.0}
+    wins = sum(raced(true_ms, seed)[0].best == "a" for seed in range(100))
+    assert wins >= 97
+
+
+def test_losers_are_stopped_early() -> None:
+    true_ms = {"as it is": 10.0, "a": 5.0} | {f"slow {n}": 10.0 + n for n in range(8)}
+    turns = [raced(true_ms, seed)[1] for seed in range(20)]
+    assert max(turns) <= 0.5 * 12 * len(true_ms)
+
+
+def test_what_is_alike_is_not_called_slower() -> None:
+    wrong = 0
+    for seed in range(200):
+        race, _ = raced({"as it is": 10.0, "same": 10.0}, seed)
+        wrong += race.is_slower("as it is", "same") or race.is_slower("same", "as it is")
+    assert wrong <= 0.1 * 200  # 1 % at each side and look, up to nine looks; what wins is confirmed
+
+
+def test_ratios_are_of_rounds_and_the_reference_stays_in() -> None:
+    race = Race(["base", "other"])
+    for drift in (1.0, 7.0, 3.0, 2.0):
+        race.add_round({"base": 2 * drift, "other": 1 * drift})
+    assert race.ratio("other", "base") == pytest.approx(0.5)
+    assert race.running == ["base", "other"]
+    assert race.rounds == LEAST_ROUNDS
+    assert race.is_over  # nobody else is left and the two differ for sure
+
+
+def test_each_is_first_now_and_then() -> None:
+    race = Race(["a", "b", "c"], most_rounds=9)
+    firsts = []
+    while not race.is_over:
+        firsts.append(race.order[0])
+        assert sorted(race.order) == ["a", "b", "c"]
+        race.add_round({"a": 1.0, "b": 1.0, "c": 1.0})
+    assert set(firsts) == {"a", "b", "c"}
