@@ -120,5 +120,6 @@ def test_items_of_a_batch_are_timed_and_compared_one_by_one(
     result = tuned(write(tmp_path, text, "deep.onnx"), only=("batch-4",), batch=("4",))
     assert (4, (4, 8)) in seen
     assert (1, (1, 8)) in seen
-    assert (result.best, result.factor) == ("batch-4", pytest.approx(4.0))
+    assert result.best == "batch-4"
+    assert result.factor == pytest.approx(4.0)
     assert "--shape x:4x8" in result.code.command

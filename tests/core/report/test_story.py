@@ -8,8 +8,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dld_tui.activities.tune import Request
+from dld_tui.core.params import from_json
 from dld_tui.core.report.model import Report
-from dld_tui.core.report.story import card_lines, card_svg, next_steps, opening, write_card
+from dld_tui.core.report.story import (
+    card_lines,
+    card_svg,
+    next_steps,
+    opening,
+    request_of,
+    write_card,
+)
 from tests.support.report_files import HOSTILE, layer, writer
 
 MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
@@ -48,11 +57,28 @@ def test_the_opening_says_how_long_and_where_the_time_goes(tmp_path: Path) -> No
 
 def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     [step] = next_steps(report_of(tmp_path / "r.dldprof"))
-    assert step.activity == "convert_quantize"  # the run was on the CPU
+    assert step.changes == ("int8-dynamic", "int8")  # the run was on the CPU
     # Conv and MatMul are 7 of 10 ms: without them 3 are left.
-    assert (
-        step.basis == "70 % of the time is MatMul and Conv in fp32: 3.3 x at most, were that free"
+    assert step.line == (
+        "int8: 70 % of the time is MatMul and Conv in fp32: 1 to 3.3 x, were that free"
     )
+
+
+def test_a_step_is_tried_as_the_report_was_made(tmp_path: Path) -> None:
+    report = report_of(tmp_path / "r.dldprof")
+    [step] = next_steps(report)
+    activity, values = request_of(report, step, Path("m.onnx"))
+    assert activity == "tune"
+    assert from_json(Request, values).only == step.changes
+    assert (values["model"], values["provider"]) == ("m.onnx", "CPU")
+
+
+def test_layers_that_only_move_values_are_to_be_simplified(tmp_path: Path) -> None:
+    types = {"Relu": "Transpose", "Add": "Cast", "Conv": "Pool", "MatMul": "Pool"}
+    [step] = next_steps(report_of(tmp_path / "r.dldprof", types=types))
+    assert step.changes == ("simplified",)
+    assert step.basis == "20 % of the time only moves or reshapes values"
+    assert step.most == pytest.approx(1.25)
 
 
 def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:
@@ -62,7 +88,7 @@ def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:
 
 def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:
     steps = next_steps(report_of(tmp_path / "r.dldprof", (4.0, 5.0, 4.0, 5.0)))
-    assert [step.activity for step in steps] == ["profile_onnxruntime", "convert_quantize"]
+    assert [step.changes for step in steps] == [(), ("int8-dynamic", "int8")]
     assert "it varies by" in steps[0].basis
 
 

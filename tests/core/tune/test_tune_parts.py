@@ -97,7 +97,11 @@ def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
     with (tmp_path / "run" / "journal.jsonl").open("a") as file:
         file.write('{"race": "models: as it is')  # killed while it wrote
     second = Journal(tmp_path / "run")
-    assert (second.made("fp16"), second.made("bf16"), second.made("int8")) == ("", "no kernel", None)
+    assert (second.made("fp16"), second.made("bf16"), second.made("int8")) == (
+        "",
+        "no kernel",
+        None,
+    )
     assert second.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     assert second.rounds("models", ["as it is"]) == []
     second.model("fp16").unlink()

@@ -24,6 +24,7 @@ from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.guess import GuessingForm
 from dld_tui.screens.activity.result_head import View
+from dld_tui.screens.activity.run import show_view
 from dld_tui.screens.activity.tensorrt import (
     Libraries,
     has_engines,
@@ -43,7 +44,6 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import Host, host
-from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
 _CHOICE_KEYS = "123456789abcdefghijklmnoprstuvwxyz"
@@ -386,13 +386,7 @@ class ActivityScreen(GuessingForm):
         owner = host(self)
         values = self.query_one(ParamForm).values()
         self.dismiss(None)
-        view = self.result_view(result, values)
-        if isinstance(view, Page):
-            owner.add_page(view)
-        elif isinstance(view, Path):
-            owner.open_path(view)
-        elif view is not None:
-            self.app.notify(view, timeout=8, markup=False)
+        show_view(owner, self.result_view(result, values))
 
     def action_next_page(self) -> None:
         """Show the next page of settings."""

@@ -28,7 +28,7 @@ from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.story import PROFILE, Story, card_lines, story_of, write_card
+from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
@@ -521,15 +521,18 @@ class ReportScreen(Panes, Page):
         if not story.steps:
             self.notify("The figures name nothing that may help", timeout=4)
             return
-        choices = [
-            Choice(_LETTERS[n], f"{step.text}: {step.basis}", step.activity)
-            for n, step in enumerate(story.steps)
-        ]
-        answer = await self.tasks.ask(ChoiceDialog("What may help", story.opening, choices))
-        if answer == PROFILE:
-            self.action_profile()
-        elif answer is not None:
-            host(self).start_activity(answer, {"model": str(path)})
+        choices = [Choice(_LETTERS[n], step.line, str(n)) for n, step in enumerate(story.steps)]
+        text = f"{story.opening} What you choose is tried: it is kept where it is faster for sure."
+        answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
+        if answer is None:
+            return
+        activity, values = request_of(report, story.steps[int(answer)], path)
+        if activity == "tune":
+            from dld_tui.screens.activity.run import run_activity
+
+            run_activity(host(self), activity, values)
+        else:
+            host(self).start_activity(activity, values)
 
     @task()
     async def action_card(self) -> None:
