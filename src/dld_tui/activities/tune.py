@@ -140,6 +140,15 @@ class Request:
         page="Inputs",
     )
 
+    def require(self) -> None:
+        """Refuse settings that exclude each other, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        if self.batch and self.inputs is not None:
+            raise UsageError("--batch does not go with --inputs, whose data have a size")
+
 
 def run(request: Request) -> Iterator[Event]:
     """Tune.
@@ -153,8 +162,6 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.document.document import Document
 
-    if request.batch and request.inputs is not None:
-        raise UsageError("--batch does not go with --inputs, whose data have a size")
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
         yield from _Tuning(request, document).events()
