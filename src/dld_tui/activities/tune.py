@@ -162,6 +162,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.document.document import Document
 
+    request.require()
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
         yield from _Tuning(request, document).events()
