@@ -24,6 +24,7 @@ ELSEWHERE = {
     # Grows while it is read: a rename would hide it until its end.
     "backends/tensorrt/log.py": "the log of a build, followed while it is written",
     "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
+    "core/tune/journal.py": "a line is added to a journal",
     "core/document/journal.py": "a line an edit, so that a crash loses none",
     "core/report/store.py": "a database, renamed when it is whole",
     # Written by others, or on another machine: renamed when whole.
