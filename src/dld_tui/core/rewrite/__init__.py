@@ -1,0 +1,1 @@
+"""Patterns over graphs, queries over nodes, and rules that rewrite what a pattern finds."""

@@ -1,0 +1,138 @@
+"""The functions that expressions can call, and the value that stands for "not known"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+MOST_ELEMENTS = 1 << 26
+"""Of a tensor that an expression makes."""
+
+
+class Unknown:
+    """What the model does not say."""
+
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function by its usage, which tells how many values it takes: ``?`` marks optional ones."""
+
+    usage: str
+    help: str
+    work: Callable[..., Any]
+
+    @property
+    def most(self) -> int:
+        """The most values that it takes."""
+        inner = self.usage[self.usage.index("(") + 1 : -1]
+        return 100 if "…" in inner else inner.count(",") + 1
+
+    @property
+    def least(self) -> int:
+        """The fewest values that it takes."""
+        return 1 if "…" in self.usage else self.most - self.usage.count("?")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one number."""
+    return isinstance(value, (int, float, np.number))
+
+
+def _numbers(value: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(value)
+
+
+def _elementwise(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def work(value: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = function(_numbers(value))
+        return result if isinstance(value, np.ndarray) else result.item()
+
+    return work
+
+
+def _close(first: Any, second: Any, tolerance: float = 1e-4) -> bool:
+    a, b = _numbers(first).astype(float), _numbers(second).astype(float)
+    return bool(np.all(np.abs(a - b) <= tolerance * np.maximum(np.abs(b), 1e-30)))
+
+
+def _axes(axes: Any) -> list[int]:
+    return [int(axis) for axis in np.atleast_1d(_numbers(axes))]
+
+
+def _is_last(axes: Any, rank: Any) -> Any:
+    """Return whether axes are the last ones; a rank that is not known is no trouble for -1."""
+    found = _axes(axes)
+    if all(axis < 0 for axis in found):
+        return sorted(found) == list(range(-len(found), 0))
+    return sorted(axis % rank for axis in found) == list(range(rank - len(found), rank))
+
+
+def _compose(outer: list[int], inner: list[int]) -> list[int]:
+    return [inner[axis] for axis in outer]
+
+
+def _invert(order: list[int]) -> list[int]:
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def _bounded(dims: Any) -> tuple[int, ...]:
+    shape = tuple(int(dim) for dim in np.atleast_1d(_numbers(dims)))
+    if math.prod(max(dim, 1) for dim in shape) > MOST_ELEMENTS:
+        raise ValueError("too many elements")
+    return shape
+
+
+def _cast(value: Any, dtype: str) -> np.ndarray[Any, Any]:
+    from dld_tui.core.document.value_types import dtype_number
+
+    number = dtype_number(dtype)
+    if not number:
+        raise ValueError(dtype)
+    from onnx import helper
+
+    return _numbers(value).astype(helper.tensor_dtype_to_np_dtype(number))
+
+
+def _dtype_name(number: int) -> str:
+    from dld_tui.core.document.value_types import dtype_name
+
+    return dtype_name(number)
+
+
+def _functions(*functions: Function) -> dict[str, Function]:
+    return {function.usage.partition("(")[0]: function for function in functions}
+
+
+FUNCTIONS = _functions(
+    Function("len(list)", "how many items", len),
+    Function("abs(x)", "without the sign", _elementwise(np.abs)),
+    Function("sqrt(x)", "the square root", _elementwise(np.sqrt)),
+    Function("exp(x)", "e to the power of x", _elementwise(np.exp)),
+    Function("log(x)", "the natural logarithm", _elementwise(np.log)),
+    Function("min(list)", "the smallest item", lambda x: _numbers(x).min().item()),
+    Function("max(list)", "the largest item", lambda x: _numbers(x).max().item()),
+    Function("sum(list)", "all items together", lambda x: _numbers(x).sum().item()),
+    Function("prod(list)", "the product of the items", lambda x: _numbers(x).prod().item()),
+    Function("close(a, b, tolerance?)", "equal within 1e-4 of b, or so much", _close),
+    Function("is_last(axes, rank)", "whether axes are the last ones of so many", _is_last),
+    Function("compose(p, q)", "the order of axes of Transpose<p> after Transpose<q>", _compose),
+    Function("invert(p)", "the order of axes that takes p back", _invert),
+    Function("range(n)", "0 to n - 1", lambda n: list(range(*_bounded(n)))),
+    Function("dtype(number)", "the name of an element type, as Cast has it in `to`", _dtype_name),
+    Function("cast(x, dtype)", "x in another element type", _cast),
+    Function("reshape(x, dims)", "x in another shape", lambda x, d: np.reshape(x, _bounded(d))),
+    Function("transpose(x, order?)", "x with its axes in another order", np.transpose),
+    Function("full(dims, x)", "a tensor of one number", lambda d, x: np.full(_bounded(d), x)),
+)  # fmt: skip
+"""By name."""

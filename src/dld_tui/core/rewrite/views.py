@@ -1,0 +1,241 @@
+"""What expressions see of a model: nodes and values, and their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dld_tui.core.document.extraction import imports_of
+from dld_tui.core.document.index import Definition
+from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.schema import OperatorSchema
+from dld_tui.core.rewrite.functions import MOST_ELEMENTS, UNKNOWN
+
+_INITIALIZERS_APART = 4
+"""The first IR version in which an initializer need not be a graph input."""
+_CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
+
+
+def schema_of(node: Node) -> OperatorSchema | None:
+    """Return the schema of a node's operator in the version that holds in its scope."""
+    return schema_for(node.op_type, node.domain, imports_of(node.scope).get(node.domain))
+
+
+def attribute_value(node: Node, name: str) -> Any:
+    """Return the plain value of a node's attribute, its operator's default, or None."""
+    attribute = node.attribute(name)
+    if attribute is not None:
+        return UNKNOWN if attribute.reference else plain_value(attribute.value)
+    schema = schema_of(node)
+    known = schema.attribute(name) if schema is not None else None
+    return None if known is None else plain_value(known.default)
+
+
+def plain_value(value: Any) -> Any:
+    """Return the value of an attribute with texts as str and a tensor as an array."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        return [plain_value(item) for item in value]
+    if isinstance(value, Tensor):
+        return array_of(value)
+    return value
+
+
+def array_of(tensor: Tensor) -> Any:
+    """Return a tensor's elements in its shape; UNKNOWN when they cannot be read or are many."""
+    if tensor.element_count > MOST_ELEMENTS:
+        return UNKNOWN
+    try:
+        return np.asarray(tensor.read()).reshape(tensor.shape)
+    except (DldError, ValueError):
+        return UNKNOWN
+
+
+def constant_of(definition: Definition | None, name: str) -> Tensor | Any:
+    """Return the tensor, or the plain value, of a constant; None when a value is none.
+
+    An initializer that is an input as well may be given by a caller, and is no constant.
+    """
+    if definition is None:
+        return None
+    scope = definition.scope
+    if definition.kind == "initializer":
+        own_input = name in scope.named("input")
+        if own_input and scope.document.model.ir_version >= _INITIALIZERS_APART:
+            return None
+        return scope.initializer(name)
+    node = definition.node
+    if node is None or node.op_type != "Constant" or node.domain or len(node.proto.attribute) != 1:
+        return None
+    attribute = node.attributes()[0]
+    if attribute.name not in _CONSTANT_FORMS or attribute.reference:
+        return None
+    if attribute.name == "value":
+        return attribute.value
+    dtype = np.float32 if "float" in attribute.name else np.int64
+    return np.asarray(attribute.value, dtype)
+
+
+class ValueView:
+    """A value of a model in an expression.
+
+    Args:
+        scope: Where it is seen.
+        name: Its name; empty for an optional input that is left out.
+    """
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self.scope = scope
+        self.name = name
+
+    def field(self, name: str) -> Any:
+        """Return a field.
+
+        Raises:
+            UsageError: There is none of this name.
+        """
+        reader = _VALUE_FIELDS.get(name)
+        if reader is None:
+            raise UsageError(
+                f"a value has no field {name!r:.40}", hint=f"Known: {', '.join(_VALUE_FIELDS)}"
+            )
+        if not self.name and name not in ("name", "present", "constant"):
+            return UNKNOWN
+        return reader(self)
+
+    def constant(self) -> Any:
+        """Return its tensor or array when it is a constant, else None."""
+        return constant_of(self.scope.resolve(self.name), self.name) if self.name else None
+
+    @property
+    def dims(self) -> Any:
+        """Its dimensions; UNKNOWN, as a whole or one of them, where that is not known."""
+        known = self.scope.value_type(self.name)
+        if known is None or known.dims is None or known.container:
+            constant = self.constant()
+            if constant is None:
+                return UNKNOWN
+            return list(constant.shape)
+        return [UNKNOWN if dim is None else dim for dim in known.dims]
+
+    @property
+    def dtype(self) -> Any:
+        """Its element type, UNKNOWN where that is not known."""
+        known = self.scope.value_type(self.name)
+        if known is not None and known.dtype:
+            return known.dtype
+        constant = self.constant()
+        if constant is None:
+            return UNKNOWN
+        return constant.dtype if isinstance(constant, Tensor) else str(constant.dtype)
+
+    @property
+    def value(self) -> Any:
+        """Its elements when it is a constant, else UNKNOWN."""
+        constant = self.constant()
+        if constant is None:
+            return UNKNOWN
+        return array_of(constant) if isinstance(constant, Tensor) else constant
+
+    @property
+    def producer(self) -> Any:
+        """The operator that makes it, empty for none."""
+        definition = self.scope.resolve(self.name)
+        node = definition.node if definition is not None else None
+        return node.op_type if node is not None else ""
+
+    @property
+    def uses(self) -> int:
+        """How many inputs and outputs use it, in bodies too."""
+        definition = self.scope.resolve(self.name)
+        home = definition.scope if definition is not None else self.scope
+        return len(home.users(self.name)) + (self.name in home.outputs)
+
+
+def _rank(view: ValueView) -> Any:
+    dims = view.dims
+    return UNKNOWN if dims is UNKNOWN else len(dims)
+
+
+def _is_input(view: ValueView) -> bool:
+    definition = view.scope.resolve(view.name)
+    return definition is not None and definition.kind == "input"
+
+
+_VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
+    "name": lambda view: view.name,
+    "shape": lambda view: view.dims,
+    "rank": _rank,
+    "dtype": lambda view: view.dtype,
+    "constant": lambda view: view.constant() is not None,
+    "value": lambda view: view.value,
+    "uses": lambda view: view.uses,
+    "producer": lambda view: view.producer,
+    "input": _is_input,
+    "output": lambda view: view.name in view.scope.outputs,
+    "present": lambda view: bool(view.name),
+}
+
+
+class ValuesView:
+    """The inputs or the outputs of a node: fields are those of the first one."""
+
+    def __init__(self, scope: Scope, names: tuple[str, ...]) -> None:
+        self._scope = scope
+        self.names = names
+
+    def __getitem__(self, place: int) -> ValueView:
+        """Return one of them."""
+        return ValueView(self._scope, self.names[place])
+
+    def field(self, name: str) -> Any:
+        """Return a field of the first one that is there."""
+        first = next(filter(None, self.names), "")
+        return ValueView(self._scope, first).field(name) if first else UNKNOWN
+
+
+class NodeView:
+    """A node in an expression; what is no field of it is an attribute."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def field(self, name: str) -> Any:
+        """Return a field, or an attribute with its operator's default; None when it has none."""
+        reader = NODE_FIELDS.get(name)
+        if reader is not None:
+            return reader(self.node)
+        return attribute_value(self.node, name.removeprefix("@"))
+
+
+def _dtype(node: Node) -> Any:
+    return ValuesView(node.scope, node.outputs).field("dtype")
+
+
+NODE_FIELDS: dict[str, Callable[[Node], Any]] = {
+    "name": lambda node: node.name,
+    "type": lambda node: node.op_type,
+    "op_type": lambda node: node.op_type,
+    "domain": lambda node: node.domain or "ai.onnx",
+    "scope": lambda node: "/".join(node.scope.path),
+    "in": lambda node: ValuesView(node.scope, node.inputs),
+    "out": lambda node: ValuesView(node.scope, node.outputs),
+    "input": lambda node: list(node.inputs),
+    "output": lambda node: list(node.outputs),
+    "inputs": lambda node: len(node.inputs),
+    "outputs": lambda node: len(node.outputs),
+    "dtype": _dtype,
+    "shape": lambda node: ValuesView(node.scope, node.outputs).field("shape"),
+    "rank": lambda node: ValuesView(node.scope, node.outputs).field("rank"),
+    "precision": precision_of,
+    "has": lambda node: lambda name: node.attribute(name) is not None,
+}
+"""Of the node that a query asks of; others are attributes."""
