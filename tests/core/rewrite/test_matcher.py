@@ -189,10 +189,9 @@ PATTERNS = (
     "Sub(&Relu(x), y)",
     "Add(&Sub(&Relu(x), y), z)",
     "Mul(&Add(a, b), &Sub(a, c))",
-    "Div(&_(x), &Relu(y))",
+    "Div(&_(x, ...), &Relu(y))",
     "Sub(&Add|Mul(x, y), &Neg(z))",
     "Add(&Relu(x), &Relu(y))",
-    "{ a = Relu(x) b = Neg(x) c = Sub(a, b) }".replace("Relu", "&Relu").replace("Neg", "&Neg"),
 )
 
 

@@ -162,11 +162,8 @@ def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
         search = Matcher(wanted)
         hits = list(search.hits(document))
         if search.given_up:
-            first = search.given_up[0].ref
-            narrate(
-                f"{model}: there are too many ways around {fmt.plural(len(search.given_up), 'node')}"
-                f" to try them all, such as {first}"
-            )
+            places = fmt.plural(len(search.given_up), "node")
+            narrate(f"{model}: around {places} there are too many ways to try them all")
         if as_json:
             write_json({"count": len(hits), **({} if only_count else {"hits": _hits_json(hits)})})
         elif only_count:
