@@ -14,6 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ExitStatus, InputError
+from dld_tui.core.rewrite.expression import Expression
 from dld_tui.core.rewrite.matcher import Hit, Matcher
 from dld_tui.core.rewrite.pattern import parse_pattern
 from dld_tui.core.rewrite.query import parse_columns, parse_query, shown_value
@@ -79,13 +80,13 @@ def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as
         )
         learn_types(document, model, types)
         nodes = list(wanted.nodes(document))
-        _write_nodes(
-            nodes,
-            [(column.text, lambda node, column=column: shown_value(
-                column.value(NodeView(node).field))) for column in shown],
-            only_count, as_json,
-        )  # fmt: skip
+        readers = [(column.text, _reader(column)) for column in shown]
+        _write_nodes(nodes, readers, only_count, as_json)
     return ExitStatus.DONE if nodes else ExitStatus.FOUND
+
+
+def _reader(column: Expression) -> Callable[[Node], Any]:
+    return lambda node: shown_value(column.value(NodeView(node).field))
 
 
 def _write_nodes(
