@@ -77,8 +77,9 @@ def test_what_needs_no_model_loads_no_library_for_them(arguments: list[str]) -> 
 
 def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
     modules = loaded(RUN, "inspect", str(models.write(tmp_path, models.BRANCHES)))
-    assert "onnx" in modules
-    assert not packages(modules) & {"textual", *RUNTIMES}
+    assert "onnx.onnx_ml_pb2" in modules
+    assert "onnx" not in modules
+    assert not packages(modules) & {"numpy", "textual", *RUNTIMES}
     assert not any(name.startswith("dld_tui.core.operators") for name in modules)
 
 
@@ -107,6 +108,21 @@ def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: 
     assert "dld_tui.screens.workspace.page" in modules
     assert not packages(modules) & {"asyncssh", "numpy", "onnx.helper", *RUNTIMES}
     assert not {"onnx", "dld_tui.core.checks.checker", "dld_tui.core.operators.registry"} & modules
+
+
+CHECKED = OPEN.replace(
+    "        os.write(",
+    "        while not app.pages[0].checks.is_checked:\n"
+    "            await pilot.pause(0.01)\n"
+    "        os.write(",
+)
+
+
+def test_an_open_and_checked_model_has_loaded_schemas_and_no_numpy(tmp_path: Path) -> None:
+    modules = loaded(CHECKED, str(models.write(tmp_path, models.CHAIN)))
+    assert {"onnx.onnx_cpp2py_export", "dld_tui.core.checks.checker"} <= modules
+    assert not packages(modules) & {"asyncssh", "csv", "html", "numpy", *RUNTIMES}
+    assert "onnx" not in modules
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")

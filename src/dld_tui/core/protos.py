@@ -1,21 +1,21 @@
-"""The messages of ONNX, without the rest of its package.
+"""The messages of ONNX and the registry of its operators, without the rest of its package.
 
-``import onnx`` takes a fifth of a second and 20 MB, most of it numpy and operator schemas, which
-neither the first rows of a model nor ``dld inspect`` need. Use ``from dld_tui.core import protos as
-onnx`` where messages are all that is used. They are the very classes of ``onnx``, whichever is
-imported first.
+``import onnx`` takes a fifth of a second and 20 MB, most of it numpy, which neither the rows of a
+model nor its check need. Use ``from dld_tui.core import protos as onnx`` where messages are all
+that is used. They are the very classes of ``onnx``, whichever is imported first.
 """
 
 from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from onnx import IR_VERSION as IR_VERSION
     from onnx import AttributeProto as AttributeProto
     from onnx import FunctionProto as FunctionProto
     from onnx import GraphProto as GraphProto
@@ -30,21 +30,34 @@ if TYPE_CHECKING:
     from onnx import TypeProto as TypeProto
     from onnx import ValueInfoProto as ValueInfoProto
 
-_MESSAGES = "onnx.onnx_ml_pb2"
+
+def defs() -> ModuleType:
+    """Return the registry of operators; its schemas take 8 MB when the first one is asked for."""
+    registry: ModuleType = _part("onnx_cpp2py_export").defs
+    return registry
 
 
-def _messages() -> ModuleType:
-    """Return the generated module, without running the package that it is in."""
+def _part(name: str) -> ModuleType:
+    """Return a module of the package ``onnx``, such as ``onnx_cpp2py_export``.
+
+    The package itself is not run; `import onnx` finds the module there and takes it, too.
+    """
+    full = f"onnx.{name}"
     package = None if "onnx" in sys.modules else find_spec("onnx")
-    file = Path(package.origin or "").with_name("onnx_ml_pb2.py") if package else None
-    spec = spec_from_file_location(_MESSAGES, file) if file and file.is_file() else None
-    if spec is None or spec.loader is None or _MESSAGES in sys.modules:
-        return import_module(_MESSAGES)
+    folders = package.submodule_search_locations if package else None
+    spec = PathFinder.find_spec(full, folders) if folders else None
+    if spec is None or spec.loader is None or full in sys.modules:
+        return import_module(full)
     module = module_from_spec(spec)
-    # `import onnx` finds it there, and so makes no messages of its own.
-    sys.modules[_MESSAGES] = module
+    sys.modules[full] = module
     spec.loader.exec_module(module)
     return module
 
 
-globals().update({name: it for name, it in vars(_messages()).items() if name.endswith("Proto")})
+globals().update(
+    {
+        name: it
+        for name, it in vars(_part("onnx_ml_pb2")).items()
+        if name.endswith("Proto") or name == "IR_VERSION"
+    }
+)

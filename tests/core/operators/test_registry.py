@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.operators.contrib import standard_schema
+from dld_tui.core.operators.onnx_schemas import onnx_versions
 from dld_tui.core.operators.registry import known_domains, newest_opset, operators, schema_for
 from dld_tui.core.operators.schema import OperatorSchema
 
@@ -26,6 +27,26 @@ def test_a_schema_has_the_version_that_the_model_imports() -> None:
     assert known("Softmax", version=11).attribute("axis") != known("Softmax").attribute("axis")
     assert known("ReduceSum", version=11).attribute("axes") is not None
     assert known("ReduceSum", version=13).attribute("axes") is None
+
+
+def test_versions_and_defaults_are_those_of_the_onnx_package() -> None:
+    versions: dict[tuple[str, str], list[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        versions.setdefault((schema.name, schema.domain), []).append(schema.since_version)
+        ours = known(schema.name, schema.domain, schema.since_version)
+        for name, attribute in schema.attributes.items():
+            mine = ours.attribute(name)
+            assert mine is not None
+            default = attribute.default_value
+            wanted = onnx.helper.get_attribute_value(default) if default.type else None
+            assert mine.default == wanted
+    assert len(versions) > 200
+    for (name, domain), wanted in versions.items():
+        assert onnx_versions(name, domain) == tuple(sorted(wanted))
+    for domain in {domain for _, domain in versions}:
+        assert newest_opset(domain) == max(
+            max(found) for (_, of), found in versions.items() if of == domain
+        )
 
 
 def test_both_spellings_of_the_standard_domain_are_the_same() -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from dld_tui.core.checks.calls import Root, functions_of
 from dld_tui.core.checks.findings import ORDER, Finding, Level
 from dld_tui.core.checks.model_rules import check_model, check_node_name
 from dld_tui.core.checks.node_rules import check_node, operator_of
+from dld_tui.core.checks.signatures import Root, functions_of
 from dld_tui.core.checks.state import (
     ScopeState,
     find_live,

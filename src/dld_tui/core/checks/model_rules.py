@@ -6,11 +6,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-import onnx
-
 from dld_tui.core import fmt
-from dld_tui.core.checks.calls import Key, Root, function_key
+from dld_tui.core import protos as onnx
 from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of
+from dld_tui.core.checks.signatures import Key, Root, function_key
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.proto_text import text_of
@@ -48,9 +47,9 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
     model = document.model
     newest_ir = int(onnx.IR_VERSION)
     if not model.ir_version:
-        imports = [onnx.helper.make_opsetid(d, min(v, 2**31)) for d, v in root.entries]
-        version = onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True)
-        repair = _set_ir(max(version, 4))
+        from dld_tui.core.operators.registry import least_ir_version
+
+        repair = _set_ir(max([4, *(least_ir_version({d: v}) for d, v in root.entries)]))
         level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
         yield found("ir-missing", "ir_version missing", repair=repair, level=level)
     elif model.ir_version > newest_ir:
@@ -66,7 +65,7 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
             yield found("initializer-not-input", text, repair=_set_ir(4))
     if not root.entries:
         yield found("opset-missing", "No opset_import: invalid for IR >= 3")
-    newest = onnx.defs.onnx_opset_version()
+    newest = onnx.defs().schema_version_map()[""][1]
     version = root.imports.get("", 0)
     if version > newest:
         text = f"Opset {version} is newer than this tool knows ({newest})"
@@ -80,7 +79,7 @@ def _set_ir(version: int) -> Repair:
 def _check_imports(roots: list[Root]) -> Iterator[Finding]:
     known: set[str] = set()
     if roots[0].operators:
-        from dld_tui.core.operators.registry import known_domains  # lazy: see signatures.py
+        from dld_tui.core.operators.registry import known_domains
 
         known.update(known_domains())
     counts: Counter[str] = Counter()

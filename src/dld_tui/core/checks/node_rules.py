@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.checks.calls import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of, names_of
 from dld_tui.core.checks.model_rules import odd_name
+from dld_tui.core.checks.signatures import UNLIMITED, Key, Signature, Taken
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.value_rules import attribute_problems
 from dld_tui.core.document import Node, Scope

@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from dld_tui.core.checks.calls import Key, Root
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of
+from dld_tui.core.checks.signatures import Key, Root
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.value_types import tensor_type, type_of_proto, type_of_value
 

@@ -7,8 +7,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.diff.attributes import attribute_fields, same_bytes
 from dld_tui.core.diff.model import Change, Field
 from dld_tui.core.diff.side import Side

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.local_functions import FunctionAttribute, function_attributes
 from dld_tui.core.document.node import Node, attribute_type

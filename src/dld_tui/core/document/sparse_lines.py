@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.sparse import sparse_elements
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, UsageError

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -251,14 +252,9 @@ class Tensor:
         if field == "string_data":
             return b""
         if field in _FIXED_WIDTH:
-            import numpy as np
-
             width = _FIXED_WIDTH[field]
-            if len(values) * width == SENTINEL_LENGTH:
-                blob = self._blob(np.asarray(values, f"<f{width}").tobytes())
-                if blob is not None:
-                    return blob
-            return np.asarray(values, f"<f{width}").tobytes()
+            data = struct.pack(f"<{len(values)}{'f' if width == 4 else 'd'}", *values)
+            return (self._blob(data) or data) if len(data) == SENTINEL_LENGTH else data
         if len(values) == SENTINEL_LENGTH and all(0 <= value < 128 for value in values):
             blob = self._blob(bytes(values))
             if blob is not None:

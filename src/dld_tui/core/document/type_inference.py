@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, text_of
@@ -192,9 +191,9 @@ def _used(node: onnx.NodeProto) -> set[str]:
 
 
 def _inferred(model: onnx.ModelProto, *, strict: bool) -> onnx.ModelProto:
-    return onnx.shape_inference.infer_shapes(
-        model, check_type=False, strict_mode=strict, data_prop=True
-    )
+    from onnx import shape_inference
+
+    return shape_inference.infer_shapes(model, check_type=False, strict_mode=strict, data_prop=True)
 
 
 def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
@@ -329,8 +328,12 @@ def _calls(
         if info.HasField("type"):
             types[text_of(info.name)] = info.type
     for tensor in graph.initializer:
-        dims = list(tensor.dims)
-        types[text_of(tensor.name)] = onnx.helper.make_tensor_type_proto(tensor.data_type, dims)
+        dense = onnx.TypeProto()
+        dense.tensor_type.elem_type = tensor.data_type
+        dense.tensor_type.shape.SetInParent()
+        for size in tensor.dims:
+            dense.tensor_type.shape.dim.add(dim_value=size)
+        types[text_of(tensor.name)] = dense
     for node in graph.node:
         number = known.get(_key(node))
         if number is not None:
@@ -347,9 +350,12 @@ def _probe(
     types: list[onnx.TypeProto | None],
 ) -> onnx.GraphProto | None:
     """Return the body of a function as a graph with the types that one call gives it."""
+    from onnx import shape_inference
+
     probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
     imports = {text_of(e.domain): e.version for e in (*model.opset_import, *function.opset_import)}
-    probe.opset_import.extend(onnx.helper.make_opsetid(d, v) for d, v in imports.items())
+    for domain, version in imports.items():
+        probe.opset_import.add(domain=domain, version=version)
     graph = probe.graph
     graph.node.extend(function.node)
     values = {text_of(entry.name): entry for entry in function.attribute_proto}
@@ -363,7 +369,7 @@ def _probe(
     for formal in function.output:
         set_text(graph.output.add(), "name", text_of(formal))
     try:
-        return onnx.shape_inference.infer_shapes(probe, data_prop=True).graph
+        return shape_inference.infer_shapes(probe, data_prop=True).graph
     # The seam: C++ errors of several classes without a common base.
     except Exception:  # noqa: BLE001
         return None

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +75,7 @@ class BlobTable:
     """The payloads of one document by their sentinel."""
 
     def __init__(self) -> None:
-        self._nonce = secrets.token_hex(_NONCE_LENGTH // 2).encode("ascii")
+        self._nonce = os.urandom(_NONCE_LENGTH // 2).hex().encode("ascii")
         self._blobs: list[Blob] = []
 
     @property

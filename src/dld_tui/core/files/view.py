@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob, BlobTable, ByteCount, SpillFile, spill_folder, stream
 from dld_tui.core.files.external import ExternalFiles

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from importlib import resources
 from typing import Any
 
 from dld_tui.core.operators.schema import (
@@ -61,6 +60,8 @@ def standard_schema(name: str, opset_version: int | None) -> OperatorSchema | No
 
 @lru_cache(maxsize=1)
 def _rows() -> list[dict[str, Any]]:
+    from importlib import resources  # lazy: it imports zipfile
+
     text = resources.files(__package__).joinpath("data/contrib_operators.json").read_text("utf-8")
     rows: list[dict[str, Any]] = json.loads(text)["operators"]
     return rows

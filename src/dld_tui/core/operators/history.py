@@ -16,7 +16,7 @@ def versions_of(name: str, domain: str = "") -> tuple[int, ...]:
     if domain == contrib.DOMAIN:
         schema = contrib.contrib_schemas().get(name)
         return (schema.since_version,) if schema is not None else ()
-    return onnx_versions().get(domain, {}).get(name, ())
+    return onnx_versions(name, domain)
 
 
 def history_of(name: str, domain: str = "") -> list[tuple[int, list[str]]]:

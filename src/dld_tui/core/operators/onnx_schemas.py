@@ -1,10 +1,12 @@
-"""Operator schemas of the onnx package. The package is imported when the first one is asked for."""
+"""Operator schemas of the onnx package. They are loaded when the first one is asked for."""
 
 from __future__ import annotations
 
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core import protos
+from dld_tui.core.document.node import VALUE_FIELDS
 from dld_tui.core.operators.schema import (
     AttributeSchema,
     AttributeValue,
@@ -24,36 +26,49 @@ _UNLIMITED = 2**31 - 1
 @cache
 def onnx_schema(op_type: str, domain: str, opset_version: int) -> OperatorSchema | None:
     """Return the schema that an operator has in an opset version, None when it has none."""
-    from onnx import defs
+    since = _since(op_type, domain, opset_version)
+    return None if since is None else _converted(op_type, domain, since)
 
+
+def _since(op_type: str, domain: str, opset_version: int) -> int | None:
+    """Return since which version an operator is as it is in another, None before the first."""
     try:
         # A broken model may import version 2**40, which onnx cannot take.
-        schema = defs.get_schema(op_type, min(opset_version, _UNLIMITED), domain)
-    except defs.SchemaError:
+        schema = protos.defs().get_schema(op_type, min(opset_version, _UNLIMITED), domain)
+    except protos.defs().SchemaError:
         return None
-    return _converted(op_type, domain, schema.since_version)
+    return int(schema.since_version)
 
 
 @cache
-def onnx_versions() -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the versions in which each operator's signature changed, by domain and name."""
-    from onnx import defs
+def onnx_versions(op_type: str, domain: str) -> tuple[int, ...]:
+    """Return the versions in which an operator's signature changed, the oldest first."""
+    found: list[int] = []
+    version = _since(op_type, domain, _UNLIMITED)
+    while version is not None:
+        found.append(version)
+        version = _since(op_type, domain, version - 1)
+    return tuple(found[::-1])
 
-    found: dict[str, dict[str, list[int]]] = {}
-    for schema in defs.get_all_schemas_with_history():
-        names = found.setdefault(schema.domain, {})
-        names.setdefault(schema.name, []).append(schema.since_version)
-    return {
-        domain: {name: tuple(sorted(versions)) for name, versions in sorted(names.items())}
-        for domain, names in sorted(found.items())
-    }
+
+@cache
+def onnx_operators() -> dict[str, list[str]]:
+    """Return the names of all operators by domain."""
+    found: dict[str, list[str]] = {}
+    schemas = protos.defs().get_all_schemas()
+    for domain, name in sorted((schema.domain, schema.name) for schema in schemas):
+        found.setdefault(domain, []).append(name)
+    return found
+
+
+def newest_onnx(domain: str) -> int:
+    """Return the newest version of an operator set of the ONNX standard."""
+    return int(protos.defs().schema_version_map()[domain][1])
 
 
 @cache
 def _converted(op_type: str, domain: str, version: int) -> OperatorSchema:
-    from onnx import defs
-
-    schema = defs.get_schema(op_type, version, domain)
+    schema = protos.defs().get_schema(op_type, version, domain)
     return OperatorSchema(
         name=schema.name,
         domain=schema.domain,
@@ -104,7 +119,7 @@ def _attributes(schema: OpSchema) -> tuple[AttributeSchema, ...]:
             name=item.name,
             kind=_enum_name(item.type),
             required=item.required,
-            default=_default(item.default_value),
+            default=_default(item._default_value),  # type: ignore[attr-defined]
             description=item.description,
         )
         for item in schema.attributes.values()
@@ -112,16 +127,13 @@ def _attributes(schema: OpSchema) -> tuple[AttributeSchema, ...]:
     return tuple(sorted(found, key=lambda item: (not item.required, item.name)))
 
 
-def _default(proto: Any) -> AttributeValue:
+def _default(message: bytes) -> AttributeValue:
     """Return the value of a default, None when the attribute has none (an empty message)."""
-    if not proto.type:
-        return None
-    import onnx
+    proto = protos.AttributeProto.FromString(message)
+    value = getattr(proto, VALUE_FIELDS.get(proto.type, ""), None)
+    if isinstance(value, protos.TensorProto):
+        from onnx import numpy_helper
 
-    value = onnx.helper.get_attribute_value(proto)
-    if isinstance(value, onnx.TensorProto):
         # LabelEncoder declares a tensor default with no element type: there is none.
-        return onnx.numpy_helper.to_array(value) if value.data_type else None
-    if isinstance(value, (int, float, bytes)):
-        return value
-    return list(value)
+        return numpy_helper.to_array(value) if value.data_type else None
+    return value if isinstance(value, int | float | bytes | None) else list(value)

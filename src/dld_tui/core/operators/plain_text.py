@@ -7,7 +7,6 @@ as ``<T>`` stay as they are.
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from dataclasses import dataclass
@@ -108,6 +107,8 @@ def _prose(text: str) -> str:
     text = _TAG.sub("", text)
     text = _LINK.sub(_link_text, text)
     text = _EMPHASIS.sub(r"\2", text)
+    import html  # lazy: its table of entities is long
+
     return _ESCAPE.sub(r"\1", html.unescape(text))
 
 

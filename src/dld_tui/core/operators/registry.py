@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dld_tui.core.operators import contrib
-from dld_tui.core.operators.onnx_schemas import onnx_schema, onnx_versions
+from dld_tui.core.operators.onnx_schemas import (
+    newest_onnx,
+    onnx_operators,
+    onnx_schema,
+    onnx_versions,
+)
 from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.types import plain_domain
 
@@ -21,8 +26,8 @@ def schema_for(op_type: str, domain: str, opset_version: int | None) -> Operator
     domain = plain_domain(domain)
     if domain == contrib.DOMAIN:
         return contrib.contrib_schemas().get(op_type)
-    versions = onnx_versions().get(domain, {}).get(op_type)
-    if versions is None:
+    versions = onnx_versions(op_type, domain)
+    if not versions:
         return contrib.standard_schema(op_type, opset_version) if domain == "" else None
     if opset_version is None:
         opset_version = versions[-1]
@@ -39,7 +44,7 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
         if domain == contrib.DOMAIN:
             found.extend(contrib.contrib_schemas().values())
             continue
-        schemas = (onnx_schema(name, domain, version) for name in onnx_versions().get(domain, ()))
+        schemas = (onnx_schema(name, domain, version) for name in onnx_operators().get(domain, ()))
         found.extend(schema for schema in schemas if schema is not None)
     return found
 
@@ -49,19 +54,12 @@ def newest_opset(domain: str = "") -> int | None:
     domain = plain_domain(domain)
     if domain == contrib.DOMAIN:
         return 1
-    from onnx import defs
-
-    if domain == "":
-        return defs.onnx_opset_version()
-    names = onnx_versions().get(domain)
-    if names is None:
-        return None
-    return max(versions[-1] for versions in names.values())
+    return newest_onnx(domain) if domain in onnx_operators() else None
 
 
 def known_domains() -> list[str]:
     """Return the operator sets that are known here; ``""`` is ai.onnx."""
-    return sorted([*onnx_versions(), contrib.DOMAIN])
+    return sorted([*onnx_operators(), contrib.DOMAIN])
 
 
 DEFAULT_OPSET = 20
@@ -109,7 +107,7 @@ def importable_version(domain: str, ir_version: int) -> int:
     is 1.
     """
     newest = newest_opset(domain) or 1
-    if domain == contrib.DOMAIN or domain not in onnx_versions():
+    if domain == contrib.DOMAIN or domain not in onnx_operators():
         return newest
     fitting = (v for v in range(newest, 0, -1) if least_ir_version({domain: v}) <= ir_version)
     return next(fitting, 1)

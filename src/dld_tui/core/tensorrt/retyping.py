@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.casting import (
     Cast,
     CastPlan,

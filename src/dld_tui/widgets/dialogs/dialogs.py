@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
+from textual.widgets import Input
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
@@ -24,6 +24,9 @@ from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.front import Front
+
+if TYPE_CHECKING:
+    from textual.widgets import TextArea
 
 T = TypeVar("T")
 _WIDTH = 72
@@ -365,6 +368,8 @@ class TextDialog(Dialog[str]):
 
     def body(self) -> Iterable[Widget]:
         """Return the text and the line of its error."""
+        from textual.widgets import TextArea  # lazy: 2 MB that few sessions need
+
         area = TextArea(self._shown, soft_wrap=True, tab_behavior="focus", theme="css")
         area.cursor_blink = False  # over a slow line every blink is sent
         area.show_line_numbers = False
@@ -376,14 +381,19 @@ class TextDialog(Dialog[str]):
     def on_mount(self) -> None:
         """Take the room there is; the cursor is at the end of the text."""
         self.query_one(DialogBox).styles.width = self.text_width + 4
-        area = self.query_one(TextArea)
+        area = self._area()
         area.focus()
         area.move_cursor(area.document.end)
+
+    def _area(self) -> TextArea:
+        from textual.widgets import TextArea
+
+        return self.query_one(TextArea)
 
     def action_accept(self) -> None:
         """Give the text, or say what is wrong with it."""
         try:
-            text = self._read(self.query_one(TextArea).text)
+            text = self._read(self._area().text)
             if self._check is not None:
                 self._check(text)
         except DldError as error:

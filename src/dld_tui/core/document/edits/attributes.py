@@ -7,8 +7,7 @@ import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import VALUE_FIELDS, Node

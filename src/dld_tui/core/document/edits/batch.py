@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
 from dld_tui.core.document.edits.deletion import delete_from
@@ -185,5 +184,5 @@ def _proto(cast: Cast) -> onnx.NodeProto:
     set_texts(proto, "output", [cast.target])
     number = dtype_number(cast.dtype)
     assert number is not None
-    proto.attribute.append(onnx.helper.make_attribute("to", number))
+    proto.attribute.append(onnx.AttributeProto(name="to", type=onnx.AttributeProto.INT, i=number))
     return proto

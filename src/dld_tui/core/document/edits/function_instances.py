@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.batch import nodes_at
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.functions import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.extraction import imports_of
 from dld_tui.core.document.fragment import nested_nodes
@@ -97,7 +96,7 @@ def _import(
 ) -> None:
     known = {plain_domain(text_of(entry.domain)) for entry in message.opset_import}
     new = [
-        onnx.helper.make_opsetid(domain, version)
+        onnx.OperatorSetIdProto(domain=domain, version=version)
         for domain, version in missing.items()
         if domain not in known
     ]

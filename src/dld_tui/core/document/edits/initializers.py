@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.registry import edit, quoted, strings

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.deletion import splice_out, take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document import metadata
 from dld_tui.core.document.edits.imports import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings

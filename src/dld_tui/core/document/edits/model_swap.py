@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import onnx
 from google.protobuf.message import DecodeError
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.registry import edit

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_known_import

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
 from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.registry import edit, quoted

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-import onnx
 from google.protobuf.message_factory import GetMessageClass
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.history import Transaction

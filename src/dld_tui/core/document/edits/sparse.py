@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
 
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, quoted, strings
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, place_of, put_payload

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings

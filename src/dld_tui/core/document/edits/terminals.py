@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import onnx
-
+from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import require_free, require_visible

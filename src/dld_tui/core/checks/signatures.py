@@ -1,0 +1,217 @@
+"""What each operator takes, by its schema or by the local function that it is.
+
+The tables of operators are loaded where they are used: `dld inspect` compares no calls.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core import protos as onnx
+from dld_tui.core.checks.findings import Repair, name_of
+from dld_tui.core.document import Document, Scope
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.types import plain_domain
+
+if TYPE_CHECKING:
+    from dld_tui.core.operators.schema import Formal, OperatorSchema
+
+Key = tuple[str, str]
+"""The domain, ``""`` for ai.onnx, and the name of an operator."""
+
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Taken:
+    """One formal input or output."""
+
+    types: frozenset[str]
+    variable: str
+    """The type variable that all of its values and of others share; empty for none."""
+    required: bool
+    optional: bool
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a call of one operator must look like."""
+
+    title: str
+    """The operator's name for messages."""
+    problem: tuple[str, str] | None = None
+    """A rule and a message when the operator itself is the fault."""
+    repair: Repair | None = None
+    """Of the problem."""
+    checked: bool = True
+    """False when nothing more is known of it."""
+    least_inputs: int = 0
+    most_inputs: int = UNLIMITED
+    least_outputs: int = 0
+    most_outputs: int = UNLIMITED
+    inputs: tuple[Taken, ...] = ()
+    outputs: tuple[Taken, ...] = ()
+    variadic_input: Taken | None = None
+    variadic_output: Taken | None = None
+    attributes: dict[str, int] | None = None
+    """AttributeProto types by name, 0 for any; None when all are allowed."""
+    required: tuple[str, ...] = ()
+
+
+class Root:
+    """The main graph or a local function: a place with imports of operator sets of its own."""
+
+    def __init__(
+        self, scope: Scope, functions: dict[Key, Scope], *, operators: bool = True
+    ) -> None:
+        self.scope = scope
+        self.operators = operators
+        """Whether calls are compared with what operators take."""
+        self.functions = functions
+        self.calls: Counter[Key] = Counter()
+        """How many nodes call each operator."""
+        self.entries = import_entries(scope)
+        self.imports: dict[str, int] = dict(self.entries)
+        self.parameters: frozenset[str] = parameters_of(scope)
+        self._signatures: dict[Key, Signature] = {}
+
+    def signature(self, key: Key) -> Signature:
+        """Return what calls of an operator from here must look like."""
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = self._make(key)
+        return signature
+
+    def _make(self, key: Key) -> Signature:
+        domain, op_type = key
+        if not self.operators:
+            return Signature(name_of(op_type), checked=False)
+        from dld_tui.core.operators.contrib import standard_schema
+        from dld_tui.core.operators.registry import known_domains, schema_for
+
+        title = name_of(op_type)
+        function = self.functions.get(key)
+        if domain not in self.imports and self.imports:
+            message = f"Operator set {name_of(domain or 'ai.onnx')} is not imported"
+            return Signature(title, ("opset-import", message), self._import_repair(key), False)
+        if function is not None:
+            return _function_signature(function, title)
+        version = self.imports.get(domain)
+        if domain not in known_domains() or version is None:
+            return Signature(title, checked=False)
+        schema = schema_for(op_type, domain, version)
+        if schema is None and domain == "":
+            schema = standard_schema(op_type, version)  # such as LayerNormalization before 17
+        if schema is None:
+            if schema_for(op_type, domain, None) is not None:
+                message = f"Operator {title} does not exist in opset {version}"
+            else:
+                message = f"Unknown operator {title}"
+            return Signature(title, ("unknown-operator", message), checked=False)
+        problem = None
+        if schema.deprecated:
+            message = f"Operator {title} is deprecated in opset {version}"
+            problem = ("deprecated-operator", message)
+        return _signature(schema, title, problem)
+
+    def _import_repair(self, key: Key) -> Repair | None:
+        """Return the import to add, where only one version can be meant."""
+        from dld_tui.core.operators.registry import newest_opset
+
+        domain = key[0]
+        if self.scope.is_function:
+            return None
+        if key not in self.functions and newest_opset(domain) != 1:
+            return None
+        return Repair("set_opset", {"domain": domain, "version": 1}, scoped=False)
+
+
+def import_entries(scope: Scope) -> list[tuple[str, int]]:
+    """Return the operator set imports that hold in the main graph or a function, as they are."""
+    holder = scope.proto if isinstance(scope.proto, onnx.FunctionProto) else scope.document.model
+    return [(plain_domain(text_of(e.domain)), int(e.version)) for e in holder.opset_import]
+
+
+def parameters_of(scope: Scope) -> frozenset[str]:
+    """Return the names of the attributes that a function takes."""
+    if not isinstance(scope.proto, onnx.FunctionProto):
+        return frozenset()
+    names = [text_of(name) for name in scope.proto.attribute]
+    return frozenset(names + [text_of(a.name) for a in scope.proto.attribute_proto])
+
+
+def functions_of(document: Document) -> dict[Key, Scope]:
+    """Return the local functions by what calls them; the first of those with the same name."""
+    found: dict[Key, Scope] = {}
+    for scope in document.functions:
+        found.setdefault(function_key(scope), scope)
+    return found
+
+
+def function_key(scope: Scope) -> Key:
+    """Return what calls a function."""
+    proto = scope.proto
+    assert isinstance(proto, onnx.FunctionProto)
+    return plain_domain(text_of(proto.domain)), text_of(proto.name)
+
+
+def _signature(schema: OperatorSchema, title: str, problem: tuple[str, str] | None) -> Signature:
+    variables = frozenset(constraint.name for constraint in schema.type_constraints)
+    inputs, more_inputs = _taken(schema.inputs, variables)
+    outputs, more_outputs = _taken(schema.outputs, variables)
+    return Signature(
+        title,
+        problem,
+        least_inputs=schema.min_inputs,
+        most_inputs=UNLIMITED if schema.max_inputs is None else schema.max_inputs,
+        least_outputs=schema.min_outputs,
+        most_outputs=UNLIMITED if schema.max_outputs is None else schema.max_outputs,
+        inputs=inputs,
+        outputs=outputs,
+        variadic_input=more_inputs,
+        variadic_output=more_outputs,
+        attributes={a.name: _attribute_number(a.kind) for a in schema.attributes},
+        required=tuple(a.name for a in schema.attributes if a.required),
+    )
+
+
+def _function_signature(scope: Scope, title: str) -> Signature:
+    proto = scope.proto
+    assert isinstance(proto, onnx.FunctionProto)
+    kinds = {text_of(a.name): int(a.type) for a in proto.attribute_proto}
+    required = tuple(text_of(name) for name in proto.attribute)
+    return Signature(
+        title,
+        most_inputs=len(proto.input),
+        most_outputs=len(proto.output),
+        attributes={**dict.fromkeys(required, 0), **kinds},
+        required=required,
+    )
+
+
+def _taken(
+    formals: Iterable[Formal], variables: frozenset[str]
+) -> tuple[tuple[Taken, ...], Taken | None]:
+    every = [_formal(formal, variables) for formal in formals]
+    listed = list(formals)
+    more = every[-1] if listed and listed[-1].option == "variadic" else None
+    return tuple(every), more
+
+
+def _formal(formal: Formal, variables: frozenset[str]) -> Taken:
+    shared = formal.type_name in variables
+    if formal.option == "variadic" and not formal.homogeneous:
+        shared = False
+    return Taken(
+        types=frozenset(formal.types),
+        variable=formal.type_name if shared else "",
+        required=formal.option == "single",
+        optional=formal.option == "optional",
+    )
+
+
+def _attribute_number(kind: str) -> int:
+    return int(onnx.AttributeProto.AttributeType.Value(kind.upper()))
