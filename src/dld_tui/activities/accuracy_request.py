@@ -32,6 +32,7 @@ class ComparisonSettings:
         spellings=("--against",),
         kind="file",
         metavar="MODEL_B",
+        empty="the same model",
     )
     tensors: bool = param(
         False,
@@ -75,6 +76,7 @@ class ComparisonSettings:
         help="Execution provider of the other run; by default the same.",
         spellings=("--against-provider",),
         metavar="NAME",
+        empty="the same",
     )
     optimization: str = param(
         "usual",
@@ -97,8 +99,12 @@ class ComparisonSettings:
             help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits"
             " than fp32: fp16, bf16, TF32, a prebuilt engine."
         ),
+        empty="1e-5, or 1e-2 below fp32",
     )
-    rtol: float | None = param(None, **about_rtol(help="Relative tolerance; by default as --atol."))
+    rtol: float | None = param(
+        None,
+        **about_rtol(help="Relative tolerance; by default as --atol.", empty="as the absolute one"),
+    )
     inputs: Path | None = param(None, **about_inputs())
     shape: tuple[str, ...] = param((), **about_shape())
     seed: int = param(0, **about_seed())

@@ -7,12 +7,19 @@ and what :mod:`dld_tui.backends.conversion.verification` says.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+def _data_file(values: Mapping[str, JSON]) -> str:
+    output = values.get("output") or values.get("model")
+    return f"{Path(output).name}.data" if isinstance(output, str) else "NAME.onnx.data"
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ class Request(ValueVerification, ConversionRequest):
         spellings=("--location",),
         metavar="NAME",
         of_model=True,
+        empty=_data_file,
     )
     threshold: int = param(
         1024,

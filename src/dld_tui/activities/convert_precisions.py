@@ -31,6 +31,7 @@ class Request(Verification, PreviewedRequest):
         help="Precision of a layer besides those in the model; * stands for any characters.",
         spellings=("--layer-precision", "--layerPrecisions"),
         metavar="NAME:PRECISION",
+        empty="as the model says",
     )
     preview: bool = param(
         False,

@@ -70,6 +70,7 @@ class Request(Verification, ConversionRequest):
         minimum=1,
         spellings=("--num-passes",),
         metavar="N",
+        empty="until nothing changes",
     )
     shapes: bool = param(
         True,

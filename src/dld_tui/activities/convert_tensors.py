@@ -45,6 +45,7 @@ class Request(Verification, PreviewedRequest):
         help="Only tensors whose name fits; * stands for any characters.",
         spellings=("--filter",),
         metavar="PATTERN",
+        empty="all tensors",
     )
     types: tuple[str, ...] = param(
         (),
@@ -52,6 +53,7 @@ class Request(Verification, PreviewedRequest):
         help="Only tensors of this type; by default those of floating point types.",
         spellings=("--from",),
         metavar="TYPE",
+        empty="floating point",
     )
     kinds: tuple[str, ...] = param(
         (),
@@ -59,6 +61,7 @@ class Request(Verification, PreviewedRequest):
         help="Only initializer, constant (tensors of Constant nodes) or list (numbers of them).",
         spellings=("--kind",),
         metavar="KIND",
+        empty="all",
     )
     least_bytes: int = param(
         0,

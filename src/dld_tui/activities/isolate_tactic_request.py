@@ -20,6 +20,7 @@ class Request(BuildSettings):
         kind="output",
         spellings=("--output", "-o", "--save-engine", "--saveEngine"),
         metavar="ENGINE",
+        empty="not kept",
     )
     avoid: Path | None = param(
         None,

@@ -2,13 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+def _passes(values: Mapping[str, JSON]) -> str:
+    return "at least 10" if values.get("duration") else "10 to 10,000, as many as take 3 s"
+
+
+def _seconds(values: Mapping[str, JSON]) -> str:
+    return "as long as the passes take" if values.get("iterations") else "3"
+
+
+def _cores(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    from dld_tui.core.environment import usable_threads
+
+    if value != 0:
+        return ""
+    return fmt.plural(usable_threads(), "thread") + ", all here" if here else "one a core there"
+
+
+def _at_once(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    return "one" if value == 0 else ""
+
+
+def _mode(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    at_once = values.get("inter_threads")
+    is_parallel = isinstance(at_once, int) and at_once > 1
+    return ("parallel" if is_parallel else "sequential") if value == "auto" else ""
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session import SessionSettings
@@ -53,6 +82,7 @@ class Request:
         help="Size of a free dimension by its name, as N=1. ONNX Runtime then optimises for it.",
         spellings=("--dim", "--dims"),
         metavar="NAME=SIZE",
+        empty="as the input shapes say",
     )
     inputs: Path | None = param(
         None,
@@ -67,6 +97,7 @@ class Request:
         maximum=10_000_000,
         spellings=("--iterations",),
         metavar="N",
+        empty=_passes,
     )
     duration: float | None = param(
         None,
@@ -76,6 +107,7 @@ class Request:
         minimum=0,
         spellings=("--duration",),
         metavar="S",
+        empty=_seconds,
     )
     warm_up: int = param(
         10,
@@ -102,6 +134,7 @@ class Request:
         minimum=0,
         maximum=4096,
         spellings=("--threads", "--intra-threads"),
+        means=_cores,
         metavar="N",
         page="Session",
     )
@@ -112,6 +145,7 @@ class Request:
         minimum=0,
         maximum=4096,
         spellings=("--inter-threads",),
+        means=_at_once,
         metavar="N",
         page="Session",
     )
@@ -121,6 +155,7 @@ class Request:
         help="Whether operators may run at once; auto is parallel with --inter-threads above 1.",
         choices=("auto", "sequential", "parallel"),
         spellings=("--execution-mode",),
+        means=_mode,
         page="Session",
     )
     optimization_level: str = param(
@@ -185,6 +220,7 @@ class Request:
         spellings=("--layer-passes",),
         metavar="N",
         page="Measuring",
+        empty="as many as are timed, at most 50",
     )
     seed: int = param(0, **about_seed(page="Measuring"))
     percentile: str = param(
@@ -239,6 +275,7 @@ class Request:
         spellings=("--counter-passes",),
         metavar="N",
         page="GPU",
+        empty="as many as give 100,000 samples",
     )
     lock_clocks: bool = param(
         False,

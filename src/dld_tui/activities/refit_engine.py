@@ -6,13 +6,19 @@ The engine that was given is not changed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import param
+from dld_tui.core.types import JSON
+
+
+def _refitted(values: Mapping[str, JSON]) -> str:
+    engine = values.get("engine")
+    return f"{Path(engine).stem if isinstance(engine, str) else 'ENGINE'}-refit.engine beside it"
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,7 @@ class Request:
         spellings=("--output", "-o"),
         kind="output",
         metavar="FILE",
+        empty=_refitted,
     )
     trust: bool = param(
         False,

@@ -46,6 +46,7 @@ class SearchSettings:
         kind="folder",
         spellings=("--calibration",),
         metavar="DIR",
+        empty="none",
     )
     runtime: str = param(
         "onnxruntime",
@@ -88,6 +89,7 @@ class SearchSettings:
         spellings=("--most-trials",),
         minimum=1,
         metavar="N",
+        empty="until the result is certain",
     )
     script: Path | None = param(
         None,

@@ -13,7 +13,7 @@ import re
 import shlex
 import types
 import typing
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -59,6 +59,11 @@ class Param:
     """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
     internal: bool = False
     """Whether only the program itself sets it: neither a form nor a command asks for it."""
+    empty: str | Callable[[Mapping[str, JSON]], str] = ""
+    """What an empty field stands for, in a few words, or what tells it of the other values."""
+    means: Callable[[JSON, Mapping[str, JSON], bool], str] | None = None
+    """What tells in a few words what a value stands for, such as the 0 for all cores: takes it, all
+    values, and whether the job runs on this machine; empty where the value says it itself."""
     of_model: bool | None = None
     """Whether a value belongs to its model alone and never fills the form of another one. By
     default files, shapes and lists do, which name tensors, nodes, layers and data; else it is a
@@ -308,6 +313,26 @@ def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
     except ValueError as error:
         return None, str(error)
     return value, problem_with(setting, value)
+
+
+def empty_text(setting: Setting, values: Mapping[str, JSON]) -> str:
+    """Return what an empty field stands for, in words for people; never nothing.
+
+    Args:
+        setting: The setting.
+        values: What the form has.
+    """
+    about = setting.param
+    if setting.required:
+        return about.metavar or "needed"
+    if about.empty:
+        return about.empty if isinstance(about.empty, str) else about.empty(values)
+    if setting.default not in (None, (), ""):
+        return text_of(setting, _plain_word(setting.default))
+    model = values.get("model")
+    if about.kind == "output" and about.suffix and isinstance(model, str):
+        return f"{Path(model).stem or 'model'}{about.suffix}"
+    return "not written" if about.kind == "output" else "none"
 
 
 def plain_default(setting: Setting) -> JSON:

@@ -178,6 +178,7 @@ def about_tolerance(**other: Any) -> dict[str, Any]:
         " NAME:atol=… for one.",
         "spellings": ("--tolerance",),
         "metavar": "SPEC",
+        "empty": "as the types allow",
     } | other
 
 

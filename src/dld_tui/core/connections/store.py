@@ -365,6 +365,7 @@ class ConnectionForm:
         spellings=("--port",),
         metavar="PORT",
         page="Machine",
+        empty="what ~/.ssh/config says, else 22",
     )
     user: str = param(
         "",
@@ -373,6 +374,7 @@ class ConnectionForm:
         spellings=("--user",),
         metavar="USER",
         page="Machine",
+        empty="what ~/.ssh/config says, else yours",
     )
     auth: str = param(
         "auto",
@@ -390,6 +392,7 @@ class ConnectionForm:
         spellings=("--key",),
         metavar="FILE",
         page="Machine",
+        empty="what ~/.ssh/config says, else the usual ones",
     )
     remember: str = param(
         "memory",
@@ -408,6 +411,7 @@ class ConnectionForm:
         spellings=("--known-hosts",),
         metavar="FILE",
         page="Way",
+        empty="what ~/.ssh/config says, else the usual ones",
     )
     jump: str = param(
         "",

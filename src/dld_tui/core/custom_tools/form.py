@@ -62,6 +62,7 @@ class ToolForm:
         help="Where it runs; empty is the folder of the model.",
         spellings=("--folder",),
         metavar="DIR",
+        empty="the folder of the model",
     )
     limit: int = param(
         DEFAULT_LIMIT_S,

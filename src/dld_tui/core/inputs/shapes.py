@@ -231,6 +231,7 @@ def about_shape(**other: Any) -> dict[str, Any]:
         "spellings": ("--shape", "--shapes", "--input-shapes"),
         "kind": "shapes",
         "metavar": "NAME:DIMS",
+        "empty": "as the model says",
     } | other
 
 
@@ -242,6 +243,7 @@ def about_inputs(**other: Any) -> dict[str, Any]:
         "spellings": ("--inputs",),
         "kind": "folder",
         "metavar": "DIR",
+        "empty": "made from the seed",
     } | other
 
 

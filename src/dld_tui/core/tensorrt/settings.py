@@ -6,6 +6,7 @@ trtexec and Polygraphy become the plain form when a request is made, so that its
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,18 @@ from dld_tui.core.tensorrt.arguments import (
     split_items,
     split_profile,
 )
+from dld_tui.core.types import JSON
+
+
+def beside_engine(suffix: str) -> Callable[[Mapping[str, JSON]], str]:
+    """Return what names a file that is written beside the engine: of the values of a form."""
+
+    def name(values: Mapping[str, JSON]) -> str:
+        engine = values.get("output") or values.get("model")
+        stem = Path(engine).stem if isinstance(engine, str) else "NAME"
+        return f"{stem}{suffix} beside the engine"
+
+    return name
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,7 @@ class CommonSettings:
         kind="output",
         spellings=("--layer-info", "--exportLayerInfo"),
         metavar="FILE",
+        empty=beside_engine(".trt.json"),
     )
     verbosity: str = param(
         "detailed",
@@ -99,6 +113,7 @@ class CommonSettings:
         kind="output",
         spellings=("--log",),
         metavar="FILE",
+        empty=beside_engine(".build.log"),
     )
 
 
@@ -116,6 +131,7 @@ class ProfileSettings:
         spellings=("--min-shapes", "--minShapes", "--trt-min-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
+        empty="as the usual shape",
     )
     opt_shapes: tuple[str, ...] = param(
         (),
@@ -126,6 +142,7 @@ class ProfileSettings:
         spellings=("--opt-shapes", "--optShapes", "--trt-opt-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
+        empty="as the model says",
     )
     max_shapes: tuple[str, ...] = param(
         (),
@@ -135,6 +152,7 @@ class ProfileSettings:
         spellings=("--max-shapes", "--maxShapes", "--trt-max-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
+        empty="as the usual shape",
     )
     batch: int | None = param(
         None,
@@ -147,6 +165,7 @@ class ProfileSettings:
         metavar="N",
         page="Profiles",
         of_model=True,
+        empty="as the input shapes say",
     )
     input_formats: tuple[str, ...] = param(
         (),
@@ -155,6 +174,7 @@ class ProfileSettings:
         spellings=("--input-formats", "--inputIOFormats"),
         metavar="TYPE:FORMAT",
         page="Profiles",
+        empty="as the model has them",
     )
     output_formats: tuple[str, ...] = param(
         (),
@@ -163,6 +183,7 @@ class ProfileSettings:
         spellings=("--output-formats", "--outputIOFormats"),
         metavar="TYPE:FORMAT",
         page="Profiles",
+        empty="as the model has them",
     )
 
 
@@ -200,6 +221,7 @@ class DeviceSettings:
         metavar="X.Y",
         page="Device",
         of_model=False,
+        empty="the device that builds",
     )
     dla_core: int | None = param(
         None,
@@ -211,6 +233,7 @@ class DeviceSettings:
         flags=(("--use-dla", 0),),
         metavar="N",
         page="Device",
+        empty="none: all runs on the GPU",
     )
     gpu_fallback: bool = param(
         False,
@@ -226,6 +249,7 @@ class DeviceSettings:
         spellings=("--layer-device", "--layerDeviceTypes"),
         metavar="NAME:DEVICE",
         page="Device",
+        empty="the library chooses",
     )
     runtime_platform: str = param(
         "same_as_build",
@@ -255,6 +279,7 @@ class OptimizerSettings:
         ),
         metavar="N",
         page="Optimizer",
+        empty="3",
     )
     max_aux_streams: int | None = param(
         None,
@@ -265,6 +290,7 @@ class OptimizerSettings:
         spellings=("--max-aux-streams", "--maxAuxStreams"),
         metavar="N",
         page="Optimizer",
+        empty="the library chooses",
     )
     avg_timing: int | None = param(
         None,
@@ -275,6 +301,7 @@ class OptimizerSettings:
         spellings=("--avg-timing", "--avgTiming"),
         metavar="N",
         page="Optimizer",
+        empty="the library's",
     )
     max_tactics: int | None = param(
         None,
@@ -284,6 +311,7 @@ class OptimizerSettings:
         spellings=("--max-tactics", "--maxTactics"),
         metavar="N",
         page="Optimizer",
+        empty="the library chooses",
     )
     tiling_level: int | None = param(
         None,
@@ -294,6 +322,7 @@ class OptimizerSettings:
         spellings=("--tiling-level", "--tilingOptimizationLevel", "--tiling-optimization-level"),
         metavar="N",
         page="Optimizer",
+        empty="the library's",
     )
     timing_cache: Path | None = param(
         None,
@@ -309,6 +338,7 @@ class OptimizerSettings:
         ),
         metavar="FILE",
         page="Optimizer",
+        empty="one a library and GPU, in the cache folder",
     )
     no_timing_cache: bool = param(
         False,
@@ -351,6 +381,7 @@ class MemorySettings:
         spellings=("--workspace",),
         metavar="MIB",
         page="Memory",
+        empty="all of the device's memory",
     )
     memory_pools: tuple[str, ...] = param(
         (),
@@ -361,6 +392,7 @@ class MemorySettings:
         metavar="POOL:SIZE",
         page="Memory",
         of_model=False,
+        empty="the library's",
     )
     weight_streaming: bool = param(
         False,
@@ -378,6 +410,7 @@ class MemorySettings:
         spellings=("--l2-limit", "--l2LimitForTiling"),
         metavar="BYTES",
         page="Memory",
+        empty="the library's",
     )
 
 
@@ -488,6 +521,7 @@ class PrecisionSettings:
         spellings=("--layer-precision", "--layerPrecisions", "--layer-precisions"),
         metavar="NAME:TYPE",
         page="Precision",
+        empty="as the model says",
     )
     layer_output_type: tuple[str, ...] = param(
         (),
@@ -496,6 +530,7 @@ class PrecisionSettings:
         spellings=("--layer-output-type", "--layerOutputTypes"),
         metavar="NAME:TYPE",
         page="Precision",
+        empty="the library chooses",
     )
     calibration_cache: Path | None = param(
         None,
@@ -514,6 +549,7 @@ class PrecisionSettings:
         spellings=("--calibration-inputs",),
         metavar="DIR",
         page="Precision",
+        empty="none",
     )
     strict_nans: bool = param(
         False,
@@ -546,6 +582,7 @@ class TacticSettings:
         metavar="SOURCE",
         page="Tactics",
         of_model=False,
+        empty="the library's",
     )
     native_instance_norm: bool = param(
         True,
@@ -589,6 +626,7 @@ class TacticSettings:
         metavar="NAME",
         page="Tactics",
         of_model=False,
+        empty="the library's",
     )
 
 
@@ -605,6 +643,7 @@ class MeasureSettings:
         spellings=("--shape", "--shapes", "--input-shapes"),
         metavar="NAME:DIMS",
         page="Measure",
+        empty="as the usual shape",
     )
     inputs: Path | None = param(
         None,
@@ -708,6 +747,7 @@ class MeasureSettings:
         metavar="SIZE",
         page="Measure",
         of_model=True,
+        empty="the library's",
     )
     layer_passes: int | None = param(
         None,
@@ -718,6 +758,7 @@ class MeasureSettings:
         spellings=("--layer-passes",),
         metavar="N",
         page="Measure",
+        empty="as many as are timed, at most 50",
     )
     seed: int = param(
         0,
@@ -770,6 +811,7 @@ class MeasureSettings:
         spellings=("--counter-passes",),
         metavar="N",
         page="GPU",
+        empty="all layer passes",
     )
     lock_clocks: bool = param(
         False,
@@ -886,6 +928,7 @@ class RunSettings(MeasureSettings, BuildSettings):
         kind="output",
         spellings=("--save-engine", "--saveEngine"),
         metavar="ENGINE",
+        empty="not kept",
     )
     report: Path | None = param(
         None,
@@ -904,6 +947,7 @@ class RunSettings(MeasureSettings, BuildSettings):
         kind="file",
         spellings=("--engine", "--loadEngine", "--load-engine"),
         metavar="ENGINE",
+        empty="built from the model",
     )
     trust: bool = param(
         False,

@@ -96,7 +96,7 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Fill in what differs from the defaults; an empty field is the default. {activity.run} "
+        "Fill in what is to differ: an empty field says what it stands for. {activity.run} "
         "runs it on the model as it is now, edits included, while you go on; {work.stop} stops "
         "it. The result takes the model's place as one edit that {edit.undo} takes back, or goes "
         "to a file. {activity.copy} copies the command line that writes the file. {activity.tick} "

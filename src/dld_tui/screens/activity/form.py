@@ -113,8 +113,7 @@ class ActivityScreen(GuessingForm):
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "activity"
     HELP = (
-        "Fill in what differs from the defaults; an empty field is the default. {activity.run}"
-        " runs it,"
+        "Fill in what is to differ: an empty field says what it stands for. {activity.run} runs it,"
         " {activity.next_page} shows the next page of settings, {activity.copy} copies the equal"
         " command line, {activity.copy_trtexec} that of trtexec. {activity.save_preset} keeps the"
         " settings under a name, {activity.load_preset} loads them. {activity.run_on} marks"
@@ -205,6 +204,7 @@ class ActivityScreen(GuessingForm):
     def on_mount(self) -> None:
         """Go to the first field."""
         form = self.query_one(ParamForm)
+        form.set_here(self._target() == targets.LOCAL)
         form.focus_first()
         self.query_one("#command").styles.height = self._command_rows
         self._ask_libraries(form)
@@ -259,6 +259,7 @@ class ActivityScreen(GuessingForm):
         """Ask another target for its libraries."""
         event.stop()
         form = self.query_one(ParamForm)
+        form.set_here(self._target() == targets.LOCAL)
         self._ask_libraries(form)
         self._grey(form)
         self._show_commands()

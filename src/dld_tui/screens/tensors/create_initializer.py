@@ -62,6 +62,7 @@ class NewTensor:
         "", label="Dimensions", metavar="64, 3, 3",
         help="Whole numbers, such as 64, 3, 3. Nothing is a scalar, or what the values or the"
         " .npy file have.",
+        empty="a scalar",
     )  # fmt: skip
     fill: str = param(
         "zeros", label="Values", choices=FILLS,
@@ -69,7 +70,10 @@ class NewTensor:
         " 0 to 1 (positive) or -1 to 0 (negative); a .npy file; a place in a data file.",
     )  # fmt: skip
     values: str = param(
-        "", label="As typed", help="A literal, such as [[1, 2], [3, 4]], 0.5 or ['a', 'b']."
+        "",
+        label="As typed",
+        help="A literal, such as [[1, 2], [3, 4]], 0.5 or ['a', 'b'].",
+        empty="zeros",
     )
     mean: float = param(0.0, label="Mean", help="Of the normal distribution.")
     deviation: float = param(
@@ -90,6 +94,7 @@ class NewTensor:
     length: int | None = param(
         None, label="Length", unit="B", minimum=0,
         help="The bytes of the values; by default what type and dimensions need.",
+        empty="what type and dimensions need",
     )  # fmt: skip
     sparse: bool = param(
         False,

@@ -134,8 +134,7 @@ def field_for(setting: Setting, text: str) -> Widget:
     if about.choices:
         return ChoiceField(about.choices, text)
     suggester = _Paths() if about.kind in ("file", "folder", "output") else None
-    placeholder = about.metavar if setting.required else "default"
-    return TextField(text, placeholder, suggester=suggester, select_on_focus=True)
+    return TextField(text, suggester=suggester, select_on_focus=True)
 
 
 def field_text(field: Widget) -> str:

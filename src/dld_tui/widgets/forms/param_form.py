@@ -14,8 +14,16 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input
 
-from dld_tui.core.params import RequestData, Setting, plain_default, settings_of, text_of, value_of
-from dld_tui.core.text import fit
+from dld_tui.core.params import (
+    RequestData,
+    Setting,
+    empty_text,
+    plain_default,
+    settings_of,
+    text_of,
+    value_of,
+)
+from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField, field_for, field_text, step_focus
 from dld_tui.widgets.lists.line_source import Piece
@@ -43,6 +51,8 @@ class FieldRow(Horizontal):
         self.why_not = why_not
         self.remark = ""
         """What is known of the value; shown where nothing is wrong."""
+        self.suggested: Sequence[str] = ()
+        """What Enter fills in where the field is empty."""
         self.field = field_for(setting, text)
         self.field.disabled = bool(why_not)
         self.label = Rows([[]], classes="label")
@@ -96,6 +106,22 @@ class FieldRow(Horizontal):
         if isinstance(self.field, SwitchField):
             return self.field.value == "on", None
         return value_of(self.setting, self.text)
+
+    def show_effective(self, values: Mapping[str, JSON], *, here: bool) -> None:
+        """Show what an empty field, or a value such as 0 for all, stands for.
+
+        Args:
+            values: What the form has.
+            here: Whether the job runs on this machine.
+        """
+        setting = self.setting
+        if isinstance(self.field, Input):
+            empty = visible(empty_text(setting, values))
+            if self.suggested:
+                empty = f"{visible(text_of(setting, [*self.suggested]))} (guessed; Enter changes)"
+            self.field.placeholder = glyphs.shown(empty)
+        if setting.param.means is not None:
+            self.remark = setting.param.means(values.get(setting.name), values, here)
 
     def show_problem(self, problem: str | None) -> None:
         """Show what is wrong, or the unit."""
@@ -190,7 +216,8 @@ class ParamForm(Vertical):
             )
             for setting in self.settings
         }
-        self._suggestions: dict[str, list[str]] = {}
+        self.here = True
+        """Whether what it asks for runs on this machine."""
         self._wrong: set[str] = set()
         self._help = ""
 
@@ -314,10 +341,18 @@ class ParamForm(Vertical):
                 row.text = _text(row.setting, {})
         self.check()
 
+    def set_here(self, here: bool) -> None:
+        """Say whether it is to run on this machine."""
+        if here is not self.here:
+            self.here = here
+            self.check()
+
     def check(self) -> None:
-        """Show what is wrong with each field."""
+        """Show what is wrong with each field, and what the others stand for."""
         before, self._wrong = self._wrong, set()
+        values = self.values()
         for name, row in self.rows.items():
+            row.show_effective(values, here=self.here)
             problem = None if row.why_not else row.value()[1]
             row.show_problem(problem)
             if problem:
@@ -339,18 +374,15 @@ class ParamForm(Vertical):
 
     def suggest(self, name: str, values: list[str]) -> None:
         """Offer values of a setting, which Enter fills in where the field is empty."""
-        field = self.rows[name].field
-        self._suggestions[name] = values
-        if isinstance(field, Input):
-            field.placeholder = "guessed; Enter changes" if values else "default"
+        self.rows[name].suggested = values
+        self.rows[name].show_effective(self.values(), here=self.here)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Fill in what is offered, or go to the next field."""
         event.stop()
         row = _row_of(event.input)
-        offered = None if row is None else self._suggestions.get(row.setting.name)
-        if row is not None and offered and not row.text:
-            row.text = text_of(row.setting, [*offered])
+        if row is not None and row.suggested and not row.text:
+            row.text = text_of(row.setting, [*row.suggested])
             event.input.cursor_position = len(row.text)
             return
         self.screen.focus_next()
