@@ -4,22 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from xml.etree import ElementTree
-
-import pytest
 
 from dld_tui.activities.tune import Request
 from dld_tui.core.params import from_json
 from dld_tui.core.report.model import Report
-from dld_tui.core.report.story import (
-    card_lines,
-    card_svg,
-    next_steps,
-    opening,
-    request_of,
-    write_card,
-)
-from tests.support.report_files import HOSTILE, layer, writer
+from dld_tui.core.report.story import next_steps, opening, request_of
+from tests.support.report_files import layer, writer
 
 MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
 """Of a Conv, a Relu, a MatMul, an Add and a Softmax."""
@@ -90,24 +80,3 @@ def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:
     steps = next_steps(report_of(tmp_path / "r.dldprof", (4.0, 5.0, 4.0, 5.0)))
     assert [step.changes for step in steps] == [(), ("int8-dynamic", "int8")]
     assert "it varies by" in steps[0].basis
-
-
-@pytest.mark.parametrize("network", ["tiny.onnx", HOSTILE])
-def test_the_card_is_fit_for_a_chat_and_a_picture(tmp_path: Path, network: str) -> None:
-    report = report_of(tmp_path / "r.dldprof", network=network)
-    lines = card_lines(report)
-    assert lines[1] == opening(report)
-    assert lines[2].split()[:3] == ["Conv", "60.0", "%"]
-    assert "\x1b" not in "".join(lines)
-    picture = ElementTree.fromstring(card_svg(report))
-    texts = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert "4.000 ms" in texts
-    assert "60.0 %" in texts
-
-
-def test_the_name_says_whether_a_card_is_a_picture(tmp_path: Path) -> None:
-    report = report_of(tmp_path / "r.dldprof")
-    write_card(report, tmp_path / "c.svg", False)
-    write_card(report, tmp_path / "c.txt", False)
-    assert (tmp_path / "c.svg").read_text() == card_svg(report)
-    assert (tmp_path / "c.txt").read_text().splitlines() == card_lines(report)

@@ -1,4 +1,4 @@
-"""What a person would say of a report: a sentence or two, what may help, and a card to share.
+"""What a person would say of a report: a sentence or two, and what may help.
 
 Everything said is a figure of the report, or follows from its figures and says so.
 """
@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -35,15 +33,12 @@ _NAME = 40
 _WORTH_PERCENT = 20.0
 _BOUNDED_PERCENT = 95.0
 """Above this share, the most that can be gained says nothing."""
-_TYPES = 4
 _TIDY_PERCENT = 10.0
 _TIDIED = frozenset({
     "Shape", "Gather", "Unsqueeze", "Squeeze", "Concat", "Slice", "Cast", "Reshape", "Identity",
     "Transpose", "Constant", "ConstantOfShape", "Expand", "Tile", "Where",
 })  # fmt: skip
 """Operators that simplifiers fold or remove where they can."""
-_ACCENTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
-"""Colours that people who confuse red and green tell apart (Okabe and Ito)."""
 
 
 def opening(report: Report) -> str:
@@ -71,7 +66,7 @@ def _latency(report: Report) -> list[str]:
 def _places(report: Report) -> list[str]:
     """Return which type of layer takes most, and how few layers take half."""
     found = []
-    types = _types(report)
+    types = types_of(report)
     if types and types[0].percent >= _LOUD_PERCENT:
         share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
         found.append(f"{visible(types[0].key)} is {share} of the layers' time.")
@@ -88,7 +83,8 @@ def _places(report: Report) -> list[str]:
     return found
 
 
-def _types(report: Report) -> Sequence[Group]:
+def types_of(report: Report) -> Sequence[Group]:
+    """Return the operators of a report by their time, the most first; none without times."""
     return () if _is_launched_only(report) else report.groups("type")
 
 
@@ -202,69 +198,3 @@ class Story:
 def story_of(report: Report) -> Story:
     """Return what a person would say of a report, and what may help."""
     return Story(opening(report), tuple(next_steps(report)))
-
-
-def card_lines(report: Report) -> list[str]:
-    """Return a report in a few lines for a chat. Fit for a terminal."""
-    types = _types(report)[:_TYPES]
-    name = visible(report.network) or report.path.stem
-    where = " · ".join(filter(None, map(visible, (report.backend, report.device))))
-    lines = [name, opening(report)]
-    width = max((len(visible(one.key)) for one in types), default=0)
-    lines += [
-        f"{visible(one.key):<{width}}  {one.percent:5.1f} %  {'█' * round(one.percent / 5)}"
-        for one in types
-    ]
-    return [*lines, *([where] if where else [])]
-
-
-def card_svg(report: Report) -> str:
-    """Return a report as a picture of 640 by 360 pixels, for a post."""
-    name, said, *_ = card_lines(report)
-    latency = report.latency
-    figure = fmt.milliseconds(latency.median) if latency else fmt.UNKNOWN
-    where = " · ".join(filter(None, map(visible, (report.backend, report.device))))
-    parts = [
-        _text(32, 54, 24, "#ffffff", clip(name, 44), "bold"),
-        _text(32, 124, 56, _ACCENTS[0], f"{figure} ms", "bold"),
-    ]
-    for row, text in enumerate(_sentences(said)[:3]):
-        parts.append(_text(32, 160 + 22 * row, 15, "#d0d0d0", clip(text, 76)))
-    for row, one in enumerate(_types(report)[:_TYPES]):
-        y = 236 + 24 * row
-        width = max(round(3.2 * one.percent), 2)
-        parts.append(_text(32, y + 13, 14, "#d0d0d0", clip(visible(one.key), 18)))
-        box = f'x="190" y="{y}" width="{width}" height="16" rx="3"'
-        parts.append(f'<rect {box} fill="{_ACCENTS[row]}"/>')
-        parts.append(_text(200 + width, y + 13, 14, "#ffffff", f"{one.percent:.1f} %"))
-    parts.append(_text(32, 346, 12, "#909090", clip(where, 90)))
-    body = "\n".join(parts)
-    return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="360" viewBox="0 0 640 360"'
-        ' font-family="sans-serif">\n<rect width="640" height="360" rx="16" fill="#15181d"/>\n'
-        f"{body}\n</svg>\n"
-    )
-
-
-def _sentences(text: str) -> list[str]:
-    return [part if part.endswith(".") else f"{part}." for part in text.split(". ") if part]
-
-
-def _text(x: int, y: int, size: int, colour: str, text: str, weight: str = "normal") -> str:
-    return (
-        f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}">'
-        f"{escape(text)}</text>"
-    )
-
-
-def write_card(report: Report, path: Path, overwrite: bool) -> Sequence[str]:
-    """Write a card, SVG where the name ends so, else text; return what is to be said of it.
-
-    Raises:
-        SaveError: It cannot be written.
-    """
-    from dld_tui.core.files.writer import write_text
-
-    is_svg = path.suffix.lower() == ".svg"
-    text = card_svg(report) if is_svg else "\n".join(card_lines(report)) + "\n"
-    return write_text(path, text, overwrite=overwrite)

@@ -21,6 +21,7 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.report.card import card_lines, write_card
 from dld_tui.core.report.export import groups_csv, layers_csv
 from dld_tui.core.report.export_file import FORMATS, export_report
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
@@ -28,7 +29,7 @@ from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
+from dld_tui.core.report.story import Story, request_of, story_of
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
@@ -544,6 +545,7 @@ class ReportScreen(Panes, Page):
         choices = [
             Choice("c", "copy the text", "copy"),
             Choice("s", "write a picture (SVG)", ".svg"),
+            Choice("p", "write a picture (PNG)", ".png"),
             Choice("t", "write the text", ".txt"),
         ]
         answer = await self.tasks.ask(ChoiceDialog("Share", "\n".join(lines), choices))
@@ -551,9 +553,8 @@ class ReportScreen(Panes, Page):
             self.app.copy_to_clipboard("\n".join(lines))
         elif answer is not None:
             name = visible((self.path or Path("report")).stem) + answer
-            about = (
-                f"A name that ends in .svg is a picture, others text. Relative to {os.getcwd()}."
-            )
+            about = "A name that ends in .svg or .png is a picture, others text. "
+            about += f"Relative to {os.getcwd()}."
             ask_where(
                 self, "Write the card", about, name,
                 lambda path, over: write_card(report, path, over),

@@ -207,17 +207,21 @@ class _Band:
         size = SIZES[line.role] * self.scale * _FINE
         if size < _FINE:
             return  # nobody could read it
-        plain = _BUILT_IN.issuperset(line.text)
-        font = _font(size, plain)
+        font = font_for(size, line.text)
         long, room = font.getlength(line.text), line.room * self.scale * _FINE
         if room and long > room:
             size *= room / long
-            font = _font(max(1.0, size), plain)
+            font = font_for(max(1.0, size), line.text)
         bold = round(0.03 * size) if line.role in ("label", "title") else 0
         self._draw.text(
             self._at(line.x, line.y), line.text, colour, font,
             anchor="ls" if line.starts else "ms", stroke_width=bold,
         )  # fmt: skip
+
+
+def font_for(size: float, text: str) -> ImageFont.FreeTypeFont:
+    """Return a font of so many pixels that can write a text; Pillow must be there."""
+    return _font(size, _BUILT_IN.issuperset(text))
 
 
 @lru_cache(maxsize=64)
