@@ -214,8 +214,8 @@ def refusal(request: type[Any], values: Mapping[str, JSON]) -> str:
     known = {setting.name: setting for setting in settings_of(request)}
     if any(setting.required and values.get(name) is None for name, setting in known.items()):
         return ""  # the field says so
-    built = request(**{name: _typed(known[name], value) for name, value in values.items()})
     try:
+        built = request(**{name: _typed(known[name], value) for name, value in values.items()})
         getattr(built, "require", lambda: None)()
     except DldError as error:
         labels = {flag: one.param.label for one in known.values() for flag in one.param.spellings}
