@@ -39,6 +39,7 @@ def _mode(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
     is_parallel = isinstance(at_once, int) and at_once > 1
     return ("parallel" if is_parallel else "sequential") if value == "auto" else ""
 
+
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session import SessionSettings
 

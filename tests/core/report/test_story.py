@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
+import pytest
+
 from dld_tui.activities.tune import Request
 from dld_tui.core.params import from_json
 from dld_tui.core.report.model import Report
