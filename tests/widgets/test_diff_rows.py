@@ -48,6 +48,11 @@ def test_a_status_leaves_the_others_out() -> None:
     found = lines(models.parse(models.CHAIN), edited(), status="renamed")
     assert found.text(0) == "main  2 differences"
     assert len(found) == 3
+    whole = lines(models.parse(models.CHAIN), edited(), with_same=True)
+    for at in range(1, 3):  # the cursor stays on what it was on
+        place = whole.index_of(found.key(at))
+        assert place is not None
+        assert whole.text(place) == found.text(at)
 
 
 def test_rows_fit_and_are_safe() -> None:

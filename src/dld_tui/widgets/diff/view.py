@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.diff.model import Change, Field, ModelDiff, ScopeDiff
@@ -30,6 +32,7 @@ _WHOLE = ("model", "graph")
 """Kinds whose differences are shown without a row of their own."""
 _AFTER_NODES = ("order", "initializer", "value")
 """Kinds whose changes come after those of the nodes."""
+_Key: TypeAlias = "tuple[Hashable, ...]"
 _TYPED = {"type", "dtype", "shape"}
 _MOST = 1000
 """Characters of a text that can be seen at most."""
@@ -64,8 +67,8 @@ def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> 
     changes = _wanted(diff.changes, status)
     if changes:
         rows.append(DiffRow("scope", "model", None, title="model"))
-        for number, change in enumerate(changes):
-            rows += _change_rows(change, ("model", number), None)
+        for key, change in changes:
+            rows += _change_rows(change, ("model", *key), None)
     for place, scope in enumerate(diff.scopes):
         found = list(_scope_rows(scope, place, status, with_same and not status))
         if found:
@@ -74,8 +77,16 @@ def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> 
     return rows
 
 
-def _wanted(changes: Sequence[Change], status: str) -> list[Change]:
-    return [change for change in changes if status in ("", change.status)]
+def _wanted(changes: Sequence[Change], status: str) -> list[tuple[_Key, Change]]:
+    """Return changes of a status, each with a key that it has whatever is left out."""
+    counts = Counter[_Key]()
+    found: list[tuple[_Key, Change]] = []
+    for change in changes:
+        name = (change.kind, change.old, change.new)
+        counts[name] += 1
+        if status in ("", change.status):
+            found.append(((*name, counts[name]), change))
+    return found
 
 
 def _title(scope: ScopeDiff, status: str) -> str:
@@ -86,25 +97,23 @@ def _title(scope: ScopeDiff, status: str) -> str:
 
 def _scope_rows(scope: ScopeDiff, place: int, status: str, with_same: bool) -> Iterator[DiffRow]:
     changes = _wanted(scope.changes, status)
-    if not with_same:
-        for number, change in enumerate(changes):
-            yield from _change_rows(change, (place, number), scope)
-        return
-    same = _SameNodes(scope, place, changes)
-    for number, change in enumerate(changes):
-        yield from same.before(change)
-        yield from _change_rows(change, (place, number), scope)
-    yield from same.rest()
+    same = _SameNodes(scope, place) if with_same else None
+    for key, change in changes:
+        if same is not None:
+            yield from same.before(change)
+        yield from _change_rows(change, (place, *key), scope)
+    if same is not None:
+        yield from same.rest()
 
 
 class _SameNodes:
     """Hands out the nodes that are the same, in the order of the new file."""
 
-    def __init__(self, scope: ScopeDiff, place: int, changes: Sequence[Change]) -> None:
+    def __init__(self, scope: ScopeDiff, place: int) -> None:
         self._scope = scope
         self._place = place
         self._at = 0
-        self._changed = {id(change.new_node) for change in changes}
+        self._changed = {id(change.new_node) for change in scope.changes}
         self._old_of = {other: index for index, other in enumerate(scope.partners) if other >= 0}
         self._old_index = {id(node): index for index, node in enumerate(scope.old.nodes)}
         self._new_index = {id(node): index for index, node in enumerate(scope.new.nodes)}
@@ -134,7 +143,7 @@ class _SameNodes:
             if id(node) not in self._changed and old is not None:
                 yield DiffRow(
                     "same",
-                    (self._place, id(node)),
+                    (self._place, index),
                     scope,
                     old_node=scope.old.nodes[old],
                     new_node=node,
@@ -142,9 +151,7 @@ class _SameNodes:
         self._at = max(self._at, end)
 
 
-def _change_rows(
-    change: Change, key: tuple[Hashable, int], scope: ScopeDiff | None
-) -> Iterator[DiffRow]:
+def _change_rows(change: Change, key: _Key, scope: ScopeDiff | None) -> Iterator[DiffRow]:
     old, new = change.old_node, change.new_node
     kind = "change"
     if change.kind not in _WHOLE:
