@@ -56,6 +56,24 @@ async def test_forgetting_a_file(state: State) -> None:
         assert "gone.dldprof" not in screen_text(app)
 
 
+async def test_the_focus_stays_in_the_list_that_files_are_forgotten_from(
+    state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models.write(tmp_path, models.CHAIN, "chain.onnx")
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
+    app = DldApp(state=state)
+    async with app.run_test(size=(80, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.focused, HereTable))
+        recent = app.screen.query_one(RecentList)
+        recent.focus()
+        for left in (1, 0):
+            await pilot.press("d")
+            await until(pilot, lambda left=left: len(state.recent()) == left)
+            await until(pilot, lambda: not app.screen.workers)
+            await pilot.pause()
+            assert isinstance(app.focused, RecentList if left else HereTable)
+
+
 async def test_enter_opens_the_file_at_the_cursor(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -228,6 +228,7 @@ class WelcomeScreen(Page):
     @task("list", replace=True)
     async def _browse(self) -> None:
         """Look for files of this folder, the nearest first, on a thread that may be left behind."""
+        is_first = self._scan is None
         if self._scan is not None:
             self._scan.stop()
         pane = self.query_one(HerePane)
@@ -235,7 +236,9 @@ class WelcomeScreen(Page):
         steps = scan.steps()
         first = await on_loose_thread(next, steps, None)
         self._show_here(scan)
-        if first and pane.files and self.focused in (None, *self.query("#recent, #start")):
+        # Later somebody has chosen what has the focus.
+        begins = self.query("#recent, #start") if is_first else ()
+        if first and pane.files and self.focused in (None, *begins):
             pane.table.focus()
         self.tasks.start(self._browse_on(scan, steps), "browse", replace=True)
 
@@ -250,6 +253,8 @@ class WelcomeScreen(Page):
         pane.display = bool(scan.files)
         recent = self.query_one(RecentList)
         recent.display = bool(recent.table.rows or not scan.files)
+        if recent.has_focus and not recent.display:
+            pane.table.focus()
         self.set_class(bool(scan.files), "-files")
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
