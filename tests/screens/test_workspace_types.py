@@ -93,6 +93,17 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
         await session.until(lambda: any("f32[N,6]" in row for row in session.details))
         assert "~" not in session.text
 
+        # Boxes have the marks in them: they are drawn again where types are as before, too.
+        session.screen.history.edit(
+            "set_attribute", scope=[], node="join", attribute="extra", kind="float", value=1.0
+        )
+        await session.settle()
+        await session.until(lambda: session.text.count("~") >= 4)
+        session.screen.inference.infer()
+        await session.until(lambda: session.screen.model.has_fresh_types)
+        await session.settle()
+        assert "~" not in session.text
+
 
 async def test_the_graph_shows_types_that_come_late(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:

@@ -92,11 +92,18 @@ class Staleness:
                 scope.touched |= scope.stale
         self._forget_work()
 
-    def clear(self) -> None:
-        """Take all marks away: inference has told the types of the document as it is."""
+    def clear(self) -> bool:
+        """Take all marks away: inference has told the types of the document as it is.
+
+        Returns:
+            Whether there was a mark.
+        """
+        was_stale = False
         for scope in self._document.scopes():
+            was_stale |= bool(scope.stale)
             scope.stale = set()
         self._forget_work()
+        return was_stale
 
     def _exchanged(self) -> None:
         """The document holds another model, with the marks that its scopes had when it left."""

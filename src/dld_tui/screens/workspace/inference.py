@@ -181,7 +181,7 @@ class TypeInference(Controller):
             if scope_found is not None:
                 scope_found.inferred = types
         has_news = any(scope.inferred != types for scope, types in had.items())
-        self._stale_marks.clear()
+        has_news |= self._stale_marks.clear()  # what is drawn has the marks in it
         self.model.has_fresh_types = True
         self.checks.types_changed()
         self._declare_late()
