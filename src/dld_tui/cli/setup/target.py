@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from operator import itemgetter
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -32,9 +31,7 @@ from dld_tui.core.connections.store import (
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
 from dld_tui.core.paths import short
-from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 command = LazyGroup(
     (
@@ -202,17 +199,6 @@ def test_target(name: str, as_json: bool) -> None:
         raise UnavailableError(f"{step.name}: {step.found}", where=where, hint=step.fix or None)
 
 
-_JOB_COLUMNS: tuple[Column[dict[str, Any]], ...] = (
-    Column("job", "job", itemgetter("job")),
-    Column("target", "target", itemgetter("target")),
-    Column("activity", "activity", itemgetter("activity")),
-    Column("started", "started", lambda row: time.strftime(
-        "%Y-%m-%d %H:%M", time.localtime(row["started"] or 0))),
-    Column("state", "state", itemgetter("state")),
-    Column("result", "result", lambda row: next(iter(row["outputs"]), None)),
-)  # fmt: skip
-
-
 @click.command("jobs")
 @click.argument("name", required=False, type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -221,13 +207,14 @@ def list_jobs(name: str | None, as_json: bool) -> int:
 
     Jobs whose connection was lost go on; `dld target attach JOB` fetches their results.
     """
-    from dld_tui.targets.ssh.results import JobsStore
+    from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
     from dld_tui.targets.ssh.target import SshTarget
 
     known = {job.id: job for job in JobsStore().all()}
     names = [name] if name else list(dict.fromkeys(job.target for job in known.values()))
     ask_on_terminal()
-    rows: list[dict[str, Any]] = []
+    jobs: list[StoredJob] = []
+    states: dict[str, str] = {}
     problem: DldError | None = None
     for target in names:
         try:
@@ -239,22 +226,28 @@ def list_jobs(name: str | None, as_json: bool) -> int:
             problem = error
             continue
         for job in found:
-            mine = known.get(job.id)
-            outputs: list[JSON] = [output.path for output in mine.outputs] if mine else []
-            rows.append(
-                {
-                    "job": job.id,
-                    "target": target,
-                    "activity": job.activity,
-                    "started": job.started,
-                    "state": job.state,
-                    "outputs": outputs,
-                }
-            )
+            there = StoredJob(job.id, target, job.activity, job.started)
+            mine = known.get(job.id, there)
+            jobs.append(replace(there, outputs=mine.outputs))
+            states[job.id] = job.state
     if as_json:
-        write_json({"jobs": [*rows]})
-    elif rows:
-        write_table(Table(_JOB_COLUMNS, rows))
+        write_json(
+            {
+                "jobs": [
+                    {
+                        "job": job.id,
+                        "target": job.target,
+                        "activity": job.activity,
+                        "started": job.started,
+                        "state": states[job.id],
+                        "outputs": [output.path for output in job.outputs],
+                    }
+                    for job in jobs
+                ]
+            }
+        )
+    elif jobs:
+        write_table(job_table(jobs, lambda job: states[job.id]))
     elif problem is None:
         narrate("There is no job on a target")
     return ExitStatus.DONE if problem is None else int(problem.status)

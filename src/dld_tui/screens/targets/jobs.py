@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,14 +10,12 @@ from textual.binding import BindingType
 from dld_tui.activities import registry as activities
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError
-from dld_tui.core.preview import ago
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
-from dld_tui.targets.ssh.results import JobsStore, StoredJob
+from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
 
 _ASKING = "asking …"
 _GONE = "gone"
-_STYLES = {"running": "accent", "finished": "good", "failed": "bad", "lost": "bad"}
 
 _KEYS = "{target_jobs.attach} go on  {target_jobs.stop} stop  {target_jobs.again} look again"
 
@@ -68,22 +64,10 @@ class TargetJobsScreen(ListPage[StoredJob], SubPage):
         """Return the jobs, the newest first."""
         self._jobs = {job.id: job for job in reversed(JobsStore().all())}
 
-        def state(job: StoredJob) -> str:
-            return self._states.get(job.id, _ASKING)
-
-        return Table(
-            (
-                Column("target", "target", lambda job: job.target, width=14, style="strong"),
-                Column("activity", "activity", _title, width=26, priority=1),
-                Column("started", "started", lambda job: ago(time.time() - job.started), width=12,
-                       style="dim"),
-                Column("state", "state", state, width=14,
-                       style=lambda job: _STYLES.get(state(job), "dim")),
-                Column("result", "result", _result, NOTE, least=28, keep="end", style="dim"),
-            ),
-            list(self._jobs.values()),
-            row_key=lambda job: job.id,
-        )  # fmt: skip
+        table = job_table(
+            list(self._jobs.values()), lambda job: self._states.get(job.id, _ASKING), _title
+        )
+        return table.pick(table.keys[1:])
 
     def activate(self) -> None:
         """Go on with the job."""
@@ -156,7 +140,3 @@ def _title(job: StoredJob) -> str:
         return activities.find(job.activity).title
     except DldError:
         return visible(job.activity)
-
-
-def _result(job: StoredJob) -> str:
-    return job.outputs[0].path if job.outputs else ""

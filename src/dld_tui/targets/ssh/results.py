@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,10 @@ from dld_tui.core import paths
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.preview import ago
 from dld_tui.core.report.database import moved_paths, relocate
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.lines import describe_end, log_text
@@ -50,6 +53,39 @@ class StoredJob:
     outputs: tuple[StoredOutput, ...] = ()
     renames: dict[str, str] = field(default_factory=dict)
     """Paths on the target, and what the user calls them."""
+
+
+_STYLES = {"running": "accent", "finished": "good", "failed": "bad", "lost": "bad"}
+
+
+def job_table(
+    jobs: Sequence[StoredJob],
+    state: Callable[[StoredJob], str],
+    title: Callable[[StoredJob], str] | None = None,
+) -> Table[StoredJob]:
+    """Return jobs as a table.
+
+    Args:
+        jobs: The rows.
+        state: Says how a job is.
+        title: Says what people call its activity.
+    """
+    return Table(
+        (
+            Column("job", "job", lambda job: job.id, width=24),
+            Column("target", "target", lambda job: job.target, width=14, style="strong"),
+            Column("activity", "activity", lambda job: job.activity, text=title, width=26,
+                   priority=1),
+            Column("started", "started", lambda job: ago(time.time() - job.started), width=12,
+                   style="dim"),
+            Column("state", "state", state, width=14,
+                   style=lambda job: _STYLES.get(state(job), "dim")),
+            Column("result", "result", lambda job: job.outputs[0].path if job.outputs else "",
+                   NOTE, least=28, keep="end", style="dim"),
+        ),
+        jobs,
+        row_key=lambda job: job.id,
+    )  # fmt: skip
 
 
 def new_id() -> str:
