@@ -33,7 +33,7 @@ from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
 from dld_tui.widgets import hints
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import frame, glyphs
-from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
+from dld_tui.widgets.shell.commands import Commands, HasCommands, binding_of, bindings_for
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
@@ -428,7 +428,7 @@ class DldApp(Tabs, Commands, App[int]):
         active = binding_of(self.screen, event.key)
         command = by_id().get(active.binding.id or "") if active and not active.enabled else None
         if active and command:
-            facts = active.node.facts() if isinstance(active.node, Commands) else set()
+            facts = active.node.facts() if isinstance(active.node, HasCommands) else set()
             self.notify(
                 f"{command.title}: {hints.hint(command.unavailable(facts) or '')}",
                 timeout=3,

@@ -115,7 +115,7 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
         assert isinstance(page, AccuracyScreen)
         assert page.found.first is not None
         assert page.found.first.name == "b"
-        assert page.model == path
+        assert page.subject.path == path
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
 
 

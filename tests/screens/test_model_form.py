@@ -246,9 +246,9 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
 def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
     *_, last = compared({"model": "a.engine", "against": "m.onnx"})
     assert isinstance(last, Finished)
-    assert AccuracyScreen(decode(AccuracyReport, last.result), Path("a.engine")).model == Path(
-        "m.onnx"
-    )
+    assert AccuracyScreen(
+        decode(AccuracyReport, last.result), Path("a.engine")
+    ).subject.path == Path("m.onnx")
 
 
 async def test_settings_that_are_of_no_use_are_greyed(tmp_path: Path, target: FakeTarget) -> None:

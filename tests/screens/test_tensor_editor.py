@@ -67,12 +67,12 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
         await session.pilot.press("right", "e")
         await edit(session, page, "2.5")
         goes_on = Event()
-        page.work("Waiting", waiting_for(goes_on), lambda error: None)
-        page.action_save()  # keys would wait for the work
-        page.action_undo()
+        page.edits.work("Waiting", waiting_for(goes_on), lambda error: None)
+        page.edits.save()  # keys would wait for the work
+        page.edits.undo()
         assert session.screen.document.dirty
         goes_on.set()
-        await session.until(lambda: not page.is_working)
+        await session.until(lambda: not page.edits.is_working)
         await session.pilot.press("right", "e")
         await edit(session, page, "abc", "ctrl+s")
         assert session.screen.document.dirty  # what is typed is no number, and stays
@@ -94,10 +94,10 @@ async def test_nothing_is_edited_while_the_model_is_saved(tmp_path: Path) -> Non
         await session.pilot.press("right", "e")
         await edit(session, page, "2.5")
         await session.pilot.press("escape")
-        page.edit_on_thread("Replacing", [lambda: page.edit("rename_value")])
+        page.edits.edit_on_thread("Replacing", [lambda: page.edits.edit("rename_value")])
         assert not session.screen.document.dirty
         goes_on.set()
-        await session.until(lambda: not page.is_working)
+        await session.until(lambda: not page.edits.is_working)
 
 
 async def test_tab_and_arrows_go_on_to_other_cells(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ async def test_arrays_go_out_and_come_in(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
         page._export(tmp_path / "out.npy")
         await session.until((tmp_path / "out.npy").exists)
-        await session.until(lambda: not page.is_working)
+        await session.until(lambda: not page.edits.is_working)
         assert np.array_equal(np.load(tmp_path / "out.npy"), VOLUME)
         np.save(tmp_path / "in.npy", np.ones((2, 2), np.int64))
         page._import(tmp_path / "in.npy")
@@ -270,7 +270,7 @@ async def test_arrays_go_out_and_come_in(tmp_path: Path) -> None:
         await session.pilot.press("r")
         await session.until(lambda: page.tensor.dtype == "int64")
         assert page.grid.view.shape == (2, 2)
-        await session.until(lambda: session.app.screen is page and not page.is_working)
+        await session.until(lambda: session.app.screen is page and not page.edits.is_working)
         np.save(tmp_path / "pickle.npy", np.array([{}], object))
         page._import(tmp_path / "pickle.npy")
         await session.until(lambda: "pickle" in session.text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 from textual.containers import Vertical
 from textual.widget import Widget
@@ -12,16 +13,17 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 
 
 class FormBox(Frame, Vertical):
     """The frame of a form."""
 
 
-class FormPage(SubPage):
+class FormPage(Page):
     """Base of the pages with a form; the fact ``valid`` says that nothing is wrong in it."""
 
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "form.tcss"
 
     def boxed(self, title: str, keys: str, form: ParamForm, *below: Widget) -> FormBox:
@@ -57,25 +59,20 @@ class FormPage(SubPage):
         self.form.step_page(-1)
 
 
-class SavingForm(FormPage):
-    """A form of one of several things with names; F5 saves it."""
+def saved_as(page: FormPage, save: Callable[[], str]) -> str:
+    """Save a form and leave it, or say what is wrong.
 
-    saved = ""
-    """The name under which it was saved; empty when it was not."""
+    Args:
+        page: The form.
+        save: Saves what it says and returns its name; raises DldError when it cannot.
 
-    @abstractmethod
-    def save(self) -> str:
-        """Save what the form says and return its name.
-
-        Raises:
-            DldError: It cannot be saved so.
-        """
-
-    def action_save(self) -> None:
-        """Save, or say what is wrong."""
-        try:
-            self.saved = self.save()
-        except DldError as error:
-            host(self).show_error(error)
-            return
-        self.dismiss(None)
+    Returns:
+        The name; empty when it was not saved.
+    """
+    try:
+        name = save()
+    except DldError as error:
+        host(page).show_error(error)
+        return ""
+    page.dismiss(None)
+    return name

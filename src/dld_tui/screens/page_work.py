@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-from textual.binding import BindingType
+from typing import TYPE_CHECKING
 
 from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
-from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkLine
 
 if TYPE_CHECKING:
@@ -23,15 +20,16 @@ _LONG_S = 0.5
 """Saving that takes longer is told."""
 
 
-class PageWork(SubPage):
-    """A page over a workspace that edits its document, and saves it as that does.
+class PageEdits:
+    """Edits the document of a workspace from a page over it, and saves it as that does.
 
-    Set ``workspace``.
+    Args:
+        page: The page.
+        workspace: The history of the document.
     """
 
-    SCOPE = "model_page"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("model_page")
-    workspace: History
+    def __init__(self, page: Page, workspace: History) -> None:
+        self.page, self.workspace, self.tasks = page, workspace, page.tasks
 
     @property
     def document(self) -> Document:
@@ -66,7 +64,7 @@ class PageWork(SubPage):
 
     def complain(self, error: DldError) -> None:
         """Say what could not be done."""
-        self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
+        self.page.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
 
     def edit_on_thread(
         self,
@@ -118,7 +116,7 @@ class PageWork(SubPage):
         if self.is_working:
             self.complain(DldError("wait until the running work has ended"))
             return
-        Work(self).run(title, task, done, panel=WorkLine(title), after_close=True)
+        Work(self.page).run(title, task, done, panel=WorkLine(title), after_close=True)
 
     def cancel_work(self) -> bool:
         """Ask the running work to stop; False when nothing runs."""
@@ -126,26 +124,26 @@ class PageWork(SubPage):
 
     # --- the workspace's commands ---------------------------------------------------------------
 
-    def action_save(self) -> None:
+    def save(self) -> None:
         """Save the model; its panel is not seen from here, so long saving is told."""
         if self.is_working:
             self.complain(DldError("wait until the running work has ended"))
             return
         self.workspace.page.save_then(lambda: None)
-        self.set_timer(_LONG_S, self._say_saving)
+        self.page.set_timer(_LONG_S, self._say_saving)
 
     def _say_saving(self) -> None:
-        if self.workspace.work.is_running and self.app.screen is self:
-            self.notify("Saving the model", timeout=3)
+        if self.workspace.work.is_running and self.page.app.screen is self.page:
+            self.page.notify("Saving the model", timeout=3)
 
-    def action_undo(self) -> None:
+    def undo(self) -> None:
         """Take back the last edit."""
         if self.tasks.is_working:
             self.complain(DldError("wait until the running work has ended"))
         else:
             self.workspace.undo()
 
-    def action_redo(self) -> None:
+    def redo(self) -> None:
         """Make the edit again that was taken back."""
         if self.tasks.is_working:
             self.complain(DldError("wait until the running work has ended"))

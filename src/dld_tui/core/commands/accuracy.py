@@ -29,7 +29,7 @@ _ACCURACY = table(
      "List the tensors in the order of the computation, or the largest errors first."),
     ("accuracy.remarks", "remarks", "i", "", "remarks",
      "Show all that is said of the comparison: how it was run, and what was not compared."),
-    ("accuracy.again", "again", "f5", "", "again",
+    ("accuracy.again", "subject.again", "f5", "", "again",
      "Show the form again, as it was filled for this model."),
     ("accuracy.csv", "save_csv", "w", "", "save csv", "Write all tensors as a CSV file."),
     footer="accuracy.node accuracy.filter accuracy.first accuracy.order accuracy.remarks"
@@ -43,7 +43,7 @@ _PRECISION = table(
      "Show the node in the model."),
     ("precision.script", "save_script", "w", "precisions", "save script",
      "Write the edit script that sets the precisions, or for int8 the names of the nodes."),
-    ("precision.again", "again", "f5", "", "again",
+    ("precision.again", "subject.again", "f5", "", "again",
      "Show the form again, as it was filled for this model."),
     footer="precision.apply precision.node precision.script precision.again",
 )
@@ -51,7 +51,7 @@ _TACTICS = table(
     "tactics",
     ("tactics.copy", "copy_command", "y", "avoids", "copy command",
      "Copy the command that builds without the tactics."),
-    ("tactics.again", "again", "f5", "", "again",
+    ("tactics.again", "subject.again", "f5", "", "again",
      "Show the form again, as it was filled for this model."),
     ("tactics.remarks", "remarks", "i", "", "remarks", "Show all that is said of the search."),
     footer="tactics.copy tactics.remarks tactics.again",

@@ -38,8 +38,8 @@ _FUNCTIONS = table(
      "Replace every instance of the function by its nodes."),
     ("functions.attributes", "attributes", "e", "function", "attributes",
      "Declare attributes of the function, with defaults or without."),
-    ("functions.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
-    ("functions.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+    ("functions.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("functions.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
      "Do again what was taken back."),
     footer="functions.create functions.rename functions.duplicate functions.instances"
     " functions.attributes functions.delete",

@@ -44,9 +44,9 @@ _ACTIVITY = table(
     ("activity.copy", "copy_command", "f9", "", "copy command", "Copy the equal command line."),
     ("activity.copy_trtexec", "copy_trtexec", "f7", "trtexec", "copy trtexec",
      "Copy the equal command of trtexec."),
-    ("activity.save_preset", "save_preset", "ctrl+s", "valid", "save as preset",
+    ("activity.save_preset", "presets.save", "ctrl+s", "valid", "save as preset",
      "Keep these settings under a name."),
-    ("activity.load_preset", "load_preset", "f4", "presets", "load preset",
+    ("activity.load_preset", "presets.load", "f4", "presets", "load preset",
      "Fill the form with settings that were kept under a name."),
     footer="activity.run activity.next_page activity.defaults activity.copy", priority=True,
 )

@@ -27,8 +27,8 @@ _METADATA = table(
     ("metadata.add", "add", "a", "", "add entry", "Add a metadata entry to this part."),
     ("metadata.delete", "delete", "delete,d", "entry", "delete",
      "Remove the entry, the text or the declared type."),
-    ("metadata.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
-    ("metadata.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+    ("metadata.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("metadata.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
      "Do again what was taken back."),
     footer="metadata.edit metadata.add metadata.delete metadata.undo",
 )
@@ -38,8 +38,8 @@ _PROFILES = table(
     ("profiles.add", "add", "a", "dynamic", "add profile", "Add a profile."),
     ("profiles.delete", "delete", "delete,d", "range", "delete",
      "Remove the profile at the cursor."),
-    ("profiles.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
-    ("profiles.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+    ("profiles.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("profiles.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
      "Do again what was taken back."),
     footer="profiles.edit profiles.add profiles.delete profiles.undo",
 )

@@ -45,8 +45,8 @@ _INITIALIZERS = table(
      "List this scope's initializers, or those of all scopes."),
     ("initializers.constants", "toggle_constants", "C", "", "constants",
      "List the tensors of Constant nodes, too."),
-    ("initializers.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
-    ("initializers.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+    ("initializers.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("initializers.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
      "Do again what was taken back."),
     footer="initializers.edit initializers.create initializers.convert initializers.users"
     " initializers.connect initializers.delete",
@@ -87,8 +87,9 @@ _TENSOR = table(
     ("tensor.import", "import_npy", "I", "", "import npy",
      "Replace the tensor by the array of a .npy file."),
     ("tensor.export", "export_npy", "w", "cell", "export npy", "Write the tensor as a .npy file."),
-    ("tensor.undo", "undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
-    ("tensor.redo", "redo", "ctrl+y,ctrl+r", "can_redo", "redo", "Do again what was taken back."),
+    ("tensor.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
+    ("tensor.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+     "Do again what was taken back."),
     footer="tensor.cell tensor.fill tensor.index tensor.next_slice tensor.statistics"
     " tensor.convert tensor.export",
 )
@@ -121,7 +122,7 @@ _GRID = table(
 )
 _MODEL_PAGE = table(
     "model_page",
-    ("model_page.save", "save", "ctrl+s", "", "save", "Save the model."),
+    ("model_page.save", "edits.save", "ctrl+s", "", "save", "Save the model."),
 )
 # fmt: on
 

@@ -24,10 +24,11 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.model.result import ModelResult
+from dld_tui.screens.model.result import ResultModel, model_of
 from dld_tui.styles import STYLES
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.page import NodeErrors
@@ -39,7 +40,7 @@ _FILTERS: Mapping[str, Callable[[Row], bool]] = {
 }
 
 
-class AccuracyScreen(ListPage[Row], ModelResult):
+class AccuracyScreen(ListPage[Row]):
     """One comparison.
 
     Args:
@@ -47,7 +48,7 @@ class AccuracyScreen(ListPage[Row], ModelResult):
         model: The model that nodes are shown in; by default the reference.
     """
 
-    SCOPE = ACTIVITY = "accuracy"
+    SCOPE = "accuracy"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
     CSS_PATH = STYLES / "accuracy.tcss"
     LIST_EMPTY = "No tensor to show"
@@ -62,14 +63,20 @@ class AccuracyScreen(ListPage[Row], ModelResult):
         super().__init__()
         self.report = result
         self.found = result.found
-        self.model = model or Path(result.reference.model)
-        if is_engine(self.model) and not is_engine(result.other.model):
-            self.model = Path(result.other.model)  # an engine has no nodes to go to
+        path = model or Path(result.reference.model)
+        if is_engine(path) and not is_engine(result.other.model):
+            path = Path(result.other.model)  # an engine has no nodes to go to
+        self.subject = ResultModel(self, "accuracy", path)
         other = Path(result.other.model).name
-        is_state = other.startswith(self.model.name)  # as edited, say
-        self.tab_title = f"accuracy of {other if is_state else self.model.name}"
+        is_state = other.startswith(path.name)  # as edited, say
+        self.tab_title = f"accuracy of {other if is_state else path.name}"
         self.filter = "all tensors"
         self.by_order = False
+
+    @classmethod
+    def of_job(cls, result: AccuracyReport, values: Mapping[str, JSON]) -> AccuracyScreen:
+        """Return the page of what a job found; `values` are those of its form."""
+        return cls(result, model_of(values))
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
@@ -91,7 +98,7 @@ class AccuracyScreen(ListPage[Row], ModelResult):
         )  # fmt: skip
         verdict = (" ok " if good else " differs ", "ok" if good else "error")
         found = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
-        if self.is_outdated:
+        if self.subject.is_outdated:
             found.append(Paragraph("The model was edited since; this is of before.", "warn"))
         found += [
             Paragraph(side_text(self.report.reference), "", (" reference  ", "dim")),
@@ -130,14 +137,14 @@ class AccuracyScreen(ListPage[Row], ModelResult):
 
     def node_errors(self, document: Document) -> NodeErrors | None:
         """Return how large the errors of nodes of the main graph are, relative to its values."""
-        if not self.is_of(document):
+        if not self.subject.is_of(document):
             return None
 
         def values() -> Mapping[Node, float]:
             found = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
             return {node: error for node, error in found if node is not None}
 
-        return NodeErrors(self, self.tab_title, self.is_outdated, values)
+        return NodeErrors(self, self.tab_title, self.subject.is_outdated, values)
 
     # --- commands -------------------------------------------------------------------------------
 
@@ -154,7 +161,7 @@ class AccuracyScreen(ListPage[Row], ModelResult):
         """Show the node in the model."""
         row = self.row
         if row is not None and row.node:
-            self.show_node([], row.node)
+            self.subject.show_node([], row.node)
 
     def action_filter(self) -> None:
         """Show the next choice of tensors."""
@@ -184,5 +191,5 @@ class AccuracyScreen(ListPage[Row], ModelResult):
         def write(path: Path, overwrite: bool) -> Sequence[str]:
             return write_text(path, rows_csv(self.found.rows), overwrite=overwrite)
 
-        name = str(self.model.with_suffix(".accuracy.csv"))
+        name = str(self.subject.path.with_suffix(".accuracy.csv"))
         ask_where(self, "Save CSV", "Write the tensors to", name, write)

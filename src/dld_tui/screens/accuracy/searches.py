@@ -32,7 +32,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.model.result import ModelResult
+from dld_tui.screens.model.result import ResultModel, model_of
 from dld_tui.styles import STYLES
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Kept: TypeAlias = "Mapping[str, Any]"
 
 
-class PrecisionScreen(ListPage[Kept], ModelResult):
+class PrecisionScreen(ListPage[Kept]):
     """One result.
 
     Args:
@@ -59,7 +59,6 @@ class PrecisionScreen(ListPage[Kept], ModelResult):
     """
 
     SCOPE = "precision"
-    ACTIVITY = "search_precision"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
     CSS_PATH = STYLES / "accuracy.tcss"
     ROW_FACT = "kept_node"
@@ -74,8 +73,13 @@ class PrecisionScreen(ListPage[Kept], ModelResult):
     def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
         super().__init__()
         self.data: dict[str, Any] = dict(result)
-        self.model = model
+        self.subject = ResultModel(self, "search_precision", model)
         self.tab_title = f"{self.data['precision']} of {model.name}"
+
+    @classmethod
+    def of_job(cls, result: Mapping[str, JSON], values: Mapping[str, JSON]) -> PrecisionScreen:
+        """Return the page of what a job found; `values` are those of its form."""
+        return cls(result, model_of(values))
 
     @property
     def kept(self) -> list[Kept] | None:
@@ -147,14 +151,14 @@ class PrecisionScreen(ListPage[Kept], ModelResult):
         """Show the node in the model."""
         node = self.row
         if node is not None:
-            self.show_node(node["scope"], node["node"])
+            self.subject.show_node(node["scope"], node["node"])
 
     def action_apply(self) -> None:
         """Set the precisions in the editor."""
         owner = host(self)
         page, document = self._editor()
         if page is None or document is None:
-            owner.open_path(self.model)
+            owner.open_path(self.subject.path)
             self.app.notify("The model is being opened: apply again when it is there", timeout=5)
             return
         if self._is_int8:
@@ -186,7 +190,7 @@ class PrecisionScreen(ListPage[Kept], ModelResult):
         """Return the tab in which the model is edited."""
         for page in host(self).pages:
             document = page.edited_document
-            if document is not None and self.is_of(document):
+            if document is not None and self.subject.is_of(document):
                 return page, document
         return None, None
 
@@ -202,13 +206,13 @@ class PrecisionScreen(ListPage[Kept], ModelResult):
 
         ending = ".float-nodes.txt" if self._is_int8 else ".precisions.jsonl"
         title = "Save the names of the nodes" if self._is_int8 else "Save the edit script"
-        ask_where(self, title, "Write it to", str(self.model.with_suffix(ending)), write)
+        ask_where(self, title, "Write it to", str(self.subject.path.with_suffix(ending)), write)
 
 
 # --- what a search for wrong tactics found: the layers, their tactics, and how to avoid these ----
 
 
-class TacticsScreen(ListPage[BadTactic], ModelResult):
+class TacticsScreen(ListPage[BadTactic]):
     """One result.
 
     Args:
@@ -217,7 +221,6 @@ class TacticsScreen(ListPage[BadTactic], ModelResult):
     """
 
     SCOPE = "tactics"
-    ACTIVITY = "isolate_tactic"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
     CSS_PATH = STYLES / "accuracy.tcss"
     LIST_EMPTY = "No tactic is to blame"
@@ -230,13 +233,18 @@ class TacticsScreen(ListPage[BadTactic], ModelResult):
     def __init__(self, result: TacticReport, model: Path) -> None:
         super().__init__()
         self.data = result
-        self.model = model
+        self.subject = ResultModel(self, "isolate_tactic", model)
         self.tab_title = f"tactics of {model.name}"
+
+    @classmethod
+    def of_job(cls, result: TacticReport, values: Mapping[str, JSON]) -> TacticsScreen:
+        """Return the page of what a job found; `values` are those of its form."""
+        return cls(result, model_of(values))
 
     @property
     def command(self) -> str:
         """The command that builds without the tactics; empty where none is known."""
-        return avoiding_command(self.data, self.model)
+        return avoiding_command(self.data, self.subject.path)
 
     def body(self) -> Iterable[Widget]:
         """Return what was found and the layers."""

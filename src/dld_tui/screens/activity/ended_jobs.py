@@ -28,17 +28,18 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import EndedJob, host
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import JobRun, task
 
 _STYLES = {"done": "good", "stopped": "warn", "failed": "bad"}
 
 
-class EndedJobsScreen(ListPage[EndedJob], SubPage):
+class EndedJobsScreen(ListPage[EndedJob]):
     """A list, and below it result and log of one job."""
 
     SCOPE = "ended_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("ended_jobs")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "ended_jobs")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "ended_jobs.tcss"
     tab_title = "ended jobs"
     LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
@@ -167,7 +168,7 @@ class _Run:
         return pieces
 
 
-class ManyJobsScreen(SubPage):
+class ManyJobsScreen(Page):
     """Runs the same on several targets, and compares the reports when all have ended.
 
     Args:
@@ -176,7 +177,8 @@ class ManyJobsScreen(SubPage):
     """
 
     SCOPE = "many_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("many_jobs")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "many_jobs")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "jobs"
     HELP = (

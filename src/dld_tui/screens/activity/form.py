@@ -15,6 +15,7 @@ from textual.widget import Widget
 from dld_tui.activities import registry as activities
 from dld_tui.core import state
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
+from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
 from dld_tui.core.plugins import resolve
@@ -22,7 +23,7 @@ from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.guess import GuessingForm
+from dld_tui.screens.activity.guess import GuessedShapes, Presets
 from dld_tui.screens.activity.result_head import View
 from dld_tui.screens.activity.run import show_view
 from dld_tui.screens.activity.tensorrt import (
@@ -101,7 +102,7 @@ class ActivityBox(Frame, Vertical):
     """The frame of the form."""
 
 
-class ActivityScreen(GuessingForm):
+class ActivityScreen(Page):
     """Asks for the settings of one activity and runs it.
 
     Raises:
@@ -126,7 +127,8 @@ class ActivityScreen(GuessingForm):
         self.activity = activities.load(activity)
         self.given = dict(values)
         self._reasons: Reasons | None = resolve(self.activity.reasons)
-        self.preset_key = self.activity.id
+        self.presets = Presets(self, self.activity.id)
+        self.guessed = GuessedShapes(self, self.open_document)
         self.libraries: Libraries | None = None
         """What is known of TensorRT, where the form is about it."""
         self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
@@ -208,6 +210,15 @@ class ActivityScreen(GuessingForm):
         form.focus_first()
         self.query_one("#command").styles.height = self._command_rows
         self._ask_libraries(form)
+        self.guessed.ask(form)
+
+    def open_document(self) -> Document | None:
+        """Return the open model that is to run; None where its file is to be read."""
+        return None
+
+    def on_resize(self) -> None:
+        """Break the lines about guessed shapes again."""
+        self.guessed.show()
 
     def _ask_libraries(self, form: ParamForm) -> None:
         """Ask the target what it has of TensorRT, where the form needs it."""
@@ -220,6 +231,7 @@ class ActivityScreen(GuessingForm):
         """Ask no longer."""
         if self.libraries is not None:
             self.libraries.leave()
+        self.guessed.leave()
 
     @property
     def _command_rows(self) -> int:
@@ -245,7 +257,9 @@ class ActivityScreen(GuessingForm):
         found = {"valid"} if forms and forms.first().valid else set()
         if len(targets.names()) > 1:
             found.add("targets")
-        return super().facts() | found | ({"trtexec"} if self.has_trtexec else set())
+        found |= {"trtexec"} if self.has_trtexec else set()
+        found |= {"presets"} if self.is_mounted and self.presets.by_name else set()
+        return super().facts() | found
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the equal command line, and what the chosen library lacks."""
@@ -254,6 +268,7 @@ class ActivityScreen(GuessingForm):
         self._grey(event.form)
         self._show_commands()
         self.refresh_bindings()
+        self.guessed.ask(event.form)
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
         """Ask another target for its libraries."""
@@ -263,6 +278,7 @@ class ActivityScreen(GuessingForm):
         self._ask_libraries(form)
         self._grey(form)
         self._show_commands()
+        self.guessed.ask(form)
 
     def _show_commands(self) -> None:
         room = max(20, self.app.size.width - 6)

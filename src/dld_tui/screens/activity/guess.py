@@ -16,12 +16,10 @@ from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell.front import Front
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import on_thread, task
 
 _SECTION = "presets"
@@ -56,58 +54,26 @@ class _Question:
     """Whether it is about the open model, edits included."""
 
 
-class GuessingForm(SubPage):
-    """The part of a form that tells the shapes of inputs."""
+class Presets:
+    """Settings of a form that are kept under names.
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.guessed = GuessedShapes(self, self.open_document)
+    Args:
+        page: The form.
+        key: Under which its presets are remembered.
+    """
 
-    def open_document(self) -> Document | None:
-        """Return the open model that is to run; None where its file is to be read."""
-        return None
-
-    def on_mount(self) -> None:
-        """Work out the guess."""
-        self._ask_guess()
-
-    def on_param_form_edited(self, event: ParamForm.Edited) -> None:
-        """Work it out anew."""
-        self._ask_guess()
-
-    def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        """Work it out for another state of the model."""
-        self._ask_guess()
-
-    def _ask_guess(self) -> None:
-        for form in self.query(ParamForm):
-            self.guessed.ask(form)
-
-    def on_resize(self) -> None:
-        """Break the lines anew."""
-        self.guessed.show()
-
-    def on_unmount(self) -> None:
-        """Leave nothing open."""
-        self.guessed.leave()
-
-    # --- The part of a form that keeps settings under names --------------------------------------
-
-    preset_key = ""
-    """Under which the presets of this form are remembered."""
+    def __init__(self, page: Front, key: str) -> None:
+        self._page, self._key = page, key
+        self.tasks = page.tasks
 
     @property
-    def presets(self) -> dict[str, dict[str, JSON]]:
+    def by_name(self) -> dict[str, dict[str, JSON]]:
         """The presets of this form by name."""
-        found = host(self).state.get(_SECTION, self.preset_key)
+        found = host(self._page).state.get(_SECTION, self._key)
         return {name: values for name, values in found.items() if isinstance(values, dict)}
 
-    def facts(self) -> set[str]:
-        """Return whether there are presets."""
-        return super().facts() | ({"presets"} if self.is_mounted and self.presets else set())
-
     @task()
-    async def action_save_preset(self) -> None:
+    async def save(self) -> None:
         """Ask for a name and keep the settings under it that are not of the model alone."""
         message = (
             "What belongs to a model, such as files, shapes and names, is not part of a preset."
@@ -116,30 +82,28 @@ class GuessingForm(SubPage):
         name = await self.tasks.ask(PromptDialog("Save as preset", message, check=_problem))
         if name is None:
             return
-        form = self.query_one(ParamForm)
+        form = self._page.query_one(ParamForm)
         kept: JSON = {
             key: value
             for key, value in form.values().items()
             if value is not None and not form.rows[key].setting.of_model
         }
-        state = host(self).state
-        presets = {**state.get(_SECTION, self.preset_key), name.strip(): kept}
-        state.put(_SECTION, self.preset_key, presets)
-        self.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
-        self.refresh_bindings()
+        state = host(self._page).state
+        state.put(_SECTION, self._key, {**state.get(_SECTION, self._key), name.strip(): kept})
+        self._page.notify(f"Saved as {visible(name.strip())}", timeout=3, markup=False)
+        self._page.refresh_bindings()
 
     @task()
-    async def action_load_preset(self) -> None:
+    async def load(self) -> None:
         """Ask which preset to fill the form with."""
-        presets = self.presets
+        presets = self.by_name
         choices = [
             Choice(key, visible(name), name)
             for key, name in zip(_KEYS, sorted(presets), strict=False)
         ]
-
         name = await self.tasks.ask(ChoiceDialog("Load a preset", "Which one?", choices))
         if name is not None:
-            self.query_one(ParamForm).set_values(presets[name])
+            self._page.query_one(ParamForm).set_values(presets[name])
 
 
 class GuessedShapes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
@@ -13,10 +14,10 @@ from textual.widget import Widget
 
 from dld_tui.activities.registry import decode_result, request_data
 from dld_tui.core import fmt
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, ExitStatus, SaveError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
@@ -29,7 +30,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.host import host as host_of
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import ProgressRows
 from dld_tui.widgets.tasks import JobRun, task
 
@@ -49,11 +50,55 @@ class LogView(Frame, LineView):
     HELP = "The job's messages. The view follows the end while the cursor is on the last line."
 
 
-class JobScreen(SubPage):
+class JobInput:
+    """What is written before a job starts, once, and removed with its page.
+
+    Args:
+        prepare: Writes it, on the thread of the job; None when there is nothing to write.
+        tidy: Removes what was written; may be called more than once.
+    """
+
+    def __init__(
+        self,
+        prepare: Callable[[CancelCheck], None] | None = None,
+        tidy: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._prepare, self.tidy = prepare, tidy
+        self.stop = threading.Event()
+        """Set when the job is not to start any more."""
+        self._gone = threading.Event()
+
+    def write(self) -> None:
+        """Write it, if that was not done.
+
+        Raises:
+            SaveError: It cannot be written.
+            CancelledError: The job is to be stopped.
+        """
+        if self._prepare is not None:
+            try:
+                self._prepare(self.stop.is_set)
+            except OSError as error:
+                raise SaveError(f"the model cannot be written for this: {error}") from None
+            self._prepare = None
+        if self._gone.is_set():
+            self.tidy()
+        if self.stop.is_set():
+            raise CancelledError
+
+    def leave(self) -> None:
+        """Leave nothing that was written, or is being written."""
+        self._gone.set()
+        self.stop.set()
+        self.tidy()
+
+
+class JobScreen(Page):
     """Runs one job from its start to its result."""
 
     SCOPE = "job"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("job")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "job")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "job"
     HELP = (
@@ -70,14 +115,16 @@ class JobScreen(SubPage):
         title: str = "",
         target: str | None = None,
         start: Callable[[], Job] | None = None,
+        job_input: JobInput | None = None,
     ) -> None:
-        """Make the page; `start` replaces the start on the target, for tests."""
+        """Make the page; `start` replaces the start on the target."""
         super().__init__()
         self.activity = activity
         self.request = request if isinstance(request, dict) else dict(request)
         self.on_result = on_result
         self.job_title = title or activity
         self.target = target
+        self._job_input = job_input or JobInput()
         self._start = start or self._start_on_target
         self.runner = JobRun(self._start)
         self.end: Finished | Failed | Cancelled | None = None
@@ -91,6 +138,7 @@ class JobScreen(SubPage):
         self._progress: Progress | None = None
 
     def _start_on_target(self) -> Job:
+        self._job_input.write()
         try:
             target = targets.get(self.target)
             if self.target in (None, targets.LOCAL):
@@ -138,8 +186,10 @@ class JobScreen(SubPage):
 
     def on_unmount(self) -> None:
         """Leave nothing running here; what runs on a target goes on."""
+        self._job_input.stop.set()
         if self.end is None:
             self.runner.leave()
+        self._job_input.leave()
 
     def facts(self) -> set[str]:
         """Return whether it runs, has ended, and has a result."""
@@ -156,6 +206,8 @@ class JobScreen(SubPage):
         said = len(self._lines)
         before = self._progress.stage if self._progress is not None else None
         for event in events:
+            if isinstance(event, Failed) and event.status == int(ExitStatus.CANCELLED):
+                event = Cancelled()  # stopped while the input was written
             if isinstance(event, Progress):
                 self._progress = event
             elif isinstance(event, Log):
@@ -271,6 +323,8 @@ class JobScreen(SubPage):
             self.app.push_screen(ChoiceDialog("Stop the job?", text, choices), self._cancel)
 
     def _cancel(self, answer: str | None) -> None:
+        if answer == "stop":
+            self._job_input.stop.set()
         if answer == "leave":
             self.dismiss(None)
         elif answer == "stop" and self.end is None:
@@ -311,6 +365,7 @@ class JobScreen(SubPage):
 
     def run_again(self) -> None:
         """Run the job again."""
+        self._job_input.stop.clear()
         self.end = None
         self._cancelling = False
         self._progress = None

@@ -169,5 +169,5 @@ class ModelForm(ActivityScreen):
         path = self._jobs.document.path
         is_own = path is None or Path(str(values.get("model"))).absolute() == path.absolute()
         if isinstance(page, ModelResult) and is_own:
-            page.state = self.state
+            page.subject.state = self.state
         return page

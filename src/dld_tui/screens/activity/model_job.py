@@ -4,98 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import CancelledError, ExitStatus, SaveError
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.types import JSON, CancelCheck
-from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.job import JobInput, JobScreen
 from dld_tui.screens.model.result import ModelState
 from dld_tui.targets import registry as targets
-from dld_tui.targets.base import Job
 
 
-class PreparedJob(JobScreen):
-    """Runs one job after its input is written.
-
-    Args:
-        activity: As in the registry of activities.
-        request: Its settings; `prepare` may add to :attr:`request`.
-        on_result: Takes the result.
-        title: What runs.
-        target: Where; this machine by default.
-        prepare: Writes the input, once; None when there is nothing to write.
-        tidy: Removes what was written; may be called more than once.
-    """
-
-    def __init__(
-        self,
-        activity: str,
-        request: Mapping[str, JSON],
-        on_result: Callable[[Any], None],
-        *,
-        title: str,
-        target: str | None = None,
-        prepare: Callable[[CancelCheck], None] | None = None,
-        tidy: Callable[[], None] | None = None,
-    ) -> None:
-        super().__init__(
-            activity, request, on_result, title=title, target=target, start=self._begin
-        )
-        self._prepare = prepare
-        self._tidy = tidy
-        self._prepared = False
-        self._stop = threading.Event()
-        self._gone = threading.Event()
-
-    def _begin(self) -> Job:
-        if self._prepare is not None and not self._prepared:
-            try:
-                self._prepare(self._stop.is_set)
-            except OSError as error:
-                raise SaveError(f"the model cannot be written for this: {error}") from None
-            self._prepared = True
-        if self._gone.is_set():
-            self._clear()
-        if self._stop.is_set():
-            raise CancelledError
-        return self._start_on_target()
-
-    def _clear(self) -> None:
-        if self._tidy is not None:
-            self._tidy()
-
-    def take(self, events: Sequence[Event]) -> None:
-        """Show a batch of events; a stop while the input is written is no failure."""
-        stopped = int(ExitStatus.CANCELLED)
-        super().take([
-            Cancelled() if isinstance(event, Failed) and event.status == stopped else event
-            for event in events
-        ])  # fmt: skip
-
-    def run_again(self) -> None:
-        """Run it again."""
-        self._stop.clear()
-        super().run_again()
-
-    def _cancel(self, answer: str | None) -> None:
-        if answer == "stop":
-            self._stop.set()
-        super()._cancel(answer)
-
-    def on_unmount(self) -> None:
-        """Leave nothing running here, and nothing that was written."""
-        self._gone.set()
-        self._stop.set()
-        super().on_unmount()
-        self._clear()
-
-
-class ModelJobScreen(PreparedJob):
+class ModelJobScreen(JobScreen):
     """Runs an activity on the state of a model that a snapshot has.
 
     Args:
@@ -123,7 +45,7 @@ class ModelJobScreen(PreparedJob):
     ) -> None:
         super().__init__(
             activity, dict(request), on_result, title=title, target=target,
-            prepare=self._write, tidy=self._discard,
+            job_input=JobInput(self._write, self._discard),
         )  # fmt: skip
         self.state = state
         self._snapshot = snapshot
@@ -189,7 +111,7 @@ class ModelJobScreen(PreparedJob):
         self.state.reveal(finding.scope, finding.node)
 
 
-class ToolJobScreen(PreparedJob):
+class ToolJobScreen(JobScreen):
     """Runs a tool on this machine.
 
     Args:
@@ -217,7 +139,7 @@ class ToolJobScreen(PreparedJob):
     ) -> None:
         super().__init__(
             "run_tool", request, opened or _nothing, title=title, target=targets.LOCAL,
-            prepare=prepare, tidy=self._remove,
+            job_input=JobInput(prepare, self._remove),
         )  # fmt: skip
         self._folder = folder
         self._opens = opened is not None

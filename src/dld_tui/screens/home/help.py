@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
+from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -16,9 +17,9 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.shell.commands import Commands
+from dld_tui.widgets.shell.commands import HasCommands, bindings_for, scopes_of
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (
     "Open a model with {file.open}. Move with the arrows or h j k l, open a subgraph or function"
@@ -72,9 +73,11 @@ class HelpList(Frame, LineView):
     """The lines of the help."""
 
 
-class HelpScreen(SubPage):
+class HelpScreen(Page):
     """Help for the screen that was shown when it was asked for."""
 
+    MORE_SCOPES = ("page",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     tab_title = "help"
 
     def __init__(self, about: Screen[object]) -> None:
@@ -131,20 +134,20 @@ def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> lis
         if text:
             rows += [([(line, "")], None) for line in wrap(with_keys(text, keymap), width)]
             rows.append(([], None))
-    scopes: dict[str, Commands] = {}
+    scopes: dict[str, HasCommands] = {}
     for node in chain:
-        if isinstance(node, Commands):
-            for cls in type(node).__mro__:
-                scopes.setdefault(cls.__dict__.get("SCOPE", ""), node)
+        if isinstance(node, HasCommands):
+            for scope in scopes_of(node):
+                scopes.setdefault(scope, node)
     # What all lists have in common comes last.
-    for scope, node in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
-        rows += _scope_rows(scope, node, width, keymap)
+    for scope, owner in sorted(scopes.items(), key=lambda item: item[0] in ("table", "list")):
+        rows += _scope_rows(scope, owner, width, keymap)
     rows.append(([("First steps", "strong accent")], None))
     steps = wrap(with_keys(_FIRST_STEPS, keymap), width - 2)
     return rows + [([(f"  {line}", "")], None) for line in steps]
 
 
-def _scope_rows(scope: str, node: Commands, width: int, keymap: dict[str, str]) -> list[HelpRow]:
+def _scope_rows(scope: str, node: HasCommands, width: int, keymap: dict[str, str]) -> list[HelpRow]:
     taken = _taken(node, scope)
     commands = [
         command
@@ -161,11 +164,10 @@ def _scope_rows(scope: str, node: Commands, width: int, keymap: dict[str, str]) 
     return [*rows, ([], None)]
 
 
-def _taken(node: Commands, scope: str) -> set[str]:
+def _taken(node: HasCommands, scope: str) -> set[str]:
     """Return the keys that a kind of list uses otherwise than the lists that it is made from."""
     keys: set[str] = set()
-    for cls in type(node).__mro__:
-        own = cls.__dict__.get("SCOPE", "")
+    for own in scopes_of(node):
         if own == scope:
             break
         keys |= {key for command in in_scope(own) for key in command.keys.split(",")}

@@ -28,7 +28,7 @@ class NewModelScreen(FormPage):
     """Asks what a new model begins with, and opens it in a tab."""
 
     SCOPE = "new_model"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("new_model")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "new_model")
     tab_title = "new model"
     HELP = (
         "Choose the operator sets, and inputs and outputs where they are known already; both can be"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
@@ -11,15 +13,16 @@ from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
 from dld_tui.widgets.operators.browser import OperatorBrowser
+from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
-from dld_tui.widgets.shell.page import SubPage
+from dld_tui.widgets.shell.page import Page
 
 
 class OperatorsBox(Frame, Vertical):
     """The frame of the browser."""
 
 
-class OperatorsScreen(SubPage):
+class OperatorsScreen(Page):
     """Browse operators by name, domain, category or version and read what they do.
 
     Args:
@@ -27,6 +30,8 @@ class OperatorsScreen(SubPage):
         start: Domain and name of the operator to begin with.
     """
 
+    MORE_SCOPES = ("page",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "operators"
     HELP = (

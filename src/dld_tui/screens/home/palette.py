@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -18,7 +17,7 @@ from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
-from dld_tui.widgets.shell.commands import Commands
+from dld_tui.widgets.shell.commands import HasCommands, scopes_of
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
@@ -33,7 +32,8 @@ class Entry:
     """A command and the object that has its action."""
 
     command: Command
-    node: DOMNode
+    node: Any
+    """A DOM node with commands."""
     why_not: str | None
 
     async def run(self, app: App[int]) -> None:
@@ -55,7 +55,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
     can_show = isinstance(screen, Page) and screen.SHOWS_PANES
     others = (node for node in screen.query("*") if can_show or node.region)
     for node in dict.fromkeys((*inner.ancestors_with_self, *others)):
-        if not isinstance(node, Commands):
+        if not isinstance(node, HasCommands):
             continue
         facts = node.facts()
         for command in (*_commands_of(node), *node.own_commands()):
@@ -65,9 +65,8 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
     return found
 
 
-def _commands_of(node: Commands) -> list[Command]:
-    scopes = dict.fromkeys(cls.__dict__.get("SCOPE", "") for cls in type(node).__mro__)
-    return [command for scope in scopes if scope for command in commands.in_scope(scope)]
+def _commands_of(node: HasCommands) -> list[Command]:
+    return [command for scope in scopes_of(node) for command in commands.in_scope(scope)]
 
 
 class Palette(SearchDialog[Entry]):

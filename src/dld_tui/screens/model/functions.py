@@ -26,7 +26,7 @@ from dld_tui.core.tables.units import COUNT, NOTE
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.widgets.dialogs.dialogs import Dialog
@@ -281,7 +281,7 @@ def function_list(rows: Sequence[FunctionRow]) -> Table[FunctionRow]:
     )  # fmt: skip
 
 
-class FunctionsScreen(ListPage[FunctionRow], PageWork):
+class FunctionsScreen(ListPage[FunctionRow]):
     """The page; gives the scope or node to go to, or None.
 
     Args:
@@ -290,7 +290,8 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
     """
 
     SCOPE = "functions"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("functions")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "functions")
+    MORE_SCOPES = ("model_page", "page")
     LIST_TITLE, LIST_KEYS = "Functions", "{list.activate} open"
     LIST_EMPTY = "The model has no local functions. {functions.create} adds one."
     ROW_FACT = "function"
@@ -302,7 +303,7 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
 
     def __init__(self, workspace: History, start: Scope | None = None) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self._start = start
         self.chosen: Scope | Node | None = None
         """Where to go when the page is closed."""
@@ -317,18 +318,18 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
 
     def on_mount(self) -> None:
         """List the functions."""
-        self.document.on_change.append(self._document_changed)
+        self.edits.document.on_change.append(self._document_changed)
         self.show_rows(self._start)
 
     def on_unmount(self) -> None:
         """Hear no more of changes, and stop what runs."""
-        self.cancel_work()
-        if self._document_changed in self.document.on_change:
-            self.document.on_change.remove(self._document_changed)
+        self.edits.cancel_work()
+        if self._document_changed in self.edits.document.on_change:
+            self.edits.document.on_change.remove(self._document_changed)
 
     def facts(self) -> set[str]:
         """Return what holds for its commands."""
-        row, history = self.row if self.is_mounted else None, self.document.history
+        row, history = self.row if self.is_mounted else None, self.edits.document.history
         known = {
             "called": row is not None and bool(row.instances),
             "can_undo": bool(history.done),
@@ -344,7 +345,7 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
 
     def table(self) -> Table[FunctionRow]:
         """Return the functions."""
-        rows = function_rows(self.document)
+        rows = function_rows(self.edits.document)
         self.view.frame(f"Functions ({len(rows)})", "{list.activate} open")
         return function_list(rows)
 
@@ -404,7 +405,7 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
     # --- edits ----------------------------------------------------------------------------------
 
     def _edit(self, name: str, /, **arguments: JSON) -> Transaction:
-        transaction = self.edit(name, **arguments)
+        transaction = self.edits.edit(name, **arguments)
         self._tell(transaction)
         return transaction
 
@@ -416,7 +417,7 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
         try:
             self._edit(name, **arguments)
         except DldError as error:
-            self.complain(error)
+            self.edits.complain(error)
 
     def action_create(self) -> None:
         """Add a function without nodes."""
@@ -453,17 +454,17 @@ class FunctionsScreen(ListPage[FunctionRow], PageWork):
         if len(row.instances) * row.nodes <= MANY:
             self._try("inline_function", nodes=pairs)
             return
-        step = partial(self.document.apply, "inline_function", nodes=pairs)
-        self.edit_on_thread(f"Inlining {row.key[1]}", [step])
+        step = partial(self.edits.document.apply, "inline_function", nodes=pairs)
+        self.edits.edit_on_thread(f"Inlining {row.key[1]}", [step])
 
     def action_attributes(self) -> None:
         """Declare attributes of the function."""
         if self.row is not None:
-            self.app.push_screen(AttributesDialog(self.row.scope, self.edit))
+            self.app.push_screen(AttributesDialog(self.row.scope, self.edits.edit))
 
     def go_back(self) -> None:
         """Stop what runs, or go back."""
-        if not self.cancel_work():
+        if not self.edits.cancel_work():
             self.dismiss(None)
 
 

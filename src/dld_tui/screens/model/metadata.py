@@ -16,7 +16,7 @@ from dld_tui.core.document.value_types import format_type, parse_type, value_typ
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
@@ -25,6 +25,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class MetadataList(Frame, LineView):
     """The rows."""
 
 
-class MetadataScreen(PageWork):
+class MetadataScreen(Page):
     """Everything that can be written about a model and its parts; each change is an edit.
 
     Args:
@@ -209,7 +210,8 @@ class MetadataScreen(PageWork):
     """
 
     SCOPE = "metadata"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("metadata")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "metadata")
+    MORE_SCOPES = ("model_page", "page")
     tab_title = "metadata"
     HELP = (
         "What is written about the node, its graph and the model. {metadata.edit} edits the text "
@@ -220,12 +222,12 @@ class MetadataScreen(PageWork):
 
     def __init__(self, workspace: History, subject: Node | Scope | None) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self.subject = subject
 
     def body(self) -> Iterable[Widget]:
         """Return the list."""
-        view = MetadataList(MetadataLines(self.workspace.document, self.subject))
+        view = MetadataList(MetadataLines(self.edits.document, self.subject))
         view.frame(
             "Metadata",
             "{metadata.edit} edit  {metadata.add} add  {metadata.delete} delete  {page.close} "
@@ -235,19 +237,19 @@ class MetadataScreen(PageWork):
 
     def on_mount(self) -> None:
         """Follow the model; begin at the first text."""
-        self.workspace.document.on_change.append(self._changed)
+        self.edits.document.on_change.append(self._changed)
         self.view.cursor = 1
         self.view.focus()
 
     def on_unmount(self) -> None:
         """Follow it no longer."""
-        if self._changed in self.workspace.document.on_change:
-            self.workspace.document.on_change.remove(self._changed)
+        if self._changed in self.edits.document.on_change:
+            self.edits.document.on_change.remove(self._changed)
 
     def _changed(self, change: Change) -> None:
         if self.subject is not None and not is_alive(self.subject):
-            self.subject = self.workspace.document.main
-        self.view.set_lines(MetadataLines(self.workspace.document, self.subject))
+            self.subject = self.edits.document.main
+        self.view.set_lines(MetadataLines(self.edits.document, self.subject))
         self.refresh_bindings()
 
     @property
@@ -266,7 +268,7 @@ class MetadataScreen(PageWork):
         """Return whether the row can be edited."""
         facts = super().facts()
         row = self.row if self.is_mounted and self.query(MetadataList) else None
-        history = self.workspace.document.history
+        history = self.edits.document.history
         known = {
             "entry": row is not None and row.is_text,
             "can_undo": bool(history.done),
@@ -306,14 +308,14 @@ class MetadataScreen(PageWork):
     def _write(self, row: MetadataRow, text: str | None) -> None:
         where = row.part.where
         if row.kind == "doc" and row.part.scope is not None:
-            self.workspace.try_edit("set_doc_string", text=text or "", **where)
+            self.edits.workspace.try_edit("set_doc_string", text=text or "", **where)
         elif row.kind in ("doc", "field"):
             value: JSON = text or None
             if row.key in MODEL_NUMBERS and text:
                 value = int(text)
-            self.workspace.try_edit("set_model_field", field=row.key, value=value)
+            self.edits.workspace.try_edit("set_model_field", field=row.key, value=value)
         elif row.kind == "entry":
-            self.workspace.try_edit("set_metadata", key=row.key, value=text, **where)
+            self.edits.workspace.try_edit("set_metadata", key=row.key, value=text, **where)
         else:
             self._write_type(row, text or "")
 
@@ -322,7 +324,7 @@ class MetadataScreen(PageWork):
         known = wanted.dims if wanted is not None else None
         dims: JSON = list(known) if known is not None else None
         dtype = wanted.dtype if wanted is not None else None
-        self.workspace.try_edit(
+        self.edits.workspace.try_edit(
             "set_value_type", value=row.key, dtype=dtype, dims=dims, **row.part.where
         )
 
@@ -339,7 +341,7 @@ class MetadataScreen(PageWork):
         if row is None:
             return
         part = row.part
-        message = part.message if part.scope is not None else self.workspace.document.model
+        message = part.message if part.scope is not None else self.edits.document.model
         taken = {entry.key for entry in message.metadata_props}
 
         def check(key: str) -> str | None:

@@ -30,7 +30,7 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT, NOTE
 from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.history import History
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import text_field
@@ -103,11 +103,12 @@ def range_table(document: Document, profiles: Sequence[Profile]) -> Table[RangeR
     )  # fmt: skip
 
 
-class ProfilesScreen(ListPage[RangeRow], PageWork):
+class ProfilesScreen(ListPage[RangeRow]):
     """The optimization profiles of a model; each change is an edit of the model."""
 
     SCOPE = "profiles"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("profiles")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "profiles")
+    MORE_SCOPES = ("model_page", "page")
     tab_title = "shape profiles"
     ROW_FACT = "range"
     HELP = (
@@ -119,19 +120,19 @@ class ProfilesScreen(ListPage[RangeRow], PageWork):
 
     def __init__(self, workspace: History) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self.problem = ""
         """Why the profiles that are there cannot be shown."""
 
     def on_mount(self) -> None:
         """Follow the model."""
-        self.workspace.document.on_change.append(self._changed)
+        self.edits.document.on_change.append(self._changed)
         self.show_rows()
 
     def on_unmount(self) -> None:
         """Follow it no longer."""
-        if self._changed in self.workspace.document.on_change:
-            self.workspace.document.on_change.remove(self._changed)
+        if self._changed in self.edits.document.on_change:
+            self.edits.document.on_change.remove(self._changed)
 
     def _changed(self, change: Change) -> None:
         self.show_rows()
@@ -140,13 +141,13 @@ class ProfilesScreen(ListPage[RangeRow], PageWork):
     def profiles(self) -> list[Profile]:
         """The profiles of the model; none when they are damaged."""
         try:
-            return profiles_of(self.workspace.document)
+            return profiles_of(self.edits.document)
         except InputError:
             return []
 
     def table(self) -> Table[RangeRow]:
         """Return the ranges of all profiles."""
-        document = self.workspace.document
+        document = self.edits.document
         try:
             self.problem = ""
             found = profiles_of(document)
@@ -168,7 +169,7 @@ class ProfilesScreen(ListPage[RangeRow], PageWork):
     def facts(self) -> set[str]:
         """Return whether there is a profile, and whether one makes sense."""
         facts = super().facts()
-        document = self.workspace.document
+        document = self.edits.document
         known = {
             "dynamic": bool(new_profile(document)),
             "can_undo": bool(document.history.done),
@@ -183,12 +184,12 @@ class ProfilesScreen(ListPage[RangeRow], PageWork):
     # --- editing --------------------------------------------------------------------------------
 
     def _set(self, profiles: list[Profile]) -> None:
-        self.workspace.try_edit("set_profiles", profiles=profiles_json(profiles))
+        self.edits.workspace.try_edit("set_profiles", profiles=profiles_json(profiles))
 
     def action_add(self) -> None:
         """Add a profile: a copy of the one under the cursor, or one with every dimension 1."""
         profiles, row = self.profiles, self.row
-        copied = profiles[row.profile] if row is not None else new_profile(self.workspace.document)
+        copied = profiles[row.profile] if row is not None else new_profile(self.edits.document)
         self._set([*profiles, copied])
         self.view.go_to_key((len(profiles), next(iter(copied), "")))
 

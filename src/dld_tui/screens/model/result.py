@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.types import JSON
@@ -71,43 +71,53 @@ def model_name(document: Document) -> str:
     return path.name if path is not None else "new.onnx"
 
 
-class ModelResult(Page):
-    """Base of the pages of results; set :attr:`model`."""
+class ResultModel:
+    """The model that a page of results is about.
 
-    ACTIVITY: ClassVar[str] = ""
-    """What gives such results."""
-    model: Path
-    """The file in which nodes are shown."""
-    state: ModelState | None = None
-    """The state of a tab that was run; None when a file was."""
+    Args:
+        page: The page.
+        activity: What gives such results.
+        path: The file in which nodes are shown.
+    """
 
-    @classmethod
-    def of_job(cls, result: Any, values: Mapping[str, JSON]) -> ModelResult:
-        """Return the page of what a job found; `values` are those of its form."""
-        make: Callable[[Any, Path], ModelResult] = cls
-        return make(result, Path(str(values.get("model"))))
+    def __init__(self, page: Page, activity: str, path: Path) -> None:
+        self.page, self.activity, self.path = page, activity, path
+        self.state: ModelState | None = None
+        """The state of a tab that was run; None when a file was."""
 
     def is_of(self, document: Document) -> bool:
         """Return whether it is about an open document."""
         if self.state is not None and self.state.is_open:
             return self.state.document() is document
-        return document.path is not None and document.path.absolute() == self.model.absolute()
+        return document.path is not None and document.path.absolute() == self.path.absolute()
 
     @property
     def is_outdated(self) -> bool:
         """Whether the model was edited since."""
         return self.state is not None and self.state.is_open and not self.state.is_current
 
-    def action_again(self) -> None:
+    def again(self) -> None:
         """Show the form again."""
         if self.state is not None and self.state.is_open:
             page: Page = self.state.page
-            host(self).show_page(page)
-            page.show_activity(self.ACTIVITY)
+            host(self.page).show_page(page)
+            page.show_activity(self.activity)
         else:
-            host(self).start_activity(self.ACTIVITY, {"model": str(self.model)})
+            host(self.page).start_activity(self.activity, {"model": str(self.path)})
 
     def show_node(self, scope: Sequence[str], node_ref: str) -> None:
         """Show a node in the tab of the model, which is opened first when it is not."""
         if self.state is None or not self.state.reveal(scope, node_ref):
-            host(self).reveal(self.model, scope, node_ref)
+            host(self.page).reveal(self.path, scope, node_ref)
+
+
+@runtime_checkable
+class ModelResult(Protocol):
+    """A page of results."""
+
+    subject: ResultModel
+
+
+def model_of(values: Mapping[str, JSON]) -> Path:
+    """Return the model in the settings of a job."""
+    return Path(str(values.get("model")))

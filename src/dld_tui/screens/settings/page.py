@@ -31,7 +31,7 @@ class SettingsScreen(FormPage):
     """Changes show at once; F5 writes them, Esc takes them back."""
 
     SCOPE = "settings"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("settings")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "settings")
     tab_title = "settings"
     HELP = (
         "A change shows at once. {settings.save} writes it to config.toml, {page.close} takes it"

@@ -23,7 +23,7 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.screens.form_page import SavingForm
+from dld_tui.screens.form_page import FormPage, saved_as
 from dld_tui.screens.list_page import AboutRow, ListPage, labelled
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
@@ -31,11 +31,10 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import task
 
 
-class ToolFormScreen(SavingForm):
+class ToolFormScreen(FormPage):
     """Adds a tool, or changes one.
 
     Args:
@@ -43,7 +42,7 @@ class ToolFormScreen(SavingForm):
     """
 
     SCOPE = "tool_form"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tool_form")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tool_form")
     tab_title = "tool"
     HELP = (
         "A program and its arguments: $Model is the model's file, $Output the file it writes,"
@@ -61,6 +60,13 @@ class ToolFormScreen(SavingForm):
         title = f"Tool {self.tool.name}" if self.tool else "New tool"
         yield self.boxed(title, "{tool_form.save} save  {page.close} close", form)
 
+    saved = ""
+    """The name under which it was saved; empty when it was not."""
+
+    def action_save(self) -> None:
+        """Save, or say what is wrong."""
+        self.saved = saved_as(self, self.save)
+
     def save(self) -> str:
         """Save the tool and return its name."""
         tool = tool_of(from_json(ToolForm, self.form.values()))
@@ -74,11 +80,12 @@ class ToolFormScreen(SavingForm):
 _KEYS = "{tools.run} run  {tools.add} add  {tools.edit} edit  {tools.remove} remove"
 
 
-class ToolsScreen(ListPage[Tool], SubPage):
+class ToolsScreen(ListPage[Tool]):
     """A list, and below it what one is."""
 
     SCOPE = "tools"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tools")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tools")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "tools.tcss"
     tab_title = "tools"
     LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS

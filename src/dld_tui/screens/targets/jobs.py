@@ -19,7 +19,6 @@ from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
@@ -31,11 +30,12 @@ _GONE = "gone"
 _KEYS = "{target_jobs.attach} go on  {target_jobs.stop} stop  {target_jobs.again} look again"
 
 
-class TargetJobsScreen(ListPage[StoredJob], SubPage):
+class TargetJobsScreen(ListPage[StoredJob]):
     """A list of jobs, each with how it is."""
 
     SCOPE = "target_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("target_jobs")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_jobs")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "targets.tcss"
     tab_title = "jobs on targets"
     LIST_TITLE, LIST_KEYS = "Jobs on targets", _KEYS

@@ -29,7 +29,7 @@ from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
-from dld_tui.screens.form_page import SavingForm
+from dld_tui.screens.form_page import FormPage, saved_as
 from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
 from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.styles import STYLES
@@ -42,7 +42,6 @@ from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import SubPage
 from dld_tui.widgets.tasks import on_thread, task
 
 
@@ -93,7 +92,7 @@ class TargetsDialog(Dialog[list[str]]):
 _KEYS = "{target_form.save} save  {target_form.next_page} page  {page.close} close"
 
 
-class TargetFormScreen(SavingForm):
+class TargetFormScreen(FormPage):
     """Adds a connection, or changes one.
 
     Args:
@@ -101,7 +100,7 @@ class TargetFormScreen(SavingForm):
     """
 
     SCOPE = "target_form"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("target_form")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_form")
     tab_title = "target"
     HELP = (
         "A name and a host are enough when ssh HOST works in a shell: the rest is what"
@@ -120,6 +119,13 @@ class TargetFormScreen(SavingForm):
         form = ParamForm(ConnectionForm, values)
         yield self.boxed(title, _KEYS, form)
 
+    saved = ""
+    """The name under which it was saved; empty when it was not."""
+
+    def action_save(self) -> None:
+        """Save, or say what is wrong."""
+        self.saved = saved_as(self, self.save)
+
     def save(self) -> str:
         """Save the connection and return its name."""
         values = self.form.values()
@@ -137,11 +143,12 @@ _SECTION = "targets"
 """Where the state keeps how the last test of each went."""
 
 
-class TargetsScreen(ListPage[Connection], SubPage):
+class TargetsScreen(ListPage[Connection]):
     """A list, and below it what is known of one."""
 
     SCOPE = "targets"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("targets")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "targets")
+    MORE_SCOPES = ("page",)
     CSS_PATH = STYLES / "targets.tcss"
     VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]  # noqa: RUF012 - as Textual has it
     tab_title = "targets"

@@ -23,7 +23,7 @@ from dld_tui.core.tensors.conversion import (
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog
@@ -33,6 +33,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
 
@@ -174,8 +175,8 @@ def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
 class TensorConversion:
     """The conversion of some tensors of a page: asked for, planned, and made."""
 
-    def __init__(self, page: PageWork) -> None:
-        self.page = page
+    def __init__(self, page: Page, edits: PageEdits) -> None:
+        self.page, self.edits = page, edits
         self.tasks = page.tasks
 
     @task()
@@ -209,12 +210,12 @@ class TensorConversion:
         def ended(error: DldError | None) -> None:
             if error is not None:
                 if not isinstance(error, CancelledError):
-                    self.page.complain(error)
+                    self.edits.complain(error)
                 return
             if planned:
                 self._confirm(dtype, planned)
 
-        self.page.work(f"Looking what {dtype} would lose", task, ended)
+        self.edits.work(f"Looking what {dtype} would lose", task, ended)
 
     @task()
     async def _confirm(self, dtype: str, planned: Sequence[Planned]) -> None:
@@ -224,7 +225,7 @@ class TensorConversion:
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
         steps = [
             partial(
-                self.page.document.apply,
+                self.edits.document.apply,
                 "convert_tensor",
                 scope=place.path,
                 tensor=place.address,
@@ -236,7 +237,7 @@ class TensorConversion:
         def done() -> None:
             self.page.notify(f"Converted {fmt.plural(len(places), 'tensor')} to {dtype}", timeout=3)
 
-        self.page.edit_on_thread(f"Converting to {dtype}", steps, done)
+        self.edits.edit_on_thread(f"Converting to {dtype}", steps, done)
 
 
 def _planned(

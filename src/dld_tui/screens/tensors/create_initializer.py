@@ -23,7 +23,7 @@ from dld_tui.core.tensors.npy import import_npy
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.form_page import FormPage
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.tensors.conversion import DTYPES
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows
@@ -205,7 +205,7 @@ def _external(document: Document, asked: NewTensor, dims: list[int]) -> dict[str
     }
 
 
-class CreateInitializer(PageWork, FormPage):
+class CreateInitializer(FormPage):
     """The page: F5 makes the initializer.
 
     Args:
@@ -215,7 +215,8 @@ class CreateInitializer(PageWork, FormPage):
     """
 
     SCOPE = "create"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("create")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "create")
+    MORE_SCOPES = ("model_page", "page")
     tab_title = "new initializer"
     HELP = (
         "A new initializer: name, element type, dimensions and values. Tab goes from field to "
@@ -225,7 +226,7 @@ class CreateInitializer(PageWork, FormPage):
 
     def __init__(self, workspace: History, scope: Scope, made: Callable[[str], None]) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self.scope = scope
         self.made = made
 
@@ -243,7 +244,7 @@ class CreateInitializer(PageWork, FormPage):
 
     def on_unmount(self) -> None:
         """Stop what runs for this page."""
-        self.cancel_work()
+        self.edits.cancel_work()
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show which fields count for the chosen values."""
@@ -278,7 +279,7 @@ class CreateInitializer(PageWork, FormPage):
         found: list[NewValues] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            found.append(values_of(self.document, asked, progress, cancelled))
+            found.append(values_of(self.edits.document, asked, progress, cancelled))
 
         def ended(error: DldError | None) -> None:
             if error is None:
@@ -286,14 +287,14 @@ class CreateInitializer(PageWork, FormPage):
             elif not isinstance(error, CancelledError):
                 self._failed(error)
 
-        self.work("Reading the values", task, ended)
+        self.edits.work("Reading the values", task, ended)
 
     def _add(self, asked: NewTensor, values: NewValues) -> None:
         path: list[JSON] = list(self.scope.path)
         arguments: dict[str, Any] = {"dtype": values.dtype, "dims": values.dims}
         steps = [
             partial(
-                self.document.apply,
+                self.edits.document.apply,
                 "add_initializer",
                 scope=path,
                 name=asked.name,
@@ -302,13 +303,15 @@ class CreateInitializer(PageWork, FormPage):
             )
         ]
         if asked.sparse:
-            steps.append(partial(self.document.apply, "to_sparse", scope=path, names=[asked.name]))
+            steps.append(
+                partial(self.edits.document.apply, "to_sparse", scope=path, names=[asked.name])
+            )
 
         def done() -> None:
             self.made(asked.name)
             self.dismiss(None)
 
-        self.edit_on_thread("Making the initializer", steps, done)
+        self.edits.edit_on_thread("Making the initializer", steps, done)
 
     def complain(self, error: DldError) -> None:
         """Show below the form what is wrong."""
@@ -319,5 +322,5 @@ class CreateInitializer(PageWork, FormPage):
 
     def go_back(self) -> None:
         """Stop what runs, or go back."""
-        if not self.cancel_work():
+        if not self.edits.cancel_work():
             self.dismiss(None)

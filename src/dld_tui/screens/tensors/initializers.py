@@ -19,7 +19,7 @@ from dld_tui.core.document.scope import Use
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.tensors.conversion import (
     TensorConversion,
     TensorPlace,
@@ -37,6 +37,7 @@ from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.parameters.model import formal_name, node_schema
 from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
     DENSE,
@@ -107,7 +108,7 @@ _SLICE_S = 0.015
 """How long listing may keep the event loop before it lets others run."""
 
 
-class InitializersScreen(PageWork):
+class InitializersScreen(Page):
     """The page.
 
     Args:
@@ -116,7 +117,8 @@ class InitializersScreen(PageWork):
     """
 
     SCOPE = "initializers"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("initializers")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "initializers")
+    MORE_SCOPES = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "InitializersView"
     tab_title = "initializers"
@@ -124,7 +126,7 @@ class InitializersScreen(PageWork):
 
     def __init__(self, workspace: History, scope: Scope | None) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self.scope = scope
         self.all_scopes = scope is None
         self.constants = False
@@ -137,14 +139,14 @@ class InitializersScreen(PageWork):
 
     def on_mount(self) -> None:
         """List what there is."""
-        self.document.on_change.append(self._document_changed)
+        self.edits.document.on_change.append(self._document_changed)
         self.list_again()
 
     def on_unmount(self) -> None:
         """Stop what runs for this page."""
-        if self._document_changed in self.document.on_change:
-            self.document.on_change.remove(self._document_changed)
-        self.cancel_work()
+        if self._document_changed in self.edits.document.on_change:
+            self.edits.document.on_change.remove(self._document_changed)
+        self.edits.cancel_work()
 
     # --- the rows -------------------------------------------------------------------------------
 
@@ -174,7 +176,7 @@ class InitializersScreen(PageWork):
             self.scope, self.all_scopes = None, True
         scopes = [self.scope] if self.scope is not None else []
         if self.all_scopes:
-            scopes = list(self.document.scopes())
+            scopes = list(self.edits.document.scopes())
         rows: list[InitializerRow] = []
         deadline = monotonic() + _SLICE_S
         with collector_paused():
@@ -223,8 +225,8 @@ class InitializersScreen(PageWork):
             "external_initializer": row is not None
             and row.kind == DENSE
             and row.tensor.is_external,
-            "can_undo": bool(self.document.history.done),
-            "can_redo": bool(self.document.history.undone),
+            "can_undo": bool(self.edits.document.history.done),
+            "can_redo": bool(self.edits.document.history.undone),
         }
         return found | {name for name, holds in known.items() if holds}
 
@@ -254,7 +256,7 @@ class InitializersScreen(PageWork):
         place = TensorPlace(row.scope, row.name)
         if row.node is not None:
             place = TensorPlace(row.scope, node=row.node, attribute=row.attribute)
-        self.app.push_screen(TensorScreen(self.workspace, place))
+        self.app.push_screen(TensorScreen(self.edits.workspace, place))
 
     def action_filter(self) -> None:
         """Filter the list while one types."""
@@ -263,7 +265,7 @@ class InitializersScreen(PageWork):
     def action_toggle_scopes(self) -> None:
         """List the initializers of this scope, or those of all."""
         if self.scope is None:
-            self.scope, self.all_scopes = self.document.main, False
+            self.scope, self.all_scopes = self.edits.document.main, False
         else:
             self.all_scopes = not self.all_scopes
         self.list_again()
@@ -277,7 +279,7 @@ class InitializersScreen(PageWork):
 
     def go_back(self) -> None:
         """Stop what runs, take back marks or the filter, or go back."""
-        if not self.cancel_work() and not self.pane.clear():
+        if not self.edits.cancel_work() and not self.pane.clear():
             self.dismiss(None)
 
     def total(self, rows: Iterable[InitializerRow]) -> str:
@@ -290,13 +292,13 @@ class InitializersScreen(PageWork):
         """Ask what to make."""
         from dld_tui.screens.tensors.create_initializer import CreateInitializer
 
-        scope = self.scope or self.document.main
+        scope = self.scope or self.edits.document.main
 
         def made(name: str | None) -> None:
             if name:
                 self.go_to((scope.path, DENSE, name))
 
-        self.app.push_screen(CreateInitializer(self.workspace, scope, made))
+        self.app.push_screen(CreateInitializer(self.edits.workspace, scope, made))
 
     def action_rename(self) -> None:
         """Rename the initializer, or the output of the Constant node."""
@@ -307,7 +309,7 @@ class InitializersScreen(PageWork):
 
         def accept(text: str) -> None:
             name = read(text)
-            self.edit("rename_value", scope=list(row.scope.path), value=row.name, name=name)
+            self.edits.edit("rename_value", scope=list(row.scope.path), value=row.name, name=name)
             self.go_to((row.scope.path, row.kind, name))
 
         self.pane.mount(EditBar("name", shown, accept))
@@ -369,7 +371,7 @@ class InitializersScreen(PageWork):
                 timeout=4,
             )
             return
-        TensorConversion(self).ask(places)
+        TensorConversion(self, self.edits).ask(places)
 
     @task()
     async def action_external(self) -> None:
@@ -377,7 +379,7 @@ class InitializersScreen(PageWork):
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
             return
-        path = self.document.path
+        path = self.edits.document.path
         default = f"{path.name if path is not None else 'model.onnx'}.data"
 
         size = fmt.size(sum(row.nbytes or 0 for row in rows))
@@ -393,7 +395,7 @@ class InitializersScreen(PageWork):
         row = self.row
         dialog = None
         if row is not None and row.kind == DENSE:
-            dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edit)
+            dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edits.edit)
         if dialog is None:
             self.notify(
                 hint("Its values are in no data file: {initializers.external} moves them to one"),
@@ -432,9 +434,9 @@ class InitializersScreen(PageWork):
         if record is None:
             return
         try:
-            text = sparse_lines(self.document, record)
+            text = sparse_lines(self.edits.document, record)
         except DldError as error:
-            self.complain(error)
+            self.edits.complain(error)
             return
 
         note = "Type and dimensions, then an element a line: indices = value."
@@ -445,9 +447,9 @@ class InitializersScreen(PageWork):
             return
         try:
             arguments = read_sparse_lines(typed)
-            self.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
+            self.edits.edit("set_sparse", scope=list(row.scope.path), name=row.name, **arguments)
         except DldError as error:
-            self.complain(error)
+            self.edits.complain(error)
         self.go_to(row.key)
 
     # --- making edits ---------------------------------------------------------------------------
@@ -471,10 +473,12 @@ class InitializersScreen(PageWork):
         for row in rows:
             by_scope.setdefault(row.scope, []).append(row.name)
         steps = [
-            partial(self.document.apply, edit, scope=list(scope.path), names=names, **arguments)
+            partial(
+                self.edits.document.apply, edit, scope=list(scope.path), names=names, **arguments
+            )
             for scope, names in by_scope.items()
         ]
-        self.edit_on_thread(title, steps)
+        self.edits.edit_on_thread(title, steps)
 
     # --- the list of initializers ----------------------------------------------------------------
 
@@ -491,7 +495,7 @@ class InitializersScreen(PageWork):
         use = await self._pick_use(row, "Go to a user")
         if use is not None:
             self.dismiss(None)
-            self.workspace.navigation.go_to(use.node)
+            self.edits.workspace.navigation.go_to(use.node)
 
     async def _pick_use(self, row: InitializerRow, title: str) -> Use | None:
         """Ask which use is meant when there are several."""
@@ -551,7 +555,7 @@ class InitializersScreen(PageWork):
             self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
-        made = self.try_edit(
+        made = self.edits.try_edit(
             "set_input", scope=list(node.scope.path), node=node.ref, index=index, value=value
         )
         if made:

@@ -26,7 +26,7 @@ from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.home.welcome import OpenPathDialog
-from dld_tui.screens.page_work import PageWork
+from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.tensors.conversion import (
     TensorConversion,
     TensorPlace,
@@ -39,6 +39,7 @@ from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task, with_progress
 from dld_tui.widgets.tensors.grid import (
     MOST_DIGITS,
@@ -90,11 +91,12 @@ _NAME_CELLS = 40
 _TELL_S = 0.1
 
 
-class TensorScreen(PageWork):
+class TensorScreen(Page):
     """The page of one tensor."""
 
     SCOPE = "tensor"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tensor")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "tensor")
+    MORE_SCOPES = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "TensorGrid"
     tab_title = "tensor"
@@ -102,7 +104,7 @@ class TensorScreen(PageWork):
 
     def __init__(self, workspace: History, place: TensorPlace) -> None:
         super().__init__()
-        self.workspace = workspace
+        self.edits = PageEdits(self, workspace)
         self.place = place
         self.axis: int | None = None
         """The axis that the slice keys step along."""
@@ -118,15 +120,15 @@ class TensorScreen(PageWork):
 
     def on_mount(self) -> None:
         """Show the tensor and read its statistics."""
-        self.document.on_change.append(self._document_changed)
+        self.edits.document.on_change.append(self._document_changed)
         self._arrange()
         self.show_tensor()
 
     def on_unmount(self) -> None:
         """Stop what runs for this page."""
-        if self._document_changed in self.document.on_change:
-            self.document.on_change.remove(self._document_changed)
-        self.cancel_work()
+        if self._document_changed in self.edits.document.on_change:
+            self.edits.document.on_change.remove(self._document_changed)
+        self.edits.cancel_work()
         self._stop_reading()
 
     # --- what is shown --------------------------------------------------------------------------
@@ -189,8 +191,8 @@ class TensorScreen(PageWork):
         tensor, view = self._shown, self.grid.view
         is_number = tensor.dtype not in ("string", "bool")
         known = {
-            "can_undo": bool(self.document.history.done),
-            "can_redo": bool(self.document.history.undone),
+            "can_undo": bool(self.edits.document.history.done),
+            "can_redo": bool(self.edits.document.history.undone),
             "cell": not self.grid.is_empty,
             "figure": not self.grid.is_empty and is_number,
             "slices": bool(view.free_axes),
@@ -405,7 +407,7 @@ class TensorScreen(PageWork):
 
     def go_back(self) -> None:
         """Stop what was asked for and runs, clear the range, or go back."""
-        if self.cancel_work() or (self.side.is_asked_for and self._stop_reading()):
+        if self.edits.cancel_work() or (self.side.is_asked_for and self._stop_reading()):
             return
         if not self.grid.clear_range():
             self.dismiss(None)
@@ -413,7 +415,7 @@ class TensorScreen(PageWork):
     # --- the page of a tensor --------------------------------------------------------------------
 
     def _set(self, start: int, values: list[JSON]) -> None:
-        self.edit(
+        self.edits.edit(
             "set_elements",
             scope=self.place.path,
             tensor=self.place.address,
@@ -437,7 +439,7 @@ class TensorScreen(PageWork):
         try:
             before = exact_text(grid.blocks.elements.read(flat, 1), dtype)
         except DldError as error:
-            self.complain(error)
+            self.edits.complain(error)
             return
         self.pane.ask(before, take)
 
@@ -503,7 +505,7 @@ class TensorScreen(PageWork):
 
     def action_data_file(self) -> None:
         """Change where the values are read from."""
-        dialog = external_entries_dialog(self.place, self.edit)
+        dialog = external_entries_dialog(self.place, self.edits.edit)
         if dialog is None:
             self.notify("The values of the tensor are in no data file", timeout=4)
         else:
@@ -529,7 +531,7 @@ class TensorScreen(PageWork):
             except DldError:
                 wanted = None  # the import says why
             found.append(import_npy(
-                self.document, path, dtype=wanted, progress=progress, cancelled=cancelled
+                self.edits.document, path, dtype=wanted, progress=progress, cancelled=cancelled
             ))  # fmt: skip
 
         def ended(error: DldError | None) -> None:
@@ -538,7 +540,7 @@ class TensorScreen(PageWork):
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not imported")
 
-        self.work("Reading the array", task, ended)
+        self.edits.work("Reading the array", task, ended)
 
     async def _ask_replace(self, new: NpyPayload) -> None:
         tensor = self.tensor
@@ -553,7 +555,7 @@ class TensorScreen(PageWork):
 
     def _replace(self, new: NpyPayload) -> None:
         step = partial(
-            self.document.apply,
+            self.edits.document.apply,
             "replace_tensor",
             scope=self.place.path,
             tensor=self.place.address,
@@ -561,7 +563,7 @@ class TensorScreen(PageWork):
             dims=list(new.dims),
             payload=new.payload,
         )
-        self.edit_on_thread("Replacing the tensor", [step])
+        self.edits.edit_on_thread("Replacing the tensor", [step])
 
     @task()
     async def action_export_npy(self) -> None:
@@ -592,13 +594,13 @@ class TensorScreen(PageWork):
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not exported")
 
-        self.work("Writing the array", task, ended)
+        self.edits.work("Writing the array", task, ended)
 
     # --- type and history -----------------------------------------------------------------------
 
     def action_convert(self) -> None:
         """Convert the element type, after showing what is lost."""
-        TensorConversion(self).ask([self.place])
+        TensorConversion(self, self.edits).ask([self.place])
 
     def elements(self, tensor: Tensor) -> Elements:
         """Return what the grid reads."""

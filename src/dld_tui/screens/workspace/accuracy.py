@@ -99,7 +99,7 @@ class Accuracy(Controller):
             state = ModelState.edited(self.page, document) if is_current else states[0]
             other = replace(result.other, model=state.title)
             page = AccuracyScreen(replace(result, other=other), path)
-            page.state = state
+            page.subject.state = state
             host(self.page).add_page(page)
 
         self.jobs.run_beside("Comparing with the file", "accuracy", view, done)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
@@ -43,8 +43,48 @@ def bindings_for(*scopes: str) -> list[BindingType]:
     ]
 
 
+@runtime_checkable
+class HasCommands(Protocol):
+    """A widget (:class:`Commands`), or a page or dialog (:class:`.front.Front`), with commands."""
+
+    SCOPE: ClassVar[str]
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold now: keys of ``commands.FACTS``."""
+
+    def own_commands(self) -> Sequence[commands.Command]:
+        """Return what the palette offers here besides the commands of the table."""
+
+
+def scopes_of(node: HasCommands) -> list[str]:
+    """Return the scopes whose commands a node has, its own ones first."""
+    scopes = [cls.__dict__.get("SCOPE", "") for cls in type(node).__mro__]
+    return [*filter(None, dict.fromkeys(scopes)), *getattr(node, "MORE_SCOPES", ())]
+
+
+def is_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -> bool:
+    """Return whether a need of a command does not hold."""
+    name = str(parameters[0]) if action == "command" else action
+    command = commands.for_action(node.SCOPE, name)
+    return command is not None and bool(command.unavailable(_facts(node)))
+
+
+async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:
+    """Run a command of a controller.
+
+    Args:
+        node: What has the controller.
+        target: The attribute with the controller, a dot, and its method.
+        arguments: What the method gets.
+    """
+    controller, _, method = target.partition(".")
+    running = getattr(getattr(node, controller), method)(*arguments)
+    if isawaitable(running):
+        await running
+
+
 class Commands(_Base):
-    """A mixin: greys the bindings of ``SCOPE`` by what :meth:`facts` says.
+    """A mixin for widgets: greys the bindings of ``SCOPE`` by what :meth:`facts` says.
 
     Set ``SCOPE = "x"`` and ``BINDINGS = bindings_for("x")``, write one ``action_…`` a command,
     override :meth:`facts`, and call ``self.refresh_bindings()`` when the facts change.
@@ -64,34 +104,27 @@ class Commands(_Base):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey a command (None) while one of its needs does not hold."""
-        name = str(parameters[0]) if action == "command" else action
-        command = commands.for_action(self.SCOPE, name)
-        if command is not None and command.unavailable(self._facts()):
-            return None
-        return super().check_action(action, parameters)
+        return (
+            None
+            if is_greyed(self, action, parameters)
+            else super().check_action(action, parameters)
+        )
 
     async def action_command(self, target: str, *arguments: str) -> None:
-        """Run a command of a controller.
-
-        Args:
-            target: The attribute with the controller, a dot, and its method.
-            arguments: What the method gets.
-        """
-        controller, _, method = target.partition(".")
-        running = getattr(getattr(self, controller), method)(*arguments)
-        if isawaitable(running):
-            await running
-
-    def _facts(self) -> set[str]:
-        if _held is None:
-            return self.facts()
-        if self not in _held:
-            _held[self] = self.facts()
-        return _held[self]
+        """Run a command of a controller."""
+        await run_command(self, target, arguments)
 
 
-_held: dict[Commands, set[str]] | None = None
-"""What :meth:`Commands.facts` said within :func:`same_facts`."""
+_held: dict[HasCommands, set[str]] | None = None
+"""What :meth:`HasCommands.facts` said within :func:`same_facts`."""
+
+
+def _facts(node: HasCommands) -> set[str]:
+    if _held is None:
+        return node.facts()
+    if node not in _held:
+        _held[node] = node.facts()
+    return _held[node]
 
 
 @contextmanager

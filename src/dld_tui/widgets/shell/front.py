@@ -1,12 +1,15 @@
-"""What all screens share: how they leave, and that a burst of keys is painted once."""
+"""What all screens share: commands, how they leave, and that a burst of keys is painted once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.await_complete import AwaitComplete
 
+from dld_tui.core.commands import Command
+from dld_tui.widgets.shell.commands import is_greyed, run_command
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -29,6 +32,32 @@ class Front(_Base):
 
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
+
+    # --- commands, as those of widgets ----------------------------------------------------------
+
+    SCOPE: ClassVar[str] = ""
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold now: keys of ``commands.FACTS``."""
+        return set()
+
+    def own_commands(self) -> Sequence[Command]:
+        """Return what the palette offers here besides the commands of the table."""
+        return ()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey a command (None) while one of its needs does not hold."""
+        return (
+            None
+            if is_greyed(self, action, parameters)
+            else super().check_action(action, parameters)
+        )
+
+    async def action_command(self, target: str, *arguments: str) -> None:
+        """Run a command of a controller."""
+        await run_command(self, target, arguments)
+
+    # --- painting -------------------------------------------------------------------------------
 
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
@@ -72,6 +101,8 @@ class Front(_Base):
             super()._on_timer_update()
         else:
             self._update_timer.pause()
+
+    # --- leaving --------------------------------------------------------------------------------
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Leave with a result, also from under a dialog or in a tab that is not seen.

@@ -9,11 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.widgets.shell.commands import Commands, bindings_for
 from dld_tui.widgets.shell.front import Front
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.key_bar import KeyBar
@@ -37,7 +35,7 @@ class NodeErrors:
     """Works them out."""
 
 
-class Page(Front, Commands, Screen[None]):
+class Page(Front, Screen[None]):
     """Base of the screens that are tabs; override :meth:`body`, and what else applies.
 
     Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place
@@ -70,6 +68,18 @@ class Page(Front, Commands, Screen[None]):
     def body(self) -> Iterable[Widget]:
         """Return the widgets between the two bars."""
         return ()
+
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ()
+    """Scopes besides ``SCOPE`` whose bindings it has: ``page`` where it is over a tab, as help or a
+    job is, and Esc goes back to that."""
+
+    def action_close(self) -> None:
+        """Go back to the tab."""
+        self.go_back()
+
+    def go_back(self) -> None:
+        """Answer Esc; a page that has something to stop or to take back first overrides it."""
+        self.dismiss(None)
 
     SHOWS_PANES: ClassVar[bool] = False
     """Whether :meth:`show_pane_of` does something."""
@@ -159,8 +169,9 @@ class Page(Front, Commands, Screen[None]):
     # --- facts ----------------------------------------------------------------------------------
 
     def facts(self) -> set[str]:
-        """Return the facts that hold for every tab."""
-        return {"tab"} if self in host(self).pages else set()
+        """Return the facts that hold for every tab: for the one below, where it is over one."""
+        tab = host(self).page if "page" in self.MORE_SCOPES else self
+        return {"tab"} if tab in host(self).pages else set()
 
     def facts_changed(self) -> None:
         """Draw the keys again when other ones work now."""
@@ -183,22 +194,3 @@ class Page(Front, Commands, Screen[None]):
         """Draw the tabs as they are now."""
         for strip in self.query(TabStrip):
             strip.refresh()
-
-
-class SubPage(Page):
-    """A page over a tab, such as help or a job; Esc goes back to the tab."""
-
-    SCOPE = "page"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
-
-    def facts(self) -> set[str]:
-        """Return the facts of the tab below."""
-        return {"tab"} if host(self).page in host(self).pages else set()
-
-    def action_close(self) -> None:
-        """Go back."""
-        self.go_back()
-
-    def go_back(self) -> None:
-        """Answer Esc; a page that has something to stop or to take back first overrides it."""
-        self.dismiss(None)
