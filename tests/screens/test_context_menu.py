@@ -106,7 +106,7 @@ def test_every_entry_has_keys_of_its_own() -> None:
     rows = [Command(f"a.{n}", title, "Help.") for n, title in enumerate(["add", "and", "aa"] * 3)]
     rows += [Command("b.x", "other", "Help.", keys="y"), Command("b.d", "del", "H.", "delete,d")]
     rows.append(Command("b.u", "top", "Help.", keys="up"))
-    entries = [Entry(row, None, None) for row in rows]  # type: ignore[arg-type]
+    entries = [Entry(row, None, None) for row in rows]
     found = letters(entries, {"b.x": "x"})
     assert found[-3:-1] == [["x"], ["delete", "d"]]
     assert found[-1] == ["t"], "a key that moves in the menu is not taken"

@@ -182,7 +182,7 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         session.app.show_page(page)
         await session.until(lambda: "edited since" in session.text)
         session.screen.history.undo()
-        assert not page.is_outdated
+        assert not page.subject.is_outdated
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ModelForm))
         assert session.app.page is session.screen

@@ -39,7 +39,7 @@ class EndedJobsScreen(ListPage[EndedJob]):
 
     SCOPE = "ended_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "ended_jobs")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "ended_jobs.tcss"
     tab_title = "ended jobs"
     LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
@@ -178,7 +178,7 @@ class ManyJobsScreen(Page):
 
     SCOPE = "many_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "many_jobs")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "jobs"
     HELP = (

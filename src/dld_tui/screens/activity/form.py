@@ -110,7 +110,8 @@ class ActivityScreen(Page):
     """
 
     SCOPE = "activity"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("activity")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "activity")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "activity"
     HELP = (

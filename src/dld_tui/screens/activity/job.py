@@ -98,7 +98,7 @@ class JobScreen(Page):
 
     SCOPE = "job"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "job")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "job.tcss"
     tab_title = "job"
     HELP = (

@@ -17,7 +17,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.activity.model_job import ModelJobScreen
 from dld_tui.screens.activity.result_head import View
-from dld_tui.screens.model.result import ModelResult, ModelState, model_name
+from dld_tui.screens.model.result import ModelState, ResultModel, model_name
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -168,6 +168,7 @@ class ModelForm(ActivityScreen):
         page = super().result_view(result, values)
         path = self._jobs.document.path
         is_own = path is None or Path(str(values.get("model"))).absolute() == path.absolute()
-        if isinstance(page, ModelResult) and is_own:
-            page.subject.state = self.state
+        subject = getattr(page, "subject", None)
+        if isinstance(subject, ResultModel) and is_own:
+            subject.state = self.state
         return page

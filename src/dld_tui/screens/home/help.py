@@ -76,7 +76,7 @@ class HelpList(Frame, LineView):
 class HelpScreen(Page):
     """Help for the screen that was shown when it was asked for."""
 
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     tab_title = "help"
 

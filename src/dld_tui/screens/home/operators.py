@@ -30,7 +30,7 @@ class OperatorsScreen(Page):
         start: Domain and name of the operator to begin with.
     """
 
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "operators"

@@ -291,7 +291,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     SCOPE = "functions"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "functions")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     LIST_TITLE, LIST_KEYS = "Functions", "{list.activate} open"
     LIST_EMPTY = "The model has no local functions. {functions.create} adds one."
     ROW_FACT = "function"

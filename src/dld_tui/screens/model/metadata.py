@@ -211,7 +211,7 @@ class MetadataScreen(Page):
 
     SCOPE = "metadata"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "metadata")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "metadata"
     HELP = (
         "What is written about the node, its graph and the model. {metadata.edit} edits the text "

@@ -108,7 +108,7 @@ class ProfilesScreen(ListPage[RangeRow]):
 
     SCOPE = "profiles"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "profiles")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "shape profiles"
     ROW_FACT = "range"
     HELP = (

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.types import JSON
@@ -109,13 +109,6 @@ class ResultModel:
         """Show a node in the tab of the model, which is opened first when it is not."""
         if self.state is None or not self.state.reveal(scope, node_ref):
             host(self.page).reveal(self.path, scope, node_ref)
-
-
-@runtime_checkable
-class ModelResult(Protocol):
-    """A page of results."""
-
-    subject: ResultModel
 
 
 def model_of(values: Mapping[str, JSON]) -> Path:

@@ -85,7 +85,7 @@ class ToolsScreen(ListPage[Tool]):
 
     SCOPE = "tools"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tools")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "tools.tcss"
     tab_title = "tools"
     LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS

@@ -35,7 +35,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
 
     SCOPE = "target_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_jobs")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "targets.tcss"
     tab_title = "jobs on targets"
     LIST_TITLE, LIST_KEYS = "Jobs on targets", _KEYS

@@ -148,7 +148,7 @@ class TargetsScreen(ListPage[Connection]):
 
     SCOPE = "targets"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "targets")
-    MORE_SCOPES = ("page",)
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "targets.tcss"
     VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]  # noqa: RUF012 - as Textual has it
     tab_title = "targets"

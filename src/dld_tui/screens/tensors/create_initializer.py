@@ -216,7 +216,7 @@ class CreateInitializer(FormPage):
 
     SCOPE = "create"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "create")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "new initializer"
     HELP = (
         "A new initializer: name, element type, dimensions and values. Tab goes from field to "

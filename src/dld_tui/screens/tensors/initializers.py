@@ -118,7 +118,7 @@ class InitializersScreen(Page):
 
     SCOPE = "initializers"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "initializers")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "InitializersView"
     tab_title = "initializers"

@@ -96,7 +96,7 @@ class TensorScreen(Page):
 
     SCOPE = "tensor"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "tensor")
-    MORE_SCOPES = ("model_page", "page")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "TensorGrid"
     tab_title = "tensor"

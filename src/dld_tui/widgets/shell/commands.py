@@ -25,22 +25,30 @@ else:
 
 
 def bindings_for(*scopes: str) -> list[BindingType]:
-    """Return the bindings of some scopes; each has its command's id, so users can remap it."""
-    return [
-        Binding(
-            command.keys,
-            command.action_string,
-            command.title,
-            show=command.footer,
-            key_display=key_name(command.keys.split(",")[0]),
-            priority=command.priority,
-            tooltip=command.help,
-            id=command.id,
-        )
-        for scope in scopes
-        for command in commands.in_scope(scope)
-        if command.keys
-    ]
+    """Return the bindings of some scopes; each has its command's id, so users can remap it.
+
+    A key that several scopes have is that of the last one.
+    """
+    found: list[BindingType] = []
+    taken: set[str] = set()
+    for scope in reversed(scopes):
+        rows = [(row, row.keys.split(",")) for row in commands.in_scope(scope) if row.keys]
+        found[:0] = [
+            Binding(
+                ",".join(key for key in keys if key not in taken),
+                command.action_string,
+                command.title,
+                show=command.footer,
+                key_display=key_name(keys[0]),
+                priority=command.priority,
+                tooltip=command.help,
+                id=command.id,
+            )
+            for command, keys in rows
+            if not taken.issuperset(keys)
+        ]
+        taken.update(key for _, keys in rows for key in keys)
+    return found
 
 
 @runtime_checkable
