@@ -45,6 +45,7 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import Host, host
+from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
 _CHOICE_KEYS = "123456789abcdefghijklmnoprstuvwxyz"
