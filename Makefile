@@ -38,9 +38,6 @@ $(INSTALLED): pyproject.toml requirements/constraints.txt requirements/tensorrt.
 
 $(DEVELOPED): pyproject.toml requirements/constraints.txt requirements/tensorrt.txt
 	$(call install,$(EXTRAS)$(COMMA)dev)
-	$(PIP) --no-deps --constraint requirements/tensorrt.txt tensorrt-stubs \
-	  || echo "tensorrt-stubs cannot be installed: the names of TensorRT are not checked" >&2
-	$(BIN)/python -m scripts.type_stubs
 	@touch $(INSTALLED) $@
 
 demo: $(INSTALLED)  ## profile the built-in sample model and open the report

@@ -19,7 +19,7 @@ from dld_tui.core.errors import ActivityError, InputError, UnavailableError, Usa
 from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
 from tests.support.engines import built
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 
 pytest.importorskip("onnxruntime")
 
@@ -49,10 +49,8 @@ def trt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return install(monkeypatch, tmp_path)
 
 
-def install(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, version: str = "10.13.0.35", world: str = "weak"
-) -> Any:
-    fake = fake_tensorrt(version, world)
+def install(monkeypatch: pytest.MonkeyPatch, folder: Path, version: str = WEAKLY_TYPED) -> Any:
+    fake = fake_tensorrt(version)
     fake.fake.values = lambda name, value: value
 
     def find(choice: str) -> Library:
@@ -243,7 +241,7 @@ def test_an_engine_beside_a_build_of_a_model(trt: Any, tmp_path: Path) -> None:
 def test_names_and_types_of_an_engine_that_differ_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trt = install(monkeypatch, tmp_path, "9.3.0.1")
+    trt = install(monkeypatch, tmp_path, "8.6.1")
     path = models.write(tmp_path, IDS)
     engine = tmp_path / "ids.engine"
     other = IDS.replace("image", "ids").replace("kept", "second")
@@ -322,7 +320,7 @@ def test_what_does_not_go_together_is_refused_first(trt: Any, tmp_path: Path) ->
 def test_what_a_library_cannot_do_is_refused_before_the_models(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(monkeypatch, tmp_path, "11.1.0.0", "strong")
+    install(monkeypatch, tmp_path, STRONGLY_TYPED)
     with pytest.raises(UsageError, match="--fp16 cannot be used: types come from the model"):
         list(run(Request(tmp_path / "none.onnx", against_backend="tensorrt", fp16=True)))
 

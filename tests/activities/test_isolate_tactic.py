@@ -18,7 +18,7 @@ from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.tensorrt.tactics import parse_replay
 from tests.support.engines import write_model
 from tests.support.fake_builds import fake_build
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 from tests.support.fake_tensorrt_tactics import Tactics, key_of, simulate
 
 pytest.importorskip("onnxruntime")
@@ -32,16 +32,15 @@ chain (float[1,4] x) => (float[1,4] y) {
   [four] y = Sigmoid(c)
 }
 """
-OLD, NEW = ("10.13.0.35", "weak"), ("11.1.0.0", "strong")
-BOTH = pytest.mark.parametrize("kind", [OLD, NEW], ids=["replay", "cache"])
-BY_CACHE = pytest.mark.parametrize("kind", [NEW], ids=["cache"])
+BOTH = pytest.mark.parametrize("version", [WEAKLY_TYPED, STRONGLY_TYPED], ids=["replay", "cache"])
+BY_CACHE = pytest.mark.parametrize("version", [STRONGLY_TYPED], ids=["cache"])
 
 
 class World:
     """A fake library and a model."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: tuple[str, str]):
-        self.trt = fake_tensorrt(*kind)
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str):
+        self.trt = fake_tensorrt(version)
         self.tactics: Tactics = simulate(self.trt)
         self.model = write_model(folder / "chain.onnx", CHAIN)
         monkeypatch.chdir(folder)
@@ -75,8 +74,9 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> World:
-    kind = request.node.callspec.params["kind"] if hasattr(request.node, "callspec") else OLD
-    return World(tmp_path, monkeypatch, kind)
+    version = getattr(request.node, "callspec", None)
+    version = version.params["version"] if version else WEAKLY_TYPED
+    return World(tmp_path, monkeypatch, version)
 
 
 def found(result: dict[str, Any]) -> set[tuple[str, int]]:
@@ -84,7 +84,7 @@ def found(result: dict[str, Any]) -> set[tuple[str, int]]:
 
 
 @BOTH
-def test_the_one_wrong_tactic_is_found_and_avoided(world: World, kind: Any) -> None:
+def test_the_one_wrong_tactic_is_found_and_avoided(world: World, version: str) -> None:
     world.tactics.wrong = {("three", 102)}
     world.tactics.fastest = [{}, {"three": 102, "one": 103, "four": 102}]
     result = world.search(output=Path("right.engine"))
@@ -98,12 +98,12 @@ def test_the_one_wrong_tactic_is_found_and_avoided(world: World, kind: Any) -> N
     taken = world.rebuilt(result)
     assert taken == {"one": 103, "two": 101, "three": 101, "four": 102}, "all but the wrong one"
     assert Path("right.engine").is_file()
-    assert result["way"] == {OLD: "replay", NEW: "cache"}[kind]
+    assert result["way"] == {WEAKLY_TYPED: "replay", STRONGLY_TYPED: "cache"}[version]
     assert world.trt.fake.cuda.live == 0
 
 
 @BOTH
-def test_two_wrong_tactics_are_found(world: World, kind: Any) -> None:
+def test_two_wrong_tactics_are_found(world: World, version: str) -> None:
     world.tactics.wrong = {("one", 101), ("four", 101)}
     result = world.search()
     assert result["verdict"] == "found"
@@ -125,7 +125,7 @@ def test_all_builds_are_right(world: World) -> None:
 
 
 @BY_CACHE
-def test_a_tactic_that_is_never_the_fastest_is_found_by_varying(world: World, kind: Any) -> None:
+def test_a_tactic_that_is_never_the_fastest_is_found_by_varying(world: World, version: str) -> None:
     world.tactics.wrong = {("two", 103)}
     result = world.search(tries=30, vary=True)
     assert result["verdict"] == "found"
@@ -141,7 +141,7 @@ def test_what_is_wrong_from_run_to_run_is_said(world: World) -> None:
 
 
 @BY_CACHE
-def test_no_tactics_give_a_right_result(world: World, kind: Any) -> None:
+def test_no_tactics_give_a_right_result(world: World, version: str) -> None:
     world.tactics.wrong = {("two", number) for number in (101, 102, 103)}
     result = world.search(tries=3)
     assert result["verdict"] == "none_good"
@@ -163,7 +163,7 @@ def test_results_that_do_not_follow_the_tactics(world: World) -> None:
 
 
 @BY_CACHE
-def test_a_build_that_fails_with_chosen_tactics_is_said(world: World, kind: Any) -> None:
+def test_a_build_that_fails_with_chosen_tactics_is_said(world: World, version: str) -> None:
     world.tactics.wrong = {("three", 101)}
     world.tactics.refused = {("one", 102)}
     result = world.search(tries=3)
@@ -174,7 +174,7 @@ def test_a_build_that_fails_with_chosen_tactics_is_said(world: World, kind: Any)
 
 
 @BOTH
-def test_a_search_that_was_cut_goes_on_where_it_was(world: World, kind: Any) -> None:
+def test_a_search_that_was_cut_goes_on_where_it_was(world: World, version: str) -> None:
     world.tactics.wrong = {("three", 102)}
     world.tactics.fastest = [{}, {"three": 102, "one": 103, "four": 102}]
     steps = world.events()
@@ -189,7 +189,9 @@ def test_a_search_that_was_cut_goes_on_where_it_was(world: World, kind: Any) -> 
     assert found(result) == {("three", 102)}
     assert world.tactics.builds == result["builds"], "no build was made twice"
     (culprit,) = result["culprits"]
-    assert culprit["tactic"]["shown"].startswith({OLD: "0x", NEW: "kernel_102"}[kind])
+    assert culprit["tactic"]["shown"].startswith(
+        {WEAKLY_TYPED: "0x", STRONGLY_TYPED: "kernel_102"}[version]
+    )
     assert world.rebuilt(result)["three"] == 101
 
     before = world.tactics.builds
@@ -231,7 +233,7 @@ def test_a_library_that_has_neither_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rtx = pytest.importorskip("tensorrt_rtx")
-    world = World(tmp_path, monkeypatch, OLD)
+    world = World(tmp_path, monkeypatch, WEAKLY_TYPED)
     library = Library(rtx, facts_of(rtx))
     monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: library)
     with pytest.raises(UnavailableError) as refused:

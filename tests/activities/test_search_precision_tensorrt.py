@@ -19,21 +19,20 @@ from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 
 pytest.importorskip("onnxruntime")
 
-WEAK, STRONG = ("10.13.0.35", "weak"), ("11.1.0.0", "strong")
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx.reference")
-BOTH = pytest.mark.parametrize("kind", [WEAK, STRONG], ids=["weak", "strong"])
+BOTH = pytest.mark.parametrize("version", [WEAKLY_TYPED, STRONGLY_TYPED], ids=["weak", "strong"])
 
 
 class World:
     """A fake library, and a model two of whose nodes cannot be in fp16."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: tuple[str, str]):
-        self.trt = fake_tensorrt(*kind)
-        self.trt.fake.values = self.value if kind == WEAK else lambda name, exact: exact
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str):
+        self.trt = fake_tensorrt(version)
+        self.trt.fake.values = self.value if version == WEAKLY_TYPED else lambda name, exact: exact
         self.model = models.write(folder, OVERFLOWS)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
         monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(self.trt))
@@ -67,8 +66,9 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: Any) -> World:
-    kind = request.node.callspec.params["kind"] if hasattr(request.node, "callspec") else WEAK
-    return World(tmp_path, monkeypatch, kind)
+    version = getattr(request.node, "callspec", None)
+    version = version.params["version"] if version else WEAKLY_TYPED
+    return World(tmp_path, monkeypatch, version)
 
 
 def names(result: dict[str, Any]) -> set[str]:
@@ -76,7 +76,7 @@ def names(result: dict[str, Any]) -> set[str]:
 
 
 @BOTH
-def test_the_nodes_around_what_overflows_are_kept(world: World, kind: Any) -> None:
+def test_the_nodes_around_what_overflows_are_kept(world: World, version: str) -> None:
     result = world.search()
     assert names(result) == {"bigger", "down"}
     assert (result["minimal"], result["lowered"], result["backend"]) == (True, 4, "tensorrt")
@@ -85,11 +85,11 @@ def test_the_nodes_around_what_overflows_are_kept(world: World, kind: Any) -> No
     assert world.trt.fake.cuda.live == 0
     _, config = world.trt.fake.builds[-1]
     flags = {flag.name for flag in config._flags}
-    assert {"FP16", "PREFER_PRECISION_CONSTRAINTS"} <= flags or kind == STRONG
+    assert {"FP16", "PREFER_PRECISION_CONSTRAINTS"} <= flags or version == STRONGLY_TYPED
 
 
 @BOTH
-def test_a_search_that_was_cut_builds_nothing_twice(world: World, kind: Any) -> None:
+def test_a_search_that_was_cut_builds_nothing_twice(world: World, version: str) -> None:
     steps = world.events()
     for event in steps:
         if isinstance(event, Progress) and event.stage.startswith("Build 4"):

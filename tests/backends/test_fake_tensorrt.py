@@ -1,4 +1,4 @@
-"""The fake of TensorRT itself: what the stubs do not have, it does not have."""
+"""The fake of TensorRT itself: what the real bindings do not have, it does not have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.engines import FIXED, FREE, built, model_of
-from tests.support.fake_tensorrt import STRONG_LACKS, fake_tensorrt, install
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
 
 
 @pytest.fixture
@@ -100,21 +100,12 @@ def test_constraints_count_only_where_flags_say_so(trt: Any) -> None:
 
 
 def test_the_strong_library_lacks_what_11_removed() -> None:
-    strong = fake_tensorrt("11.1.0.0", "strong")
+    strong = fake_tensorrt(STRONGLY_TYPED)
 
     assert not hasattr(strong.BuilderFlag, "FP16")
     assert not hasattr(strong.ILayer, "precision")
     assert not hasattr(strong, "IInt8EntropyCalibrator2")
-    assert built(strong)[24:28] == bytes([11, 1, 0, 0])
-
-
-def test_the_real_strong_library_lacks_the_same() -> None:
-    rtx = pytest.importorskip("tensorrt_rtx")
-
-    for name in STRONG_LACKS:
-        kind, _, member = name.partition(".")
-        found = getattr(rtx, kind, None)
-        assert found is None or (member and not hasattr(found, member)), name
+    assert built(strong)[24:28] == bytes([11, 4, 0, 106])
 
 
 def test_it_is_what_import_finds(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 
 FIXED = models.CHAIN.replace("[N, 4]", "[2, 4]")
 
@@ -115,8 +115,8 @@ def test_strong_typing_takes_no_flag_of_a_type(trt: Any, model: Path) -> None:
 
 
 def test_a_library_without_a_setting_is_named(model: Path) -> None:
-    strong = fake_tensorrt("11.1.0.0", "strong")
-    with pytest.raises(UsageError, match=r"TensorRT 11.1.0.0 has no memory pool moon"):
+    strong = fake_tensorrt(STRONGLY_TYPED)
+    with pytest.raises(UsageError, match=r"TensorRT 11.4.0.106 has no memory pool moon"):
         fake_build(strong, model, memory_pools=("moon:1G",))
     with pytest.raises(UsageError, match="builds for the device that it runs on only"):
         fake_build(strong, model, compute_capability=("8.9",))
@@ -198,7 +198,7 @@ def test_a_precision_that_no_tactic_has(trt: Any, model: Path) -> None:
 
 
 def test_a_strong_library_gets_casts_instead(tmp_path: Path) -> None:
-    strong = fake_tensorrt("11.1.0.0", "strong")
+    strong = fake_tensorrt(STRONGLY_TYPED)
     path = precise(tmp_path, FIXED, second="fp16")
     before = path.read_bytes()
     built, network, _ = fake_build(strong, path)

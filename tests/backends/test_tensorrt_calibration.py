@@ -13,7 +13,7 @@ from dld_tui.core.document.metadata import Range
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support.engines import FIXED, FREE, library_of, model_of
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 
 
 @pytest.fixture
@@ -129,10 +129,10 @@ def test_free_dimensions_are_those_of_the_profile(trt: Any, sets: Path) -> None:
 def test_strongly_typed_libraries_have_no_calibrators(tmp_path: Path) -> None:
     cache = tmp_path / "net.cache"
     cache.write_bytes(b"TRT-101300-EntropyCalibration2\nimage: 3c010a14\n")
-    strong = fake_tensorrt("11.1.0.0", "strong")
+    strong = fake_tensorrt(STRONGLY_TYPED)
     network = strong.Builder(strong.Logger()).create_network(0)
     config = strong.Builder(strong.Logger()).create_builder_config()
 
     settings = BuildSettings(model=Path("net.onnx"), calibration_cache=cache)
-    with pytest.raises(UnavailableError, match=r"TensorRT 11\.1\.0\.0 has no IInt8Entropy"):
+    with pytest.raises(UnavailableError, match=r"TensorRT 11\.4\.0\.106 has no IInt8Entropy"):
         calibrator_for(config, network, settings, library_of(strong))

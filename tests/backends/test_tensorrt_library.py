@@ -13,7 +13,7 @@ from dld_tui.backends.tensorrt.probe import ask, library_check
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.health import BROKEN, GOOD, MISSING
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from tests.support.fake_tensorrt import fake_tensorrt, install
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
 from tests.support.rtx import needs_rtx, own_library
 
 SOURCE = "__version__ = '10.3.0'\nclass Builder: pass\nclass BuilderFlag:\n    FP16 = 1\n"
@@ -53,7 +53,7 @@ def test_a_weakly_typed_library_is_asked_for_its_names() -> None:
 
 
 def test_a_strongly_typed_library_lacks_what_was_removed() -> None:
-    facts = facts_of(fake_tensorrt("11.1.0.0", "strong"))
+    facts = facts_of(fake_tensorrt(STRONGLY_TYPED))
     assert facts.world == "strong"
     assert "ILayer.precision" not in facts.has
     assert "INT8" not in facts.flags
@@ -156,7 +156,7 @@ def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_module_is_used_for_a_while() -> None:
-    first, second = fake_tensorrt(), fake_tensorrt("11.1.0.0", "strong")
+    first, second = fake_tensorrt(), fake_tensorrt(STRONGLY_TYPED)
     use(first)
     with using(second) as library:
         assert trt.Builder is second.Builder

@@ -87,8 +87,8 @@ def test_shapes_that_data_decide_and_types_of_all_kinds(trt: Any) -> None:
 
 
 def test_an_engine_with_smaller_integers_takes_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    trt = computing(monkeypatch, "9.3.0.1")
-    engine = built_counts(trt)
+    trt = computing(monkeypatch, "8.6.1")
+    engine = built_counts(trt, COUNTS.replace("bfloat16", "float"))  # 8.6 has no bfloat16 either
     feed = {"image": np.array([3, 0]), "keep": np.array([True, True]), "b": np.zeros(2)}
     (found,) = engine_outputs(library_of(trt), engine, [feed])
     assert (found["y"].dtype.name, found["y"].tolist()) == ("int32", [3, 0])
@@ -98,13 +98,13 @@ def test_an_engine_with_smaller_integers_takes_what_fits(monkeypatch: pytest.Mon
     assert trt.fake.cuda.live == 0
 
 
-def built_counts(trt: Any) -> bytes:
+def built_counts(trt: Any, text: str = COUNTS) -> bytes:
     logger = trt.Logger(trt.Logger.WARNING)
     builder = trt.Builder(logger)
     network = builder.create_network(0)
     import onnx.parser
 
-    model = onnx.parser.parse_model(COUNTS)
+    model = onnx.parser.parse_model(text)
     assert trt.OnnxParser(network, logger).parse(model.SerializeToString())
     config = builder.create_builder_config()
     profile = builder.create_optimization_profile()

@@ -11,7 +11,7 @@ import pytest
 from dld_tui.backends.tensorrt.runtime import refit, refitted_bytes, trusted_bytes
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from tests.support.engines import FREE, built, loaded, write_model
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 
 # What TensorRT-RTX 1.7.1 said on an H200.
 RTX_REFUSES = (
@@ -57,7 +57,7 @@ def test_an_engine_tells_its_layers_and_memory(trt: Any) -> None:
 
 
 def test_an_old_library_tells_its_memory_by_the_old_name() -> None:
-    trt = fake_tensorrt("11.1.0.0", "strong")
+    trt = fake_tensorrt(STRONGLY_TYPED)
     assert not hasattr(trt.ICudaEngine, "device_memory_size")
 
     assert loaded(trt, built(trt)).memory_bytes() == 1 << 20

@@ -15,7 +15,7 @@ from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import Tactic, parse_replay, replay_text
 from tests.support.engines import write_model
 from tests.support.fake_builds import fake_build
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
 from tests.support.fake_tensorrt_tactics import Tactics, key_of, simulate
 
 
@@ -81,7 +81,7 @@ def test_a_cache_is_edited_and_kept_to(trt: Any, tactics: Tactics, model: Path) 
 
 
 def test_what_a_library_lacks_is_refused() -> None:
-    new = use(fake_tensorrt("11.1.0.0", "strong")).facts
+    new = use(fake_tensorrt(STRONGLY_TYPED)).facts
     problems = refused(BuildSettings(Path("m.onnx"), tactic_replay=Path("r")), new)
     assert any("use an edited timing cache" in problem for problem in problems)
     assert not refused(BuildSettings(Path("m.onnx"), editable_timing_cache=True), new)

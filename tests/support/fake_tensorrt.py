@@ -1,13 +1,14 @@
-"""A small fake of TensorRT, whose names and arguments are those of tensorrt-stubs.
+"""A small fake of TensorRT, whose names and arguments are those of the real bindings.
 
-A name, attribute or argument that the stubs do not have raises, so code that runs against it
-calls what exists. It parses real ONNX models (one layer a node), records what is asked of it,
-"builds" engines that it can read, inspect, refit and "run" on :mod:`tests.support.fake_cuda`.
+A name, attribute or argument that the bindings of its version do not have raises, so code that
+runs against it calls what exists. It parses real ONNX models (one layer a node), records what is
+asked of it, "builds" engines that it can read, inspect, refit and "run" on
+:mod:`tests.support.fake_cuda`.
 
 Use::
 
-    trt = fake_tensorrt()                    # 10.13, weakly typed; skips where stubs are absent
-    trt = fake_tensorrt("11.1.0.0", "strong")    # without what 11 removed
+    trt = fake_tensorrt()                    # 10.13, weakly typed
+    trt = fake_tensorrt(STRONGLY_TYPED)      # 11.4
     install(monkeypatch, trt)                # what `import tensorrt` finds
 
     network, config = trt.fake.builds[-1]    # the last build: its real arguments
@@ -36,44 +37,10 @@ from tests.support import (
     fake_tensorrt_tactics,
 )
 from tests.support.fake_cuda import FakeCuda
-from tests.support.fake_tensorrt_stubs import Maker, stub_path
+from tests.support.fake_tensorrt_classes import Maker, bindings
 
-STRONG_LACKS = frozenset(
-    {
-        *(f"BuilderFlag.{name}" for name in ("FP16", "BF16", "INT8", "FP8", "INT4", "FP4")),
-        "BuilderFlag.OBEY_PRECISION_CONSTRAINTS",
-        "BuilderFlag.PREFER_PRECISION_CONSTRAINTS",
-        "BuilderFlag.REJECT_EMPTY_ALGORITHMS",
-        "BuilderFlag.WEIGHTLESS",
-        *(f"ILayer.{name}" for name in ("precision", "precision_is_set", "reset_precision")),
-        *(f"ILayer.{name}_output_type" for name in ("set", "reset")),
-        "ILayer.output_type_is_set",
-        "ITensor.dynamic_range",
-        "ITensor.set_dynamic_range",
-        "ITensor.reset_dynamic_range",
-        "IBuilderConfig.int8_calibrator",
-        "IBuilderConfig.algorithm_selector",
-        "IBuilderConfig.set_calibration_profile",
-        "IBuilderConfig.get_calibration_profile",
-        *(f"IBuilderConfig.{verb}_quantization_flag" for verb in ("set", "get", "clear")),
-        "IBuilderConfig.quantization_flags",
-        "Builder.platform_has_fast_fp16",
-        "Builder.platform_has_fast_int8",
-        "Builder.platform_has_tf32",
-        "Builder.build_engine_with_config",
-        "ICudaEngine.device_memory_size",
-        "ICudaEngine.has_implicit_batch_dimension",
-        "ICudaEngine.weight_streaming_budget",
-        "INetworkDefinition.has_implicit_batch_dimension",
-        "NetworkDefinitionCreationFlag.EXPLICIT_BATCH",
-        *(f"TacticSource.{name}" for name in ("CUBLAS", "CUBLAS_LT", "CUDNN")),
-        *("CalibrationAlgoType", "QuantizationFlag", "IAlgorithm", "IAlgorithmContext"),
-        *("IAlgorithmIOInfo", "IAlgorithmSelector", "IAlgorithmVariant", "IInt8Calibrator"),
-        *("IInt8EntropyCalibrator", "IInt8EntropyCalibrator2", "IInt8LegacyCalibrator"),
-        "IInt8MinMaxCalibrator",
-    }
-)
-"""What strongly typed libraries do not have: the same as in tensorrt_rtx 1.7, which is one."""
+WEAKLY_TYPED = "10.13.0.35"
+STRONGLY_TYPED = "11.4.0.106"
 
 
 @dataclass
@@ -81,6 +48,8 @@ class Fake:
     """What the fake knows and does; tests change it."""
 
     version: str
+    used: set[str]
+    """``Class.member`` of all that was called, read or set."""
     log: list[tuple[str, str]] = field(default_factory=list)
     """(severity, text) of ``trt.Logger``."""
     builds: list[tuple[Any, Any]] = field(default_factory=list)
@@ -130,10 +99,12 @@ class IPluginRegistry:
     all_creators = property(lambda self: [])
 
 
-def fake_tensorrt(version: str = "10.13.0.35", world: str = "weak") -> Any:
-    """Return a module as ``import tensorrt`` would give it; skips the test without the stubs."""
-    if stub_path() is None:
-        pytest.skip("tensorrt-stubs is not installed")
+def fake_tensorrt(version: str = WEAKLY_TYPED) -> Any:
+    """Return a module as ``import tensorrt`` would give it: what the bindings of a version have.
+
+    Raises:
+        FileNotFoundError: The version has no record.
+    """
     parts = (
         fake_tensorrt_network,
         fake_tensorrt_parser,
@@ -145,35 +116,20 @@ def fake_tensorrt(version: str = "10.13.0.35", world: str = "weak") -> Any:
     behaviours: dict[str, type] = {"IPluginRegistry": IPluginRegistry}
     for part in parts:
         behaviours |= part.BEHAVIOURS
-    lacks = STRONG_LACKS if world == "strong" else frozenset()
-    maker = Maker(behaviours, lacks)
-    module: Any = ModuleType("tensorrt")
+    maker = Maker(behaviours, version)
+    module: Any = ModuleType("tensorrt_rtx" if version.startswith("1.") else "tensorrt")
     for name, made in maker.make().items():
         setattr(module, name, made)
     module.__version__ = version
     module.__file__ = "/opt/tensorrt/tensorrt/__init__.py"
-    for short, kind in _SHORT.items():
+    for short, kind in bindings(version)["types"].items():
         setattr(module, short, module.DataType[kind])
-    maker.state = module.fake = Fake(version)
+    maker.state = module.fake = Fake(version, maker.used)
     module.fake.registry = maker.new("IPluginRegistry", libraries=[])
     module.fake.host_memory = _host_memory
     module.init_libnvinfer_plugins = _init_plugins
     module.get_plugin_registry = lambda: module.fake.registry
     return module
-
-
-_SHORT = {
-    "float32": "FLOAT",
-    "float16": "HALF",
-    "bfloat16": "BF16",
-    "int8": "INT8",
-    "int32": "INT32",
-    "int64": "INT64",
-    "bool": "BOOL",
-    "uint8": "UINT8",
-    "fp8": "FP8",
-    "int4": "INT4",
-}
 
 
 class HostMemory(bytes):

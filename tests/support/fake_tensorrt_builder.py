@@ -168,6 +168,15 @@ class IBuilderConfig:
         """Return it, or None."""
         return getattr(self, "_cache", None)
 
+    num_compute_capabilities = 0
+
+    def set_compute_capability(self: Any, compute_capability: Any, index: int) -> bool:
+        """Keep it."""
+        self._capabilities = {
+            **getattr(self, "_capabilities", {}), index: compute_capability.name
+        }  # fmt: skip
+        return bool(index < self.num_compute_capabilities)
+
     def can_run_on_DLA(self: Any, layer: Any) -> bool:
         """Say so of convolutions."""
         return bool(layer.type.name == "CONVOLUTION")
@@ -301,7 +310,7 @@ def _calibrate(builder: Any, network: Any, config: Any) -> None:
 
 def _monitored(config: Any, network: Any) -> bool:
     """Tell the progress monitor of two phases; False when it asks to stop."""
-    monitor = config.progress_monitor
+    monitor = getattr(config, "progress_monitor", None)
     if monitor is None:
         return True
     count = network.num_layers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tests.support.fake_tensorrt_stubs import StubEnum
+from tests.support.fake_tensorrt_classes import BoundEnum
 
 _BITS = {"INT4": 4, "FP4": 4, "INT8": 8, "FP8": 8, "BOOL": 8, "UINT8": 8, "E8M0": 8}
 
@@ -19,7 +19,7 @@ def log(owner: Any, severity: str, text: str) -> Any:
     logger.log(owner._maker.made["ILogger"].Severity[severity], text)
 
 
-class DataType(StubEnum):
+class DataType(BoundEnum):
     """Sizes of the types."""
 
     @property

@@ -26,6 +26,7 @@ WEAK = LibraryFacts(
             "HardwareCompatibilityLevel.AMPERE_PLUS",
             "IBuilderConfig.set_compute_capability",
             "IBuilderConfig.DLA_core",
+            "NetworkDefinitionCreationFlag.STRONGLY_TYPED",
         )
     ),
     compute_capabilities=("8.9",),

@@ -263,7 +263,7 @@ def _set_capabilities(
             )
         name = "CURRENT" if text.lower() == "current" else f"SM{text.replace('.', '')}"
         kinds.append(_member("ComputeCapability", name, facts))
-    target: Any = config  # TensorRT-RTX alone has these, and there are no stubs of it
+    target: Any = config  # TensorRT-RTX alone has these
     target.num_compute_capabilities = len(kinds)
     for index, kind in enumerate(kinds):
         target.set_compute_capability(kind, index)

@@ -1,7 +1,7 @@
 """Find a TensorRT library, load it, and ask it what it has.
 
 A process uses one library. The other TensorRT modules name it ``trt``, which is the module that was
-chosen last, whatever it is called; type checkers read it as TensorRT's stubs::
+chosen last, whatever it is called::
 
     if TYPE_CHECKING:
         import tensorrt as trt

@@ -196,11 +196,13 @@ class Engine:
             )
 
     def _ranges(self, name: str, on_host: bool) -> Iterator[Ranges]:
+        # The bindings name the arguments of the values the other way round than they take them.
+        values: Any = getattr(self.engine, "get_tensor_profile_values", None)
+        if values is None:  # TensorRT 8
+            values = self.engine.get_profile_shape_input
         for profile in range(self.engine.num_optimization_profiles):
-            # The bindings name these arguments the other way round than they take them.
-            ask: Any = self.engine.get_tensor_profile_values
             found: Any = (
-                ask(profile, name)
+                values(profile, name)
                 if on_host
                 else self.engine.get_tensor_profile_shape(name, profile)
             )
@@ -292,7 +294,8 @@ def _percent(text: str) -> float:
 
 def dtype_name(kind: trt.DataType) -> str:
     """Return ONNX's name of a type, such as ``float32``."""
-    return _NAMES.get(kind.name, kind.name.lower())
+    name = str(kind.name)
+    return _NAMES.get(name, name.lower())
 
 
 def sizes_of(dims: Any) -> tuple[int, ...]:

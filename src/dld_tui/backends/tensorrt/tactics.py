@@ -226,8 +226,7 @@ def _form(info: trt.IAlgorithmIOInfo) -> TensorForm:
     vectorized, components = (
         getattr(info, name, None) for name in ("vectorized_dim", "components_per_element")
     )
-    strides: Any = info.strides  # the stubs do not say that it is a sequence
-    return TensorForm(info.dtype.name, tuple(map(int, strides)), vectorized, components)
+    return TensorForm(info.dtype.name, tuple(map(int, info.strides)), vectorized, components)
 
 
 # --- files of a build -----------------------------------------------------------------------------

@@ -151,6 +151,9 @@ def _choices(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
     level = settings.hardware_compatible.upper()
     if level != "NONE" and f"HardwareCompatibilityLevel.{level}" not in facts.has:
         yield f"--hardware-compatible {settings.hardware_compatible}: {facts.title} lacks it"
+    strongly = settings.typing == "strong" and facts.world != STRONG
+    if strongly and "NetworkDefinitionCreationFlag.STRONGLY_TYPED" not in facts.has:
+        yield f"--typing strong: {facts.title} lacks it"
     if settings.refit == "strip" and not facts.flags & {"STRIP_PLAN", "WEIGHTLESS"}:
         yield f"--refit-mode strip: {facts.title} cannot leave weights out"
     for text in settings.compute_capability:
@@ -165,6 +168,10 @@ def _lists(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
         if source.lstrip("+-") not in known:
             listed = ", ".join(sorted(facts.tactic_sources))
             yield f"--tactic-source {source}: {facts.title} has {listed}"
+    for item in settings.preview_features:
+        name = item.lstrip("+-").upper()
+        if f"PreviewFeature.{name}" not in facts.has:
+            yield f"--preview-feature {item}: {facts.title} has no preview feature {name}"
 
 
 def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:

@@ -1,0 +1,182 @@
+"""What the product asks of TensorRT, held against the real bindings of every recorded version.
+
+The fake raises where a name, an argument or a type is not what the bindings have, so a setting that
+can be used with a version builds here, and one that cannot is refused with its reason beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import profile_tensorrt, refit_engine
+from dld_tui.backends.tensorrt import cuda, library, profiling
+from dld_tui.backends.tensorrt.library import facts_of, use
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import Finished
+from dld_tui.core.tensorrt.availability import reasons, refused
+from dld_tui.core.tensorrt.settings import BuildSettings, CommonSettings
+from dld_tui.core.tensorrt.tactics import CACHE, reason_against
+from scripts import tensorrt_bindings
+from tests.support.engines import FIXED, write_model
+from tests.support.fake_builds import fake_build
+from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_tensorrt_classes import bindings, recorded_versions
+
+VERSIONS = pytest.mark.parametrize("version", recorded_versions())
+RTX = "1.7.1.116"
+USES: dict[str, Any] = {
+    "min_shapes": ("image:1x3x4x4",),
+    "opt_shapes": ("image:1x3x4x4",),
+    "max_shapes": ("image:1x3x4x4",),
+    "batch": 1,
+    "input_formats": ("fp32:chw",),
+    "output_formats": ("fp32:chw",),
+    "hardware_compatible": "ampere_plus",
+    "compute_capability": ("8.9",),
+    "dla_core": 0,
+    "gpu_fallback": True,
+    "layer_device": ("first:GPU",),
+    "runtime_platform": "windows_amd64",
+    "optimization_level": 4,
+    "max_aux_streams": 1,
+    "avg_timing": 2,
+    "max_tactics": 3,
+    "tiling_level": 1,
+    "timing_cache": Path("timing.cache"),
+    "no_timing_cache": True,
+    "editable_timing_cache": True,
+    "error_on_cache_miss": True,
+    "workspace": 64.0,
+    "memory_pools": ("workspace:1M",),
+    "weight_streaming": True,
+    "l2_limit": 1 << 20,
+    "refit": "refit",
+    "version_compatible": True,
+    "exclude_lean_runtime": True,
+    "typing": "strong",
+    "tf32": False,
+    "fp16": True,
+    "bf16": True,
+    "int8": True,
+    "fp8": True,
+    "int4": True,
+    "layer_precision": ("first:fp16",),
+    "layer_output_type": ("first:fp16",),
+    "calibration_cache": Path("ranges.cache"),
+    "strict_nans": True,
+    "sparsity": "enable",
+    "tactic_sources": (),  # by version, as the next
+    "native_instance_norm": True,
+    "direct_io": True,
+    "tactic_replay": Path("tactics.json"),
+    "save_tactics": Path("saved.json"),
+    "preview_features": (),
+}
+"""A use of each setting of a build."""
+WITH: dict[str, dict[str, Any]] = {
+    "editable_timing_cache": {"timing_cache": Path("timing.cache")},
+    "error_on_cache_miss": {"timing_cache": Path("timing.cache")},
+    "exclude_lean_runtime": {"version_compatible": True},
+    "weight_streaming": {"typing": "strong"},
+    "calibration_cache": {"int8": True},
+    "int8": {"calibration_cache": Path("ranges.cache")},
+    "dla_core": {"gpu_fallback": True},
+    "gpu_fallback": {"dla_core": 0},
+}
+"""What a setting means something with."""
+BY_VALUE = {"typing", "weight_streaming"}  # 8.6 has no strong typing, and other types
+ELSEWHERE = {"calibration_inputs"}  # test_tensorrt_calibration.py: it needs a GPU
+
+
+def test_every_setting_of_a_build_is_tried() -> None:
+    general = {field.name for field in fields(CommonSettings)} | {"device"}
+    assert {field.name for field in fields(BuildSettings)} - general == {*USES, *ELSEWHERE}
+
+
+@VERSIONS
+def test_what_is_offered_builds_and_what_is_not_says_why(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
+    model = write_model(tmp_path / "small.onnx")
+    trt = fake_tensorrt(version)
+    trt.fake.dla_cores = 1
+    facts = facts_of(trt)
+    greyed = reasons(facts)
+    built = []
+    Path("ranges.cache").write_bytes(b"TRT-101300-EntropyCalibration2\nimage: 3c010a14\n")
+    Path("tactics.json").write_text('{"replay": {}}')
+    for name, value in USES.items():
+        if name in ("preview_features", "tactic_sources"):
+            kind = trt.PreviewFeature if name == "preview_features" else trt.TacticSource
+            value = tuple(f"-{member.name}" for member in list(kind)[-1:])
+        settings = {**WITH.get(name, {}), name: value}
+        problems = refused(BuildSettings(model, **settings), facts)
+        assert bool(greyed.get(name)) <= bool(problems) or name in ("typing", "hardware_compatible")
+        if not problems:
+            fake_build(trt, model, **settings)
+            built.append(name)
+    missing = {name for name in USES if name not in built}
+    assert missing - set(greyed) <= BY_VALUE, "refused without being greyed"
+    assert trt.fake.used <= _names(version)
+
+
+def _names(version: str) -> set[str]:
+    classes = bindings(version)["classes"]
+    return {
+        f"{name}.{member}"
+        for name, record in classes.items()
+        for kind in ("methods", "statics", "properties")
+        for member in record.get(kind, ())
+    }
+
+
+@VERSIONS
+def test_an_engine_is_built_measured_and_refitted(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    trt = fake_tensorrt(version)
+    monkeypatch.setattr(library, "find_library", lambda choice: use(trt))
+    for module in (cuda, profiling):
+        monkeypatch.setattr(module, "Cuda", lambda device, spin=False: trt.fake.cuda)
+    model = write_model(tmp_path / "small.onnx")
+    engine = tmp_path / "small.engine"
+    quick: dict[str, Any] = {"iterations": 3, "duration": 0.0, "warm_up_ms": 0.0}
+    request = profile_tensorrt.Request(
+        model=model, **quick, gpu_counters="off", refit="refit", output=engine
+    )
+    assert isinstance(list(profile_tensorrt.run(request))[-1], Finished)
+
+    other = write_model(tmp_path / "other.onnx", FIXED.replace("0.6", "0.7"))
+    refit = refit_engine.Request(engine, other, trust=True)
+    if "OnnxParserRefitter" not in facts_of(trt).has:
+        with pytest.raises(UnavailableError, match=r"10\.0 or later can"):
+            list(refit_engine.run(refit))
+    else:
+        assert isinstance(list(refit_engine.run(refit))[-1], Finished)
+    assert trt.fake.used <= _names(version)
+    assert len(trt.fake.used) > 30
+
+
+@VERSIONS
+def test_tactics_are_chosen_by_what_a_version_has(version: str) -> None:
+    facts = facts_of(fake_tensorrt(version))
+    editable = "ITimingCache.update" in facts.has and "ITimingCache.queryKeys" in facts.has
+    assert (reason_against(CACHE, facts) == "") == (editable and version != RTX)
+
+
+@pytest.mark.slow
+@VERSIONS
+def test_the_records_are_what_the_bindings_have(version: str, tmp_path: Path) -> None:
+    try:
+        found = tensorrt_bindings.record(version, tmp_path)
+    except tensorrt_bindings.NotRecordedError as error:
+        pytest.skip(f"the bindings of TensorRT {version} cannot be read here: {error}")
+    assert found == bindings(version)
