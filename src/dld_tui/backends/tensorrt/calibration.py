@@ -213,7 +213,7 @@ class _Feed:
 def _calibrator(kind: str, feed: _Feed, known: bytes, path: Path | None) -> Any:
     base: Any = getattr(trt, kind)
 
-    class Calibrator(base):  # type: ignore[misc]
+    class Calibrator(base):
         """Takes what the library asks for."""
 
         def __init__(self) -> None:
