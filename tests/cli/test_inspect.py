@@ -154,3 +154,16 @@ def test_costs_as_text_json_and_csv(dld: Dld, tmp_path: Path) -> None:
     assert dld("inspect", path, "--cost", "--json").json["total"]["flops"] == "12·N"
     assert dld("inspect", path, "--shape", "x:3x4").status == 2
     assert dld("inspect", path, "--cost", "--csv", tmp_path / "c.csv").status == 2
+
+
+def test_memory_is_told_with_what_is_alive_at_the_peak(tmp_path: Path, dld: Dld) -> None:
+    text = "m (float[N, 64] x) => (float[N, 64] y) { [a] a = Relu(x) [y] y = Add(a, x) }"
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    data = dld("inspect", path, "--memory", "--shape", "x:4x64", "--json").json
+    assert (data["inputs"], data["peak"], data["at"]) == (1024, 2048, "y")
+    assert {one["tensor"]: one["last_consumer"] for one in data["alive"]} == {"a": "y", "y": None}
+    assert (
+        "activations  2.05 kB at the peak"
+        in dld("inspect", path, "--memory", "--shape", "x:4x64").out
+    )
+    assert dld("inspect", path, "--memory", "--cost").status == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -32,11 +33,17 @@ _MOST_FINDINGS = 20
     "--cost", is_flag=True, help="One line a node: multiply-accumulates, operations, bytes."
 )
 @click.option(
+    "--memory", is_flag=True, help="What a run needs: weights, activations, what is alive when."
+)
+@click.option(
     "--shape", "shapes", multiple=True, metavar="NAME:DIMS",
-    help="Count the cost with this shape of an input, as x:1x3x224x224.",
+    help="Count cost and memory with this shape of an input, as x:1x3x224x224.",
 )  # fmt: skip
 @click.option(
-    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the costs there, too."
+    "--csv",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the table of these there, too.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -44,41 +51,44 @@ def command(
     model: Path,
     nodes: bool,
     cost: bool,
+    memory: bool,
     shapes: tuple[str, ...],
     csv: Path | None,
     force: bool,
     as_json: bool,
 ) -> None:
     """Say what is in a model: operators, inputs, outputs, weights. Reads no weights."""
-    if (csv is not None or shapes) and not cost:
-        raise UsageError(f"{'--csv' if csv else '--shape'} is of costs", hint="Add --cost")
+    if (csv is not None or shapes) and not (cost or memory):
+        hint = "Add --cost or --memory"
+        raise UsageError(f"{'--csv' if csv else '--shape'} is of costs and memory", hint=hint)
+    if cost and memory:
+        raise UsageError("--cost and --memory are two tables", hint="Ask for one")
     if csv is not None:
         require_free(csv, force)
-    inspect_model(model, nodes=nodes, cost=cost, shapes=shapes, csv=csv, as_json=as_json)
+    if cost or memory:
+        _write_counted(model, memory, shapes, csv, as_json)
+        return
+    inspect_model(model, nodes=nodes, as_json=as_json)
 
 
-def inspect_model(
-    path: Path,
-    *,
-    nodes: bool = False,
-    cost: bool = False,
-    shapes: Sequence[str] = (),
-    csv: Path | None = None,
-    as_json: bool = False,
+def _write_counted(
+    path: Path, memory: bool, shapes: Sequence[str], csv: Path | None, as_json: bool
 ) -> None:
+    from dld_tui.cli.models import cost  # a look without costs is faster
+
+    with contextlib.closing(Document.open(path)) as document:
+        write_table = cost.write_memory if memory else cost.write_costs
+        write_table(cost.counted(document, path, shapes), path, csv, as_json=as_json)
+
+
+def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> None:
     """Print a model as text or JSON.
 
     Raises:
         InputError: The file is not a model that can be read.
-        UsageError: A shape is none, or does not fit.
     """
     document = Document.open(path)
     try:
-        if cost:
-            from dld_tui.cli.models.cost import write_costs  # a look without costs is faster
-
-            write_costs(document, path, shapes, csv, as_json=as_json)
-            return
         found = check(document, operators=False)  # those of `dld check` are slower to load
         findings = [finding for finding in found if finding.level != "info"]
         _narrate_findings(path, findings)

@@ -149,6 +149,10 @@ class ModelCosts:
         """The nodes of which it is not known what they compute."""
         return [node for node, cost in self.nodes.items() if cost.flops is None]
 
+    def bytes_of(self, scope: Scope, name: str) -> Count | None:
+        """Return the size of a value; None where its type or shape is not known."""
+        return self._value(scope, name).bytes
+
     def _body(self, scope: Scope, depth: int) -> Cost:
         known = self._bodies.get(scope)
         if known is not None:

@@ -1,0 +1,304 @@
+"""What memory a run of a model needs: weights, and activations by their lifetimes.
+
+Activations live from the node that makes them to the last one that reads them, in the order in
+which ONNX Runtime executes nodes; it has some operators look at their input in another shape. What
+depends on constants alone is computed before a run and counts as a weight. Scratch memory inside of
+kernels is not counted, nor what an arena keeps beside what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.cost.counts import size_at
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.cost.nodes import ModelCosts
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.types import JSON
+
+_VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
+"""Their outputs are their first input, in another shape."""
+_ALIGNED = 256
+"""Arenas give multiples of so many bytes."""
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A tensor that is in memory at the peak."""
+
+    name: str
+    """Foreign text, as the nodes."""
+    bytes: int
+    producer: str
+    last_consumer: str
+    """Empty for an output of the model."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The memory while a node runs."""
+
+    node: str
+    """Its reference: foreign text."""
+    bytes: int
+    """Of activations."""
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a run needs."""
+
+    weights: int
+    """Bytes of initializers, and of what is computed of constants alone."""
+    inputs: int
+    """Bytes of the inputs, which belong to whoever runs the model."""
+    peak: int
+    """Bytes of activations at the peak."""
+    at: str
+    """The node that runs then: foreign text."""
+    alive: tuple[Alive, ...]
+    """The tensors of the main graph then, the largest first; their bytes and `inside` add up."""
+    inside: int
+    """Bytes that a body of that node needs beside them."""
+    steps: tuple[Step, ...]
+    unknown: tuple[str, ...] = ()
+    """Nodes of which an output has no known size: they count as nothing."""
+
+    @property
+    def total(self) -> int:
+        """Weights and the peak of the activations."""
+        return self.weights + self.peak
+
+
+@dataclass(eq=False)
+class _Buffer:
+    """Memory of a value, and of others that only are views of it."""
+
+    bytes: int
+    begins: int
+    ends: int
+    """The step after which nobody needs it."""
+    values: list[tuple[int, str, str]] = field(default_factory=list)
+    """Step, name and node of each value."""
+    readers: dict[str, str] = field(default_factory=dict)
+    """The last node that reads a value."""
+
+
+@dataclass
+class _Graph:
+    """One scope."""
+
+    scope: Scope
+    size: Callable[[Scope, str], int | None]
+    unknown: list[str] = field(default_factory=list)
+    folded: int = 0
+    steps: list[Step] = field(default_factory=list)
+
+    def run(self) -> tuple[int, str, list[_Buffer], int]:
+        """Return the peak, the node, what is alive then, and what a body needs beside."""
+        constants = self._constants()
+        order = execution_order([n for n in self.scope.nodes if n not in constants])
+        buffers = self._plan(order)
+        ending: dict[int, list[_Buffer]] = {}
+        starting: dict[int, list[_Buffer]] = {}
+        for buffer in buffers:
+            starting.setdefault(buffer.begins, []).append(buffer)
+            ending.setdefault(buffer.ends, []).append(buffer)
+        alive: dict[int, _Buffer] = {}
+        now = most = 0
+        best: tuple[int, str, list[_Buffer], int] = (0, "", [], 0)
+        for at, node in enumerate(order):
+            for buffer in starting.get(at, ()):
+                alive[id(buffer)] = buffer
+                now += buffer.bytes
+            inside = self._inside(node) if node.children else 0
+            self.steps.append(Step(node.ref, now + inside))
+            if now + inside > most:
+                most = now + inside
+                best = most, node.ref, [*alive.values()], inside
+            for buffer in ending.get(at, ()):
+                if alive.pop(id(buffer), None) is not None:
+                    now -= buffer.bytes
+        return best
+
+    def _plan(self, order: Sequence[Node]) -> list[_Buffer]:
+        """Give each value a buffer, from its node to the last one that reads it."""
+        of: dict[str, _Buffer] = {}
+        made: list[_Buffer] = []
+        for at, node in enumerate(order):
+            for name in _taken(node):
+                if name in of:
+                    of[name].ends = at
+                    of[name].readers[name] = node.ref
+            for name in filter(None, node.outputs):
+                buffer = of.get(node.inputs[0]) if node.inputs and _is_view(node) else None
+                if buffer is None:
+                    size = self.size(self.scope, name)
+                    if size is None:
+                        self.unknown.append(node.ref)
+                        continue
+                    buffer = _Buffer(-(-size // _ALIGNED) * _ALIGNED, at, at)
+                    made.append(buffer)
+                buffer.values.append((at, name, node.ref))
+                of[name] = buffer
+        for name in self.scope.outputs:
+            if name in of:
+                of[name].ends = len(order)
+        return made
+
+    def _constants(self) -> set[Node]:
+        """Return the nodes that are computed before a run; what they make counts as weights."""
+        known: set[str] = {tensor.name for tensor in self.scope.initializers}
+        found = set()
+        for node in execution_order(self.scope.nodes):
+            if node.children or node.op_type.startswith("Random"):
+                continue
+            if all(name in known for name in node.inputs if name):
+                found.add(node)
+                known.update(node.outputs)
+        kept = [node for node in self.scope.nodes if node not in found]
+        needed = {name for node in kept for name in _taken(node)} | set(self.scope.outputs)
+        for node in found:
+            for name in node.outputs:
+                if name in needed:
+                    self.folded += self.size(self.scope, name) or 0
+        return found
+
+    def _inside(self, node: Node) -> int:
+        """Return what the bodies of a node need while it runs: of several the largest."""
+        peaks = [0]
+        for body in node.subgraphs():
+            inner = _Graph(body, self.size)
+            peaks.append(inner.run()[0])
+            self.folded += inner.folded
+        return max(peaks)
+
+
+def _is_view(node: Node) -> bool:
+    return not node.domain and node.op_type in _VIEWS
+
+
+def _taken(node: Node) -> Iterable[str]:
+    """Return the values that a node reads, those of its bodies too."""
+    yield from filter(None, node.inputs)
+    for body in node.subgraphs():
+        for inner in body.nodes:
+            yield from _taken(inner)
+        yield from body.outputs
+
+
+def execution_order(nodes: Sequence[Node]) -> list[Node]:
+    """Return nodes as ONNX Runtime executes them: depth first from the last ones, backwards.
+
+    As ``Graph::ReverseDFSFrom`` with ``NodeCompare`` does it: sources with a higher number first.
+    """
+    number = {node: at for at, node in enumerate(nodes)}
+    made = {name: node for node in nodes for name in node.outputs if name}
+    sources = {
+        node: sorted({made[n] for n in _taken(node) if n in made}, key=number.__getitem__)
+        for node in nodes
+    }
+    read = {source for found in sources.values() for source in found}
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node in nodes if node not in read]
+    while stack:
+        node, leaves = stack.pop()
+        if leaves:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [(source, False) for source in sources[node] if source not in seen]
+    return order
+
+
+def memory_plan(costs: ModelCosts, typical: int = 1) -> MemoryPlan:
+    """Return what a run of a model needs.
+
+    Args:
+        costs: Of the model, with the sizes of its dimensions.
+        typical: The size of dimensions that are not known.
+    """
+
+    def size(scope: Scope, name: str) -> int | None:
+        found = costs.bytes_of(scope, name)
+        return None if found is None else size_at(found, typical)
+
+    main = costs.document.main
+    graph = _Graph(main, size)
+    peak, at, held, inside = graph.run()
+    step = next((n for n, one in enumerate(graph.steps) if one.node == at), 0)
+    stored = sum(size(main, tensor.name) or 0 for tensor in main.initializers)
+    given = sum(size(main, name) or 0 for name in main.inputs)
+    alive = []
+    for one in held:
+        _, name, producer = [value for value in one.values if value[0] <= step][-1]
+        alive.append(Alive(name, one.bytes, producer, one.readers.get(name, "")))
+    alive.sort(key=lambda one: -one.bytes)
+    return MemoryPlan(
+        stored + graph.folded, given, peak, at, tuple(alive), inside, tuple(graph.steps),
+        tuple(dict.fromkeys(graph.unknown)),
+    )  # fmt: skip
+
+
+COLUMNS: tuple[Column[Alive], ...] = (
+    Column("tensor", "tensor", lambda one: one.name, least=20, keep="end"),
+    Column("bytes", "size", lambda one: one.bytes, BYTES, 10),
+    Column("producer", "made by", lambda one: one.producer, least=16, keep="end"),
+    Column(
+        "last_consumer", "last read by", lambda one: one.last_consumer or "an output", least=16,
+        keep="end",
+    ),
+)  # fmt: skip
+
+
+def memory_table(plan: MemoryPlan) -> Table[Alive]:
+    """Return what is alive at the peak."""
+    return Table(COLUMNS, plan.alive, name="memory", title="Alive at the peak")
+
+
+def memory_lines(plan: MemoryPlan) -> list[str]:
+    """Return the sums, and what would lower the peak, in lines for people."""
+    lines = [
+        f"{'weights':<13}{fmt.size(plan.weights)}",
+        f"{'activations':<13}{fmt.size(plan.peak)} at the peak, while {visible(plan.at)} runs",
+        f"{'together':<13}{fmt.size(plan.total)}, without scratch memory and what an arena keeps",
+        f"{'inputs':<13}{fmt.size(plan.inputs)}, of whoever runs it",
+    ]
+    if plan.inside:
+        lines.append(f"{'bodies':<13}{fmt.size(plan.inside)} of the activations")
+    if plan.alive and plan.peak:
+        first = plan.alive[0]
+        share = 100 * first.bytes / plan.peak
+        kept = f"{visible(first.name)} is {share:.0f} % of the peak"
+        lines.append(f"{'largest':<13}{kept}")
+        below = sorted({step.bytes for step in plan.steps if step.bytes < plan.peak})
+        if below:
+            lines.append(f"{'next':<13}{fmt.size(below[-1])} at the second highest step")
+    if plan.unknown:
+        text = f"{fmt.plural(len(plan.unknown), 'node')} with outputs of unknown size"
+        lines.append(f"{'unknown':<13}{text}")
+    return lines
+
+
+def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
+    """Return it as JSON data."""
+    alive: list[JSON] = [
+        {"tensor": a.name, "bytes": a.bytes, "producer": a.producer,
+         "last_consumer": a.last_consumer or None}
+        for a in plan.alive
+    ]  # fmt: skip
+    steps: list[JSON] = [{"node": step.node, "bytes": step.bytes} for step in plan.steps]
+    return {
+        "weights": plan.weights, "inputs": plan.inputs, "peak": plan.peak, "at": plan.at,
+        "inside": plan.inside, "alive": alive, "steps": steps, "unknown": [*plan.unknown],
+    }  # fmt: skip
