@@ -98,3 +98,18 @@ def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(ActivityError, match="cannot be used"):
         convert(Request(path, out, 20))
     assert not out.exists()
+
+
+def test_types_that_a_version_has_not_are_refused_though_onnxruntime_takes_them(
+    tmp_path: Path,
+) -> None:
+    path = models.write(
+        tmp_path,
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float8e4m3fn[2] y)'
+        " { [cast] y = Cast <to: int = 17> (x) }",
+    )
+    out = tmp_path / "o.onnx"
+    with pytest.raises(ActivityError, match=r"not valid: cast: Output 0 \(y\) is float8e4m3fn"):
+        convert(Request(path, out, to=13))
+    assert not out.exists()
+    convert(Request(path, out, to=19))

@@ -45,7 +45,8 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The model cannot be opened, or an input cannot be read.
         ConversionError: It cannot be converted; says what stands in the way.
-        ActivityError: ONNX Runtime cannot use the result; names the node where it does.
+        ActivityError: The result is not valid, or ONNX Runtime cannot use it; names the node where
+            it does.
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model
@@ -59,6 +60,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     import onnx
 
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
+    from dld_tui.core.checks.repairs import require_sound
     from dld_tui.core.conversion.request import written
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.opset_conversion import ConversionError, convert_opset
@@ -75,6 +77,8 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
         outcome, notes = yield from verified(
             request, document, result, request.output, same_arithmetic(document), hint=_HINT
         )
+        if request.verify:  # ONNX Runtime takes types that the version has not
+            require_sound(document, result)
         yield from written(
             document, result, request.output, notes=notes, more={**report, **outcome}
         )

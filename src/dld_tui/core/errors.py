@@ -69,7 +69,7 @@ class DldError(Exception):
     def __str__(self) -> str:
         """Return one line: where, what, what next. The text may hold foreign characters."""
         line = f"{self.where}: {self.message}" if self.where else self.message
-        return f"{line}. {self.hint}" if self.hint else line
+        return f"{line.removesuffix('.')}. {self.hint}" if self.hint else line
 
 
 class UsageError(DldError):

@@ -233,7 +233,8 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
         names = {dim.dim_param for dims in inputs.values() for dim in dims if dim.dim_param}
         places = [f"{name}:{axis}" for name, dims in inputs.items() for axis in range(len(dims))]
         known = ", ".join(visible(one) for one in (*sorted(names), *places)[:12])
-        raise UsageError(f"--dim {text}: there is no dimension {key!r}", hint=f"There are {known}")
+        hint = f"There are {known}" if known else "No input has any"
+        raise UsageError(f"--dim {text}: there is no dimension {key!r}", hint=hint)
     chosen = next(iter(axes))
     dim = inputs[chosen][axes[chosen]]
     size = dim.dim_value if dim.HasField("dim_value") and dim.dim_value > 0 else None
