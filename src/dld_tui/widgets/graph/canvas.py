@@ -17,7 +17,7 @@ from dld_tui.core.graph.layout import Box, Layout
 from dld_tui.core.graph.links import Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
-from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 
 CELLS = 18
@@ -93,7 +93,7 @@ _MARGIN = 2
 """Cells that are seen around the cursor's box."""
 
 
-class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class GraphCanvas(LineSearch, Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A drawing that is larger than the screen, and a cursor on one of its boxes."""
 
     SCOPE = "canvas"
@@ -135,6 +135,7 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.piece_styles = PieceStyles(self)
         self.drawing: Drawing | None = None
         self.lines: LineSource = ListSource()
         """What search sees of each box."""
@@ -394,12 +395,17 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
 
     # --- drawing --------------------------------------------------------------------------------
 
+    def notify_style_update(self) -> None:
+        """Forget the styles of pieces."""
+        super().notify_style_update()
+        self.piece_styles.forget()
+
     def render_line(self, y: int) -> Strip:
         """Draw one line of what is seen."""
         width = self._room.width
         if self.drawing is None or not len(self.drawing.graph):
             text = "Nothing to draw" if y == 0 else ""
-            return self.strip_of([(text, "empty")], width)
+            return self.piece_styles.strip([(text, "empty")], width)
         left, top = self.scroll_offset
         pieces = drawn_line(
             self.drawing,
@@ -411,9 +417,11 @@ class GraphCanvas(LineSearch, Styled, Commands, ScrollView, can_focus=True, inhe
             grid=self.grid,
         )
         if self._map is None:
-            return self.strip_of(pieces, width)
+            return self.piece_styles.strip(pieces, width)
         view = (left, top, left + width, top + self._room.height)
-        return self.strip_of([*pieces, *self._map.line(y, view, self._box)], width + CELLS)
+        return self.piece_styles.strip(
+            [*pieces, *self._map.line(y, view, self._box)], width + CELLS
+        )
 
     @property
     def _indent(self) -> int:

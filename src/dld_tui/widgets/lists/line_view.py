@@ -33,7 +33,7 @@ from textual.strip import Strip
 
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
-from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 
@@ -58,7 +58,7 @@ _MARGIN = 2
 """Rows kept visible above and below the cursor when the view is high enough."""
 
 
-class LineView(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class LineView(LineSearch, Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A list of any length with a cursor, marks and search."""
 
     SCOPE = "list"
@@ -123,6 +123,7 @@ class LineView(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit
         classes: str | None = None,
     ) -> None:
         super().__init__(name=name, id=id, classes=classes)
+        self.piece_styles = PieceStyles(self)
         self.lines: LineSource = ListSource() if lines is None else lines
         self.marks: set[Hashable] = set()
         self.empty = empty
@@ -379,7 +380,7 @@ class LineView(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit
     def _strip(self, pieces: Sequence[Piece], width: int, states: tuple[str, ...]) -> Strip:
         if self._gutter_cells:
             pieces = [(self._gutter_glyph(states), "accent"), *pieces]
-        return self.strip_of(pieces, width, states)
+        return self.piece_styles.strip(pieces, width, states)
 
     def _gutter_glyph(self, states: tuple[str, ...]) -> str:
         shown = glyphs.current()
@@ -390,6 +391,7 @@ class LineView(LineSearch, Styled, Commands, ScrollView, can_focus=True, inherit
     def notify_style_update(self) -> None:
         """Forget drawn rows when the theme, the focus or a class changes."""
         super().notify_style_update()
+        self.piece_styles.forget()
         self._strips.clear()
 
     def on_resize(self) -> None:

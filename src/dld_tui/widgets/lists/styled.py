@@ -9,7 +9,7 @@ widget.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 from rich.segment import Segment
 from rich.style import Style
@@ -21,11 +21,6 @@ from textual.widget import Widget
 from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.lists.line_source import STYLES, Piece, matches
 from dld_tui.widgets.shell import glyphs
-
-if TYPE_CHECKING:
-    _Base = Widget
-else:
-    _Base = object
 
 _QUIET = ("dim", "faint", "type", "info", "guide", "rest", "header", "empty", "bar-row")
 """Styles that are dimmed where the theme has no colours."""
@@ -62,60 +57,57 @@ def _style(name: str, variables: Mapping[str, str]) -> Style:
     )
 
 
-class Styled(_Base):
-    """A mixin that turns pieces into segments."""
+class PieceStyles:
+    """Turns pieces into segments in the styles of a widget.
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = set()
-    search_pattern: str = ""
-    """Parts of the text that match are shown in the style ``match``."""
+    The widget tells with :meth:`forget` that its styles may be others. Parts of texts that match
+    its ``search_pattern``, if it has one, are shown in the style ``match``.
+    """
 
-    def strip_of(self, pieces: Sequence[Piece], width: int, states: tuple[str, ...] = ()) -> Strip:
+    def __init__(self, widget: Widget) -> None:
+        self.widget: Any = widget
+        self.known: dict[tuple[str, ...], Style] = {}
+
+    def forget(self) -> None:
+        """Forget the styles: the theme, the focus or a class has changed."""
+        self.known.clear()
+
+    def strip(self, pieces: Sequence[Piece], width: int, states: tuple[str, ...] = ()) -> Strip:
         """Return a strip of exactly `width` cells; `states` colour the whole row."""
         segments = [
-            Segment(text, self.piece_style(name, states))
-            for text, name in self._highlighted(pieces, width)
+            Segment(text, self.style(name, states)) for text, name in self._marked(pieces, width)
         ]
         strip = Strip(segments)
         if strip.cell_length > width:
             strip = strip.crop(0, width)
-        return strip.extend_cell_length(width, self.piece_style("", states))
+        return strip.extend_cell_length(width, self.style("", states))
 
-    def _highlighted(self, pieces: Sequence[Piece], room: int) -> Iterator[Piece]:
+    def _marked(self, pieces: Sequence[Piece], room: int) -> Iterator[Piece]:
+        pattern = getattr(self.widget, "search_pattern", "")
         for text, name in pieces:
             # A source should have made the text safe and short; never trust that it did.
             safe = glyphs.shown(visible(text[: max(0, room)]))
-            for part, is_match in matches(safe, self.search_pattern):
+            for part, is_match in matches(safe, pattern):
                 yield part, f"{name} match" if is_match else name
 
-    def piece_style(self, names: str, states: tuple[str, ...] = ()) -> Style:
+    def style(self, names: str, states: tuple[str, ...] = ()) -> Style:
         """Return the style of a piece in a row that has some states."""
-        cache = self._piece_styles()
         key = (names, *states)
-        style = cache.get(key)
+        style = self.known.get(key)
         if style is None:
-            style = self.visual_style.rich_style
+            widget = self.widget
+            style = widget.visual_style.rich_style
             # A match shows on the cursor's row too.
             for name in sorted((*names.split(), *states), key="match".__eq__):
-                if f"line--{name}" in self._component_styles:
-                    style += self.get_component_rich_style(f"line--{name}", partial=True)
+                if f"line--{name}" in widget._component_styles:
+                    style += widget.get_component_rich_style(f"line--{name}", partial=True)
                 else:
-                    style += _style(name, self.app.theme_variables)
-            cache[key] = style
+                    style += _style(name, widget.app.theme_variables)
+            self.known[key] = style
         return style
 
-    def _piece_styles(self) -> dict[tuple[str, ...], Style]:
-        found: dict[tuple[str, ...], Style] | None = self.__dict__.get("_piece_style_cache")
-        if found is None:
-            found = self.__dict__["_piece_style_cache"] = {}
-        return found
 
-    def notify_style_update(self) -> None:
-        """Forget the styles when the theme, the focus or a class changes."""
-        super().notify_style_update()
-        self._piece_styles().clear()
-
-
-class Rows(Styled, Widget):
+class Rows(Widget):
     """A few rows of pieces with no cursor: bars, figures, a paragraph.
 
     Override :meth:`content`, or set ``rows``; call ``refresh()`` when the content changed, with
@@ -132,7 +124,13 @@ class Rows(Styled, Widget):
         classes: str | None = None,
     ) -> None:
         super().__init__(id=id, classes=classes)
+        self.piece_styles = PieceStyles(self)
         self.rows = rows
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of pieces."""
+        super().notify_style_update()
+        self.piece_styles.forget()
 
     def set_rows(self, rows: Sequence[Sequence[Piece]]) -> None:
         """Show other rows."""
@@ -152,7 +150,7 @@ class Rows(Styled, Widget):
         """Draw one row."""
         width = self.size.width
         rows = self.content(width)
-        return self.strip_of(rows[y] if y < len(rows) else (), width)
+        return self.piece_styles.strip(rows[y] if y < len(rows) else (), width)
 
 
 _MOST = 5000

@@ -20,7 +20,7 @@ from dld_tui.core.document.literals import element_text, format_string
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 
@@ -362,7 +362,7 @@ _LEAST, _MOST = 4, 26
 """Cells of a column, without the gap."""
 
 
-class TensorGrid(Styled, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """The grid: a cursor, a marked range, headings that do not scroll.
 
     It scrolls by whole columns: ``scroll_offset`` is the first row and the first column seen.
@@ -398,6 +398,7 @@ class TensorGrid(Styled, Commands, ScrollView, can_focus=True, inherit_bindings=
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.piece_styles = PieceStyles(self)
         self.view: GridLayout = layout_of((0,))
         self.numbers = NumberFormat()
         self.row = self.column = 0
@@ -571,6 +572,11 @@ class TensorGrid(Styled, Commands, ScrollView, can_focus=True, inherit_bindings=
         right = min(left + self.seen_columns, self.view.columns)
         return range(min(top, bottom), bottom), range(min(left, right), right)
 
+    def notify_style_update(self) -> None:
+        """Forget the styles of pieces."""
+        super().notify_style_update()
+        self.piece_styles.forget()
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Read what is seen before it is drawn: a wider text makes all columns wider."""
         if self.blocks is not None and not self.is_empty and self.view_size.height > 1:
@@ -594,18 +600,18 @@ class TensorGrid(Styled, Commands, ScrollView, can_focus=True, inherit_bindings=
             said, style = f" No elements: the shape is {list(self.view.shape)}.", "empty"
             if self.problem:
                 said, style = f" {glyphs.current().error} {visible(self.problem)}", "bad"
-            return self.strip_of([(said, style)] if y == 1 and self.blocks else [], width)
+            return self.piece_styles.strip([(said, style)] if y == 1 and self.blocks else [], width)
         if y == 0:
-            return self.strip_of(list(self._headings()), width)
+            return self.piece_styles.strip(list(self._headings()), width)
         assert self.blocks is not None
         if self.blocks.problem:
             mark = glyphs.current().error
             said = f" {mark} {visible(self.blocks.problem)}" if y == 2 else ""
-            return self.strip_of([(said, "bad")], width)
+            return self.piece_styles.strip([(said, "bad")], width)
         row = self.scroll_offset.y + y - 1
         if row >= self.view.rows:
-            return self.strip_of([], width)
-        return self.strip_of(list(self._line(row)), width)
+            return self.piece_styles.strip([], width)
+        return self.piece_styles.strip(list(self._line(row)), width)
 
     def _headings(self) -> Iterator[Piece]:
         yield " " * self.heading_cells, ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rich.color import Color
 from rich.segment import Segment
@@ -20,7 +20,7 @@ from rich.style import Style
 
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.bars import EIGHTHS
-from dld_tui.widgets.lists.styled import Styled
+from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.model import GPU_TONES, TONES, Lane
 from dld_tui.widgets.timeline.timescale import TimeScale
@@ -310,23 +310,15 @@ def _shade(tone: int, shades: Shades) -> str:
     return shades.cursor if tone == CURSOR else shades.tones[tone]
 
 
-if TYPE_CHECKING:
-    from textual.widget import Widget
-
-    class _Base(Styled, Widget):
-        pass
-else:
-    _Base = Styled
-
 _OWN = ("span", "label", "window", "measure", "axis", *GPU_TONES)
 
 
-class TimelineStyles(_Base):
-    """A mixin: pieces as everywhere, and bars whose colour is the foreground of their tone."""
+COMPONENTS = {f"line--{name}" for name in _OWN}
+"""The component classes of a widget with such pieces."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = Styled.COMPONENT_CLASSES | {
-        f"line--{name}" for name in _OWN
-    }
+
+class TimelineStyles(PieceStyles):
+    """Pieces as everywhere, and bars whose colour is the foreground of their tone."""
 
     def bar_segments(self, runs: Iterable[Run]) -> list[Segment]:
         """Return the segments of a painted lane."""
@@ -336,11 +328,11 @@ class TimelineStyles(_Base):
         """Return the glyphs to use instead of colours, or None where there are colours."""
         if glyphs.current().name == "ascii":
             return ASCII_SHADES
-        hot, cold = (self.piece_style(name).color for name in (TONES[0], TONES[5]))
+        hot, cold = (self.style(name).color for name in (TONES[0], TONES[5]))
         return UNICODE_SHADES if hot == cold else None
 
     def _bar_style(self, ink: int, paper: int) -> Style:
-        cache = self._piece_styles()
+        cache = self.known
         key = ("bar", str(ink), str(paper))
         style = cache.get(key)
         if style is None:
@@ -348,16 +340,16 @@ class TimelineStyles(_Base):
         return style
 
     def _mixed(self, ink: int, paper: int) -> Style:
-        base = self.piece_style("")
+        base = self.style("")
         if ink == TEXT:
             if paper == GAP:
                 return base
-            return base + self.piece_style("label") + Style(bgcolor=self._colour(paper))
+            return base + self.style("label") + Style(bgcolor=self._colour(paper))
         front = base.bgcolor if ink == GAP else self._colour(ink)
         back = base.bgcolor if paper == GAP else self._colour(paper)
         # Where colours are missing the cursor's style is a text style, such as reverse.
-        reverse = self.piece_style("span").reverse if ink == CURSOR else None
+        reverse = self.style("span").reverse if ink == CURSOR else None
         return base + Style(color=front, bgcolor=back, reverse=reverse)
 
     def _colour(self, tone: int) -> Color | None:
-        return self.piece_style("span" if tone == CURSOR else TONES[tone]).color
+        return self.style("span" if tone == CURSOR else TONES[tone]).color

@@ -30,6 +30,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.timeline.cells import (
+    COMPONENTS,
     Cell,
     Label,
     TimelineStyles,
@@ -208,7 +209,6 @@ Describe = Callable[[int], "Sequence[Sequence[Piece]]"]
 
 class TimelineView(
     Frame,
-    TimelineStyles,
     Commands,
     Widget,
     can_focus=True,
@@ -219,7 +219,7 @@ class TimelineView(
     SCOPE = "timeline"
     BINDINGS = bindings_for("timeline")
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = TimelineStyles.COMPONENT_CLASSES
+    COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     HELP = (
         "What ran when in one pass. Arrows go from layer to layer and lane to lane; "
         "{report.zoom_in} {report.zoom_out} {report.zoom_reset} zoom, Shift with arrows pans, "
@@ -254,6 +254,7 @@ class TimelineView(
 
     def __init__(self, *, empty: str = "", id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
+        self.piece_styles = TimelineStyles(self)
         self.empty = empty
         self.timeline = Timeline([], 0.0)
         self.scale = TimeScale.fit(1.0, 1)
@@ -395,29 +396,36 @@ class TimelineView(
 
     # Drawing
 
+    def notify_style_update(self) -> None:
+        """Forget the styles of pieces."""
+        super().notify_style_update()
+        self.piece_styles.forget()
+
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
         width = self.size.width
         if not self.timeline.lanes:
             text = self.empty if y == 0 else ""
-            return self.strip_of([(visible(text), "dim")], width)
+            return self.piece_styles.strip([(visible(text), "dim")], width)
         below = y - 2 - self.lane_rows
         if y == 0:
             line = overview_line(self._overview, self.scale, self.title_cells)
-            return self.strip_of(line, width)
+            return self.piece_styles.strip(line, width)
         if y == 1:
-            return self.strip_of(axis_line(self.scale, self.title_cells), width)
+            return self.piece_styles.strip(axis_line(self.scale, self.title_cells), width)
         if below < 0:
             return self._lane_strip(y - 2)
         if below < self.counter_count:
-            return self.strip_of(self.counter_pieces(below), width)
+            return self.piece_styles.strip(self.counter_pieces(below), width)
         below -= self.counter_count
         measured = self.measure_now()
         if measured is None:
-            return self.strip_of(self._description(below, 0), width)
+            return self.piece_styles.strip(self._description(below, 0), width)
         if below == 0:
-            return self.strip_of(measure_line(measured, self.scale, self.title_cells), width)
-        return self.strip_of(self._description(below - 1, 1), width)
+            return self.piece_styles.strip(
+                measure_line(measured, self.scale, self.title_cells), width
+            )
+        return self.piece_styles.strip(self._description(below - 1, 1), width)
 
     def _description(self, row: int, rows_above: int) -> Sequence[Piece]:
         """Return a line about the cursor's layer, or below it what took longest in the window."""
@@ -441,7 +449,7 @@ class TimelineView(
         height = self.lane_height
         number, part = self.top_lane + row // height, row % height
         if number >= len(self.timeline.lanes):
-            return Strip.blank(self.size.width, self.piece_style(""))
+            return Strip.blank(self.size.width, self.piece_styles.style(""))
         lane = self.timeline.lanes[number]
         cells, texts = self.cells_of(number)
         if number == self.lane and len(lane):
@@ -450,9 +458,11 @@ class TimelineView(
         title = lane.title if middle else ""
         style = "accent" if number == self.lane and self.has_focus else "dim"
         name = fit(visible(title), self.title_cells - 1) + " "
-        segments = [Segment(name, self.piece_style(style))]
-        segments += self.bar_segments(paint(cells, texts if middle else (), self.shades()))
-        return Strip(segments).adjust_cell_length(self.size.width, self.piece_style(""))
+        segments = [Segment(name, self.piece_styles.style(style))]
+        segments += self.piece_styles.bar_segments(
+            paint(cells, texts if middle else (), self.piece_styles.shades())
+        )
+        return Strip(segments).adjust_cell_length(self.size.width, self.piece_styles.style(""))
 
     def cells_of(self, number: int) -> tuple[list[Cell], list[Label]]:
         """Return the cells and labels of a lane at the present scale."""
