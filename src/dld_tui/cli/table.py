@@ -32,6 +32,7 @@ COMMANDS = (
     CommandInfo("diff", "Say what changed between two models.", "dld_tui.cli.models.diff"),
     CommandInfo("find", "Find nodes by a condition.", "dld_tui.cli.models.find:find"),
     CommandInfo("match", "Find a pattern of operators.", "dld_tui.cli.models.find:match"),
+    CommandInfo("rewrite", "Replace patterns of operators.", "dld_tui.cli.models.rewrite"),
     CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
     CommandInfo("extract", "Write a part of a model as a model.", "dld_tui.cli.models.extract"),
     CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),

@@ -355,7 +355,8 @@ def is_constant_of(scope: Scope, name: str, wanted: object) -> bool:
     Args:
         scope: Where the value is seen.
         name: Its name.
-        wanted: A number for a tensor of one element, lists for one of the same shape.
+        wanted: A number for a tensor of one element, lists for one of the same shape. Numbers may
+            be as far apart as the digits of float32, or of a narrower type, can tell.
     """
     constant = ValueView(scope, name).constant()
     if constant is None:
@@ -370,8 +371,9 @@ def is_constant_of(scope: Scope, name: str, wanted: object) -> bool:
     if constant.size != expected.size or (expected.ndim and constant.shape != expected.shape):
         return False
     found = constant.reshape(-1).astype(float)
-    # A literal has few digits: 0.7071 is the root of one half as well as can be told.
-    return bool(np.all(np.abs(found - expected.reshape(-1)) <= 1e-4 * np.abs(found)))
+    coarse = constant.dtype.itemsize < 4 and constant.dtype.kind not in "iub"
+    tolerance = 4e-3 if coarse else 1e-5
+    return bool(np.all(np.abs(found - expected.reshape(-1)) <= tolerance * np.abs(found)))
 
 
 def find_hits(document: Document, pattern: Pattern) -> list[Hit]:

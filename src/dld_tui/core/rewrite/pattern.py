@@ -398,7 +398,8 @@ class BodyReader:
         if self._is_constant(kinds, inputs, attributes):
             return self._constant_of(attributes)
         if not outputs:
-            outputs = (f"%{len(self._calls)}",)
+            # Those of a replacement are others than those of the pattern.
+            outputs = (f"{'%' if self._is_pattern else '%%'}{len(self._calls)}",)
             while outputs[0] in {name for call in self._calls for name in call.outputs}:
                 outputs = (f"{outputs[0]}'",)
         known = all(not domain and name in COMMUTATIVE for domain, name in kinds) and kinds

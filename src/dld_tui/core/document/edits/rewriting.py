@@ -1,0 +1,876 @@
+"""Rewriting: what rules find is replaced, as one edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from dld_tui.core import fmt
+from dld_tui.core.document.edits.attributes import attribute_proto, set_attribute
+from dld_tui.core.document.edits.batch import cast_nodes
+from dld_tui.core.document.edits.deletion import splice_out_all
+from dld_tui.core.document.edits.functions import enter_function, new_function, require_new_function
+from dld_tui.core.document.edits.imports import (
+    ensure_import,
+    ensure_known_import,
+    versions_by_domain,
+)
+from dld_tui.core.document.edits.initializers import enter_initializer
+from dld_tui.core.document.edits.metadata import set_precision
+from dld_tui.core.document.edits.nodes import require_convex
+from dld_tui.core.document.edits.registry import edit, quoted
+from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
+from dld_tui.core.document.edits.subgraphs import whole_node
+from dld_tui.core.document.edits.tensors import put_payload
+from dld_tui.core.document.extraction import is_constant
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.local_functions import calls_itself, key_of
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.proto_text import set_text, set_texts, text_of
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.traversal import sources
+from dld_tui.core.document.value_types import dtype_name, dtype_number
+from dld_tui.core.errors import EditError
+from dld_tui.core.operators.registry import known_versions, schema_for
+from dld_tui.core.operators.schema import Formal, OperatorSchema
+from dld_tui.core.rewrite.expression import plain
+from dld_tui.core.rewrite.functions import UNKNOWN, is_number
+from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher, apart
+from dld_tui.core.rewrite.pattern import Argument, Call, Computed, Literal, Missing, Variable
+from dld_tui.core.rewrite.rule import Action, Rewrite, parse_rules
+from dld_tui.core.rewrite.views import ValueView
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+MOST_ROUNDS = 1_000
+MOST_GENERATIONS = 4
+"""How often a rule may find what it has made itself out of what it has made itself."""
+
+
+@dataclass
+class Rewritten:
+    """What rules did."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    """Hits that were replaced, by rule."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Hits that were not, by the reason. Foreign text."""
+    hits: list[tuple[str, tuple[str, ...], list[str], list[str]]] = field(default_factory=list)
+    """Rule, scope, and lines of the nodes that went and came; filled in where it is asked for."""
+
+
+class Refused(Exception):
+    """Why a hit cannot be replaced."""
+
+
+@edit
+def rewrite(
+    document: Document,
+    transaction: Transaction,
+    *,
+    rules: str,
+    at: Sequence[Sequence[JSON]] | None = None,
+) -> str:
+    """Replace what patterns find, in bodies and functions too, until nothing is found any more.
+
+    Args:
+        document: The document.
+        transaction: The transaction to make the change in.
+        rules: The text of rules; see :mod:`dld_tui.core.rewrite.rule`.
+        at: Replace only the hits whose last node is one of these, ``[[SCOPE, NODE], …]``, once.
+    """
+    done = rewrite_document(document, transaction, rules, at=at)
+    total = sum(done.counts.values())
+    if not total and done.refused and at is not None:
+        raise EditError(next(iter(done.refused)))
+    names = ", ".join(quoted(name) for name in list(done.counts)[:3])
+    return f"rewrite {fmt.plural(total, 'place')}" + (f" by {names}" if names else "")
+
+
+def rewrite_document(
+    document: Document,
+    transaction: Transaction,
+    rules: str,
+    *,
+    at: Sequence[Sequence[JSON]] | None = None,
+    lines: bool = False,
+) -> Rewritten:
+    """Carry out rules in a transaction; see :func:`rewrite`.
+
+    Args:
+        document: The document.
+        transaction: The transaction.
+        rules: The text of rules.
+        at: As in :func:`rewrite`.
+        lines: Whether lines of what went and came are wanted.
+
+    Raises:
+        UsageError: The rules are malformed.
+        EditError: They do not end.
+    """
+    from dld_tui.core.document.edits.batch import nodes_at
+
+    chosen = None if at is None else set(nodes_at(document, at))
+    work = _Work(document, transaction, lines)
+    parsed = parse_rules(rules)
+    limit = 10_000 + 20 * sum(len(scope.nodes) for scope in document.scopes())
+    for round_number in range(MOST_ROUNDS):
+        changed = 0
+        for rule in parsed:
+            for number, one in enumerate(rule.rewrites):
+                if round_number and not one.removes:
+                    continue
+                key = f"{rule.name} {number}"
+                made = work.once(rule.name, key, one, chosen)
+                changed += made
+        if not changed or chosen is not None:
+            if endless := [f for f in document.functions if calls_itself(f)]:
+                name = quoted(endless[0].step)
+                raise EditError(f"{name} would call itself after this")
+            return work.done
+        if sum(work.done.counts.values()) > limit:
+            break
+    raise EditError(
+        "the rules do not end: each round finds what the one before has made",
+        hint="Add a condition that no longer holds afterwards",
+    )
+
+
+def preview(
+    document: Document, rules: str, at: Sequence[Sequence[JSON]] | None = None
+) -> Rewritten:
+    """Return what rules would do; the document is afterwards as it was, and nobody hears of it."""
+    scratch = Transaction("rewrite", {})
+    try:
+        return rewrite_document(document, scratch, rules, at=at, lines=True)
+    finally:
+        scratch.roll_back()
+
+
+class _Work:
+    """One run of rules over a document."""
+
+    def __init__(self, document: Document, transaction: Transaction, lines: bool) -> None:
+        self._document = document
+        self._transaction = transaction
+        self._lines = lines
+        self.done = Rewritten()
+        self._made: dict[Node, tuple[str, int, int]] = {}
+        """By which rewrite and in which application a node was made, and its generation."""
+        self._applications = 0
+        self._refused: dict[str, dict[str, int]] = {}
+        self._functions: dict[bytes, str] = {}
+        self._local = {key_of(function)[:2] for function in document.functions}
+
+    def once(self, name: str, key: str, one: Rewrite, chosen: set[Node] | None) -> int:
+        """Replace the hits that there are now and return how many."""
+        search, count = Matcher(one.pattern), 0
+        refused = self._refused[key] = {}
+        for scope in list(self._document.scopes()):
+            if not _is_attached(scope) or self._is_target(one, scope):
+                continue
+            found = search.hits_in(scope)
+            if chosen is not None:
+                found = [hit for hit in found if hit.last in chosen]
+            for hit in found:
+                if hit.problem:
+                    _count(refused, hit, hit.problem)
+            hits, _ = apart([hit for hit in found if not hit.problem])
+            gone: list[str] = []
+            ends = Ends(scope) if hits else None
+            # From the last one on, so that the places of those before stay right.
+            for hit in reversed(hits):
+                assert ends is not None
+                if not _is_current(hit):
+                    continue  # another one has changed it: the next round finds it as it is now
+                try:
+                    gone += self._apply(key, one, hit, ends)
+                except Refused as error:
+                    _count(refused, hit, str(error))
+                    continue
+                count += 1
+                self.done.counts[name] = self.done.counts.get(name, 0) + 1
+                if self._lines:
+                    _, place, went, came = self.done.hits.pop()
+                    self.done.hits.append((name, place, went, came))
+            self._forget(scope, gone)
+        for node in search.given_up[:1]:
+            refused[f"{quoted(node.ref)}: there are too many ways to try around it"] = len(
+                search.given_up
+            )
+        self.done.refused = {
+            text: number for each in self._refused.values() for text, number in each.items()
+        }
+        return count
+
+    def _is_target(self, one: Rewrite, scope: Scope) -> bool:
+        """Return whether a scope is of the function that takes the place of what is found."""
+        while scope.parent is not None:
+            scope = scope.parent
+        if not scope.is_function:
+            return False
+        domain, name, _ = key_of(scope)
+        if one.action is not None:
+            return f"{domain}.{name}" == one.action.name or name in self._functions.values()
+        calls = one.replacement.calls if one.replacement is not None else ()
+        return any((domain, name) in call.kinds for call in calls)
+
+    # --- one hit --------------------------------------------------------------------------------
+
+    def _apply(self, key: str, one: Rewrite, hit: Hit, ends: Ends) -> list[str]:
+        """Replace one hit; return the values that are gone."""
+        if one.action is not None and not one.removes:
+            self._act(one.action, hit)
+            if self._lines:
+                self._note(hit, [], [], one.text.partition("=>")[2].strip())
+            return []
+        origins = {self._made.get(node) for node in hit.nodes}
+        generation = 0
+        origin = next(iter(origins))
+        if len(origins) == 1 and origin is not None and origin[0] == key:
+            generation = origin[2] + 1
+            if generation > MOST_GENERATIONS:
+                raise EditError(
+                    f"the rule {quoted(key.rpartition(' ')[0])} does not end: it finds what it has"
+                    " made",
+                    hint="Add a condition that no longer holds afterwards",
+                )
+        plan = _Plan(self._document, hit, one, self._functions, self._local, ends)
+        added = plan.carry_out(self._transaction)
+        self._applications += 1
+        for node in added:
+            self._made[node] = (key, self._applications, generation)
+        if self._lines:
+            self._note(hit, plan.removed_lines, added, "")
+        return plan.gone
+
+    def _note(self, hit: Hit, removed: list[str], added: Iterable[Node], action: str) -> None:
+        came = [line_of(node) for node in added]
+        if action:
+            removed, came = [line_of(node) for node in hit.nodes], [action]
+        self.done.hits.append(("", hit.scope.path, removed, came))
+
+    def _act(self, action: Action, hit: Hit) -> None:
+        places: list[list[JSON]] = [[list(n.scope.path), n.ref] for n in hit.nodes]
+        try:
+            if action.kind == "cast":
+                cast_nodes(self._document, self._transaction, nodes=places, precision=action.name)
+            elif action.kind == "precision":
+                set_precision(
+                    self._document, self._transaction, nodes=places, precision=action.name
+                )
+            else:
+                self._set(action, hit)
+        except EditError as error:
+            raise Refused(error.message) from None
+
+    def _set(self, action: Action, hit: Hit) -> None:
+        calls = hit.pattern.body.calls
+        for label, name, expression in action.values:
+            value = plain(expression.value(hit.name))
+            if value is UNKNOWN or value is None:
+                raise Refused(f"the value of {name} is not known")
+            for call, node in zip(calls, hit.nodes, strict=True):
+                if label and call.label != label:
+                    continue
+                schema = _schema(node.op_type, node.domain, node.scope)
+                kind, ready = _typed(name, value, schema)
+                set_attribute(
+                    self._document, self._transaction, scope=list(node.scope.path), node=node.ref,
+                    attribute=name, kind=kind, value=ready,
+                )  # fmt: skip
+
+    # --- afterwards -----------------------------------------------------------------------------
+
+    def _forget(self, scope: Scope, values: Sequence[str]) -> None:
+        """Take out what nobody uses any more of what was used, and what is said of it."""
+        if not values:
+            return
+        self._drop_constants(scope, values)
+        outputs = set(scope.outputs)
+        lost = [name for name in dict.fromkeys(values) if scope.definition(name) is None]
+        for list_name in ("value_info", "quantization_annotation"):
+            if list_name in scope.records:
+                index = scope.named(list_name)
+                records = [r for n in lost if n not in outputs for r in index.all(n)]
+                splice_out_all(self._transaction, scope, list_name, records)
+
+    def _drop_constants(self, scope: Scope, values: Sequence[str]) -> None:
+        """Take out constants, of this scope or one around it, that nobody uses any more."""
+        weights: dict[Scope, list[Any]] = {}
+        nodes: dict[Scope, list[Node]] = {}
+        for name in dict.fromkeys(values):
+            definition = scope.resolve(name)
+            if definition is None:
+                continue
+            home = definition.scope
+            if home.users(name) or name in home.outputs:
+                continue
+            if any(name in below.outputs for below in home.reach(name)):
+                continue
+            if definition.kind == "initializer" and name not in home.inputs:
+                weights.setdefault(home, []).extend(home.named("initializer").all(name))
+            elif definition.node is not None and is_constant(definition.node):
+                nodes.setdefault(home, []).append(definition.node)
+        for home, records in weights.items():
+            splice_out_all(self._transaction, home, "initializer", records)
+        for home, found in nodes.items():
+            splice_out_all(self._transaction, home, "node", list(dict.fromkeys(found)))
+
+
+def _count(refused: dict[str, int], hit: Hit, reason: str) -> None:
+    text = f"{quoted(hit.last.ref)}: {reason}"
+    refused[text] = refused.get(text, 0) + 1
+
+
+def _is_attached(scope: Scope) -> bool:
+    """Return whether a scope is still part of its document."""
+    while scope.owner is not None:
+        try:
+            scope.owner.scope.index_of(scope.owner)
+        except ValueError:
+            return False
+        scope = scope.owner.scope
+    return True
+
+
+def _is_current(hit: Hit) -> bool:
+    """Return whether a hit still is what it was when it was found."""
+    scope = hit.scope
+    for call, node in zip(hit.pattern.body.calls, hit.nodes, strict=True):
+        for name, actual in zip(call.outputs, node.outputs, strict=False):
+            if name and hit.values[name] != actual:
+                return False
+            if actual and scope.producer(actual) is not node:
+                return False
+        inputs = node.inputs
+        for item in call.inputs:
+            if isinstance(item, Variable) and item.name != "_":
+                actual = hit.values.get(item.name, "")
+                if actual and actual not in inputs:
+                    return False
+    return True
+
+
+def line_of(node: Node) -> str:
+    """Return a node as a line: its operator, what goes in and what comes out. Foreign text."""
+    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    return f"{', '.join(node.outputs)} = {operator}({', '.join(node.inputs)})"
+
+
+def _node(
+    domain: str, op_type: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> onnx.NodeProto:
+    proto = onnx.NodeProto()
+    set_text(proto, "op_type", op_type)
+    set_text(proto, "domain", domain or None)
+    set_texts(proto, "input", inputs)
+    set_texts(proto, "output", outputs)
+    return proto
+
+
+def _schema(op_type: str, domain: str, scope: Scope) -> OperatorSchema | None:
+    return schema_for(op_type, domain, versions_by_domain(scope).get(domain))
+
+
+class _Plan:
+    """What replaces one hit, worked out before anything is changed."""
+
+    def __init__(
+        self,
+        document: Document,
+        hit: Hit,
+        one: Rewrite,
+        functions: dict[bytes, str],
+        local: set[tuple[str, str]],
+        ends: Ends,
+    ) -> None:
+        self._document = document
+        self._hit = hit
+        self._home = hit.scope
+        self._one = one
+        self._functions = functions
+        self._local = local
+        self._protos: list[onnx.NodeProto] = []
+        self._weights: list[onnx.TensorProto] = []
+        self._imports: dict[str, None] = {}
+        self._function: tuple[onnx.FunctionProto, tuple[str, str, str]] | None = None
+        self._passed: list[tuple[str, str]] = []
+        """Values of which the users get another one: which, and what instead."""
+        self._given: set[str] = set()
+        body = hit.pattern.body
+        self._outputs = [hit.values[name] for name in body.outputs]
+        self._removed = self._removable(ends)
+        self.removed_lines = [line_of(node) for node in self._removed]
+        kept = set(hit.nodes) - set(self._removed)
+        if any(out in self._outputs for node in kept for out in node.outputs):
+            raise Refused("a node that stays makes what is replaced")
+        if len(self._outputs) > 1:
+            try:
+                require_convex(self._home, hit.nodes, self._outputs)
+            except EditError as error:
+                raise Refused(error.message) from None
+        if one.action is not None:
+            self._plan_action(one.action)
+        else:
+            self._plan_replacement()
+        removed_values = [name for node in self._removed for name in node.outputs if name]
+        used = [name for node in self._removed for name in node.inputs if name]
+        self.gone = [*removed_values, *used]
+
+    def _removable(self, ends: Ends) -> list[Node]:
+        """Return the nodes that go: all but those that others, or one that stays, need."""
+        hit = self._hit
+        outputs = set(self._outputs)
+        removed = list(hit.nodes)
+        while True:
+            needed = [
+                node
+                for node in removed
+                if any(
+                    name and name not in outputs and ends.is_used_beside(name, removed)
+                    for name in node.outputs
+                )
+            ]
+            if not needed:
+                place = {node: at for at, node in enumerate(hit.nodes)}
+                return sorted(removed, key=lambda n: (self._home.index_of(n), place[n]))
+            removed = [node for node in removed if node not in needed]
+
+    # --- what comes -----------------------------------------------------------------------------
+
+    def _plan_action(self, action: Action) -> None:
+        body, values = self._hit.pattern.body, self._hit.values
+        if action.kind == "delete":
+            for name in self._outputs:
+                if self._home.users(name) or name in self._home.outputs:
+                    raise Refused(f"{quoted(name)} is used: nothing would make it any more")
+            return
+        if action.kind == "bypass":
+            first = next((values[name] for name in body.inputs if values.get(name)), "")
+            if len(self._outputs) != 1 or not first:
+                raise Refused("there is no input that could stand for its one output")
+            self._require_same_type(first, self._outputs[0])
+            self._pass_on(self._outputs[0], first)
+            return
+        domain, _, name = action.name.rpartition(".")
+        inputs = [values.get(name, "") for name in body.inputs]
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        if action.kind == "function":
+            name = self._function_name(domain, name, inputs)
+        self._imports[domain] = None
+        self._require_operator(domain, name)
+        self._protos.append(_node(domain, name, inputs, self._outputs))
+
+    def _require_same_type(self, first: str, second: str) -> None:
+        here, there = self._home.value_type(first), self._home.value_type(second)
+        if here is None or there is None:
+            return
+        if here.dtype != there.dtype or (
+            here.dims is not None and there.dims is not None and len(here.dims) != len(there.dims)
+        ):
+            raise Refused(f"{quoted(first)} is {here.text}, what it would stand for {there.text}")
+
+    def _plan_replacement(self) -> None:
+        body = self._one.replacement
+        assert body is not None
+        names: dict[str, str] = {}
+        taken: set[str] = set()
+        results = {
+            item.name: actual
+            for item, actual in reversed(list(zip(body.results, self._outputs, strict=True)))
+            if isinstance(item, Variable)
+        }
+        made = {name for call in body.calls for name in call.outputs if name}
+        for call in body.calls:
+            for name in call.outputs:
+                if name:
+                    wanted = f"{self._outputs[0]}_{call.title.rpartition('.')[2]}".strip("_")
+                    names[name] = results.get(name) or self._free(wanted, taken)
+        for call in body.calls:
+            self._protos.append(self._proto(call, names))
+        for item, actual in zip(body.results, self._outputs, strict=True):
+            if isinstance(item, Variable) and item.name in made:
+                if names[item.name] != actual:
+                    self._pass_on(actual, names[item.name])
+                continue
+            self._pass_on(actual, self._argument(item, names, None, []))
+
+    def _pass_on(self, value: str, instead: str) -> None:
+        if not instead:
+            raise Refused("what would take its place is left out here")
+        is_copy = [node.op_type for node in self._removed] == ["Identity"]
+        if is_copy and self._needs_copy(value, instead):
+            raise Refused("it is between what another graph gives and an output")
+        self._passed.append((value, instead))
+
+    def _free(self, wanted: str, taken: set[str]) -> str:
+        name, number = free_name(self._home, wanted), 0
+        while name in taken or name in self._given:
+            number += 1
+            name = free_name(self._home, f"{wanted}_{number}")
+        taken.add(name)
+        self._given.add(name)
+        return name
+
+    def _proto(self, call: Call, names: Mapping[str, str]) -> onnx.NodeProto:
+        outputs = [names.get(name, "") for name in call.outputs]
+        if call.kinds:
+            ((domain, op_type),) = call.kinds
+            self._imports[domain] = None
+            self._require_operator(domain, op_type)
+            proto = _node(domain, op_type, (), outputs)
+        else:
+            calls = self._hit.pattern.body.calls
+            at = next(at for at, other in enumerate(calls) if other.label == call.label)
+            proto = whole_node(self._hit.nodes[at])
+            domain, op_type = self._hit.nodes[at].domain, self._hit.nodes[at].op_type
+            set_texts(proto, "output", outputs)
+        schema = _schema(op_type, domain, self._home)
+        more = self._give_attributes(proto, call, schema)
+        inputs: list[str] = []
+        for place, item in enumerate(call.inputs):
+            formal = schema.input(place) if schema is not None else None
+            siblings = [i for i in call.inputs if isinstance(i, Variable)]
+            inputs.append(self._argument(item, names, formal, siblings))
+        for place, name in more.items():
+            inputs += [""] * (place + 1 - len(inputs))
+            inputs[place] = name
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        set_texts(proto, "input", inputs)
+        return proto
+
+    def _require_operator(self, domain: str, op_type: str) -> None:
+        version = versions_by_domain(self._home).get(domain)
+        if (domain, op_type) in self._local or version is None:
+            return
+        if schema_for(op_type, domain, version) is None and known_versions(domain):
+            newest = schema_for(op_type, domain, None)
+            if newest is not None:
+                raise Refused(
+                    f"{op_type} is there from opset {newest.since_version} on, this is {version}"
+                )
+            if not domain:
+                raise EditError(f"there is no operator {quoted(op_type)}")
+
+    def _give_attributes(
+        self, proto: onnx.NodeProto, call: Call, schema: OperatorSchema | None
+    ) -> dict[int, str]:
+        """Set the attributes; return, by their places, inputs that some have become."""
+        more: dict[int, str] = {}
+        for name, expression in call.attributes:
+            assert not isinstance(expression, str)
+            value = plain(expression.value(self._hit.name))
+            if value is UNKNOWN:
+                raise Refused(f"the value of the attribute {name} is not known")
+            if value is None:
+                continue
+            formals = schema.inputs if schema is not None else ()
+            place = next((at for at, formal in enumerate(formals) if formal.name == name), None)
+            if place is not None and schema is not None and schema.attribute(name) is None:
+                more[place] = self._constant(np.asarray(value), formals[place], [])
+                continue
+            for old in [item for item in proto.attribute if item.name == name]:
+                proto.attribute.remove(old)
+            kind, ready = _typed(name, value, schema)
+            try:
+                proto.attribute.append(attribute_proto(name, kind, ready))
+            except EditError as error:
+                raise Refused(f"{name}: {error.message}") from None
+        return more
+
+    def _argument(
+        self,
+        item: Argument,
+        names: Mapping[str, str],
+        formal: Formal | None,
+        siblings: Sequence[Variable],
+    ) -> str:
+        if isinstance(item, Missing):
+            return ""
+        if isinstance(item, Variable):
+            return names.get(item.name) or self._hit.values.get(item.name, "")
+        if isinstance(item, Literal):
+            return self._constant(np.asarray(item.value), formal, siblings)
+        assert isinstance(item, Computed)
+        value = item.expression.value(self._hit.name)
+        if isinstance(value, ValueView):
+            return value.name
+        value = plain(value)
+        if value is UNKNOWN or value is None:
+            raise Refused(f"{item.expression.text} is not known")
+        array = np.asarray(value)
+        like = next(
+            (
+                np.asarray(view.value).dtype
+                for name in sorted(item.expression.names)
+                if isinstance(view := self._hit.name(name), ValueView)
+                and isinstance(view.value, np.ndarray)
+            ),
+            None,
+        )
+        if like is not None and array.dtype.kind == "f" and array.dtype != like:
+            array = array.astype(like)
+        if array.dtype.kind == "f" and not np.isfinite(array.astype(float)).all():
+            raise Refused(f"{item.expression.text} is not finite")
+        return self._constant(array, formal, siblings, exact=like is not None)
+
+    def _constant(
+        self,
+        array: np.ndarray[Any, Any],
+        formal: Formal | None,
+        siblings: Sequence[Variable],
+        *,
+        exact: bool = False,
+    ) -> str:
+        """Enter a constant and return its name."""
+        dtype = None
+        if not exact:
+            dtype = self._wanted_type(array, formal, siblings)
+            array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype_number(dtype) or 1))
+        else:
+            number = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            dtype = dtype_name(number)
+        name = self._free(f"{self._outputs[0]}_constant", set())
+        proto = onnx.TensorProto(data_type=dtype_number(dtype) or 1)
+        set_text(proto, "name", name)
+        proto.dims.extend(array.shape)
+        put_payload(self._document, proto, array.tobytes())
+        self._weights.append(proto)
+        return name
+
+    def _wanted_type(
+        self, array: np.ndarray[Any, Any], formal: Formal | None, siblings: Sequence[Variable]
+    ) -> str:
+        """Return the element type of a literal: the only one allowed, or that of its neighbour."""
+        if formal is not None and len(formal.types) == 1:
+            number = dtype_number(formal.types[0])
+            if number:
+                return dtype_name(number)
+        for item in siblings:
+            known = ValueView(self._home, self._hit.values.get(item.name, "")).field("dtype")
+            if isinstance(known, str):
+                return known
+        for name in self._outputs:
+            known = ValueView(self._home, name).field("dtype")
+            if isinstance(known, str) and array.dtype.kind == "f":
+                return known
+        return "float32" if array.dtype.kind == "f" else "int64"
+
+    # --- functions ------------------------------------------------------------------------------
+
+    def _function_name(self, domain: str, name: str, inputs: list[str]) -> str:
+        """Return the function that these nodes are, which is made where there is none yet."""
+        hit = self._hit
+        if any(node.children for node in self._removed):
+            raise Refused("it has bodies, which may use values from outside")
+        if len(self._removed) != len(hit.nodes):
+            raise Refused("some of its nodes have other uses")
+        renamed = {actual: f"v_{at}" for at, actual in enumerate(hit.values.values()) if actual}
+        versions = versions_by_domain(self._home)
+        domains = {node.domain for node in self._removed} | {""}
+        proto = new_function((domain, "", ""), {d: v for d, v in versions.items() if d in domains})
+        for node in self._removed:
+            copy = whole_node(node)
+            for value in (*node.inputs, *node.outputs):
+                if value and value not in renamed:
+                    renamed[value] = f"v_{len(renamed)}"
+                    constant = self._constant_node(value, renamed[value])
+                    if constant is not None:
+                        proto.node.append(constant)
+            set_texts(copy, "input", [renamed.get(value, "") for value in node.inputs])
+            set_texts(copy, "output", [renamed.get(value, "") for value in node.outputs])
+            set_text(copy, "name", "")
+            proto.node.append(copy)
+        set_texts(proto, "input", [renamed[value] for value in inputs if value])
+        set_texts(proto, "output", [renamed[value] for value in self._outputs])
+        if "" in inputs:
+            raise Refused("an optional input is left out, which a function cannot say")
+        content = proto.SerializeToString(deterministic=True)
+        known = self._functions.get(content)
+        if known is not None:
+            return known
+        number, free = 0, name
+        while (domain, free) in self._local:
+            number += 1
+            free = f"{name}_{number}"
+        key = (domain, free, "")
+        try:
+            require_new_function(self._document, key, unused=True)
+        except EditError as error:
+            raise Refused(error.message) from None
+        set_text(proto, "name", free)
+        self._function = (proto, key)
+        self._functions[content] = free
+        self._local.add((domain, free))
+        return free
+
+    def _constant_node(self, value: str, name: str) -> onnx.NodeProto | None:
+        view = ValueView(self._home, value)
+        definition = self._home.resolve(value)
+        if definition is None or (definition.node in self._hit.nodes):
+            return None
+        array = view.value
+        if not isinstance(array, np.ndarray):
+            raise Refused(f"{quoted(value)} comes from outside and is no input of the pattern")
+        node = onnx.NodeProto(op_type="Constant")
+        set_texts(node, "output", [name])
+        attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+        attribute.t.CopyFrom(onnx.numpy_helper.from_array(array))
+        return node
+
+    # --- carrying it out ------------------------------------------------------------------------
+
+    def carry_out(self, transaction: Transaction) -> list[Node]:
+        """Make the change and return the new nodes."""
+        home = self._home
+        if self._function is not None:
+            enter_function(self._document, transaction, *self._function)
+        for domain in self._imports:
+            ensure_known_import(transaction, home, domain)
+            ensure_import(transaction, home, domain, 1)
+        protos = self._enter_weights(transaction)
+        self._name()
+        added = [home.new_node(proto) for proto in (*protos, *self._protos)]
+        self._replace(transaction, added)
+        for value, instead in self._passed:
+            self._hand_over(transaction, value, instead, added)
+        return added
+
+    def _name(self) -> None:
+        """Name new nodes after the one that made what they make now."""
+        base = self._hit.last.name
+        going, given = set(self._removed), {""}
+        for proto in reversed(self._protos):
+            name = base if len(given) == 1 else f"{base}/{text_of(proto.op_type)}"
+            wanted, number = name, 0
+            while name in given or any(n not in going for n in self._home.nodes_named(name)):
+                if not base:
+                    break
+                number += 1
+                name = f"{wanted}_{number}"
+            given.add(name)
+            set_text(proto, "name", name if base else None)
+
+    def _enter_weights(self, transaction: Transaction) -> list[onnx.NodeProto]:
+        if not self._home.is_function:
+            for tensor in self._weights:
+                enter_initializer(transaction, self._home, "initializer", tensor)
+            return []
+        nodes = []
+        for tensor in self._weights:
+            node = onnx.NodeProto(op_type="Constant")
+            set_texts(node, "output", [text_of(tensor.name)])
+            attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
+            attribute.t.CopyFrom(tensor)
+            attribute.t.ClearField("name")
+            nodes.append(node)
+        return nodes
+
+    def _replace(self, transaction: Transaction, added: list[Node]) -> None:
+        """Put the new nodes where the last old one was; what comes before and uses them, behind."""
+        home = self._home
+        removed = self._removed
+        if not removed:
+            place = home.index_of(self._hit.last) + 1
+            transaction.do(Splice(home, "node", place, [], added))
+            return
+        first, last = home.index_of(removed[0]), home.index_of(removed[-1])
+        span = home.nodes[first : last + 1]
+        inside = set(removed)
+        replaced = {node for node in removed if any(o in self._outputs for o in node.outputs)}
+        after: dict[Node, None] = {}
+        before: list[Node] = []
+        for node in span:
+            if node in inside:
+                continue
+            late = len(self._outputs) > 1 and any(
+                source in replaced or source in after for source in sources(home, node)
+            )
+            if late:
+                after[node] = None
+            else:
+                before.append(node)
+        transaction.do(Splice(home, "node", first, span, [*before, *added, *after]))
+
+    def _needs_copy(self, value: str, instead: str) -> bool:
+        """Return whether only a copy can stand for a value: it is an output, as the other is."""
+        home = self._home
+        bodies = [s for s in home.reach(value) if s is not home and value in s.outputs]
+        if value not in home.outputs and not bodies:
+            return False
+        definition = home.definition(instead)
+        is_free = definition is None or definition.kind == "node"
+        is_made = any(instead in proto.output for proto in self._protos)
+        inner = [s for s in home.reach(instead) if instead in s.outputs]
+        return bool(bodies or inner or not is_free or (definition is None and not is_made))
+
+    def _hand_over(
+        self, transaction: Transaction, value: str, instead: str, added: list[Node]
+    ) -> None:
+        """Give the users of a value another one."""
+        home = self._home
+        is_output = any(value in scope.outputs for scope in home.reach(value))
+        if not is_output:
+            for node in dict.fromkeys(use.node for use in home.users(value)):
+                links = tuple(instead if name == value else name for name in node.inputs)
+                transaction.do(SetLinks(node.scope, node, "input", links))
+            return
+        if not self._needs_copy(value, instead):
+            rename_everywhere(transaction, home, instead, value)
+            records = [r for n in ("value_info",) for r in home.named(n).all(value)]
+            splice_out_all(transaction, home, "value_info", records)
+            return
+        node = home.new_node(_node("", "Identity", [instead], [value]))
+        place = max([home.index_of(other) + 1 for other in self._makers(instead)], default=0)
+        transaction.do(Splice(home, "node", place, [], [node]))
+        added.append(node)
+
+    def _makers(self, value: str) -> list[Node]:
+        return list(self._home.links.producers.get(value, ()))
+
+
+def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, JSON]:
+    """Return the kind of an attribute and its value as :func:`set_attribute` takes them."""
+    known = schema.attribute(name) if schema is not None else None
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, bool):
+        value = int(value)
+    items = value if isinstance(value, list) else [value]
+    if known is not None:
+        kind = known.kind
+    elif all(isinstance(item, str) for item in items) and items:
+        kind = "string"
+    elif any(isinstance(item, float) for item in items):
+        kind = "float"
+    else:
+        kind = "int"
+    if known is None and isinstance(value, list):
+        kind += "s"
+    if kind.endswith("s") and not isinstance(value, list):
+        value = items = [value]
+    if not kind.endswith("s") and isinstance(value, list):
+        if len(value) != 1:
+            raise Refused(f"{name} takes one value, not {len(value)}")
+        value = value[0]
+    try:
+        if kind.startswith("float"):
+            value = [float(i) for i in items] if kind == "floats" else float(value)
+        elif kind.startswith("int"):
+            whole = [int(item) for item in items if is_number(item) and int(item) == item]
+            if len(whole) != len(items):
+                raise Refused(f"{name} takes whole numbers")
+            value = whole if kind == "ints" else whole[0]
+    except (TypeError, ValueError):
+        raise Refused(f"{name} takes another kind of value") from None
+    return kind, value

@@ -1,0 +1,236 @@
+"""Rules: a pattern, and what takes its place.
+
+::
+
+    Mul(x, Sigmoid(x)) => Swish(x) where opset >= 24          another expression, or function text
+    Transpose<perm = p>(&Transpose<perm = q>(x)) => Transpose<perm = compose(q, p)>(x)
+    Mul(Conv(x, w), c) => Conv(x, {w * c})                    {…} is a constant that is worked out
+    Dropout(x, ...) => bypass                                 or one of the actions
+
+A file has several, each below a line with its name. A replacement may name the inputs of the
+pattern, what is marked with ``&``, and nodes by their labels: ``c(x, w)`` is the operator of ``c``
+with its attributes and other inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dld_tui.core.document.metadata import PRECISIONS
+from dld_tui.core.errors import UsageError
+from dld_tui.core.rewrite.expression import Expression, read_expression
+from dld_tui.core.rewrite.pattern import (
+    Body,
+    BodyReader,
+    Pattern,
+    Variable,
+    read_pattern,
+    with_condition,
+)
+from dld_tui.core.rewrite.text import Reader
+from dld_tui.core.text import clip, visible
+
+ACTIONS = ("bypass", "cast", "delete", "function", "operator", "precision", "set")
+_ACTION = re.compile(rf"({'|'.join(ACTIONS)})\b(?!\s*:)")
+_KIND = re.compile(r"[A-Za-z_][\w.]*")
+_HEAD = re.compile(r"^rule[ \t]+([\w-]+)[ \t]*:?[ \t]*(.*)$", re.MULTILINE)
+_GAINS = re.compile(r"^gains[ \t]*:[ \t]*(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done to what a pattern finds, instead of a replacement."""
+
+    kind: str
+    """One of :data:`ACTIONS`."""
+    name: str = ""
+    """A precision, or an operator with its domain."""
+    values: tuple[tuple[str, str, Expression], ...] = ()
+    """What to set: the name of a node, empty for all of them, the attribute, and its value."""
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """One pattern and what takes its place."""
+
+    text: str
+    pattern: Pattern
+    replacement: Body | None = None
+    action: Action | None = None
+
+    @property
+    def removes(self) -> bool:
+        """Whether the nodes that are found go: others may be found again."""
+        return self.action is None or self.action.kind in (
+            "bypass",
+            "delete",
+            "function",
+            "operator",
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rewrites of one purpose."""
+
+    name: str
+    rewrites: tuple[Rewrite, ...]
+    about: str = ""
+    """A sentence."""
+    gains: str = ""
+    """Which runtimes gain, and how."""
+    package: str = ""
+    """The package that adds it; empty for our own."""
+
+    @property
+    def needs_types(self) -> bool:
+        """Whether types have to be known, which shape inference may have to find."""
+        return any(
+            rewrite.pattern.needs_types or "bypass" in rewrite.text for rewrite in self.rewrites
+        )
+
+
+def parse_rules(text: str) -> list[Rule]:
+    """Return the rules of a text: those of a file, or a single one without a name.
+
+    Raises:
+        UsageError: One is malformed; says where.
+    """
+    heads = list(_HEAD.finditer(text))
+    if not heads:
+        return [Rule("rule", _rewrites(text))]
+    if re.sub(r"#[^\n]*", "", text[: heads[0].start()]).strip():
+        raise UsageError("a file of rules begins with a line such as 'rule my-rule: what it does'")
+    found: list[Rule] = []
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    for head, end in zip(heads, ends, strict=True):
+        name, body = head.group(1), text[head.end() : end]
+        if any(rule.name == name for rule in found):
+            raise UsageError(f"there are two rules called {name!r}")
+        gains = _GAINS.search(body)
+        rest = _GAINS.sub("", body)
+        try:
+            rewrites = _rewrites(rest)
+        except UsageError as error:
+            raise UsageError(f"rule {name}: {error.message}", hint=error.hint) from None
+        about = visible(head.group(2).strip())
+        found.append(Rule(name, rewrites, about, visible(gains.group(1).strip()) if gains else ""))
+    return found
+
+
+def _rewrites(text: str) -> tuple[Rewrite, ...]:
+    reader = Reader(text)
+    found: list[Rewrite] = []
+    while not reader.is_done:
+        found.append(_rewrite(reader))
+        reader.take(";")
+    if not found:
+        raise UsageError("there is no rule", hint="Write for example: Identity(x) => x")
+    return tuple(found)
+
+
+def _rewrite(reader: Reader) -> Rewrite:
+    reader.space()
+    start = reader.at
+    pattern = read_pattern(reader)
+    if not reader.take("=>"):
+        raise reader.error("=> and what takes the place of the pattern is expected")
+    action, body = None, None
+    if reader.match(_ACTION) is not None:
+        action = _action(reader, pattern)
+    else:
+        labels = frozenset(call.label for call in pattern.body.calls if call.label)
+        body = BodyReader(reader, is_pattern=False, known=pattern.names, labels=labels).body()
+    pattern = with_condition(reader, pattern)
+    if body is not None:
+        body = _fitting(pattern, body)
+    text = reader.text[start : reader.at].strip()
+    _require_ending(pattern, body, text)
+    return Rewrite(text, pattern, body, action)
+
+
+def _fitting(pattern: Pattern, body: Body) -> Body:
+    """Return a replacement whose results are in the order of the pattern's outputs."""
+    wanted = pattern.body.outputs
+    made = {name for call in body.calls for name in call.outputs}
+    if all(name in made for name in wanted):
+        body = replace(body, results=tuple(Variable(name) for name in wanted))
+    if len(body.results) != len(wanted):
+        raise UsageError(
+            f"the pattern has {len(wanted)} outputs and what takes its place {len(body.results)}"
+        )
+    allowed = set(pattern.body.inputs) | pattern.body.shared
+    arguments = [item for call in body.calls for item in call.inputs] + list(body.results)
+    for item in arguments:
+        if isinstance(item, Variable) and item.name not in made and item.name not in allowed:
+            if item.name == "_" or item.name not in pattern.names:
+                raise UsageError(f"the pattern has no value {item.name!r:.60} to take")
+            raise UsageError(
+                f"{item.name!r:.60} is inside the pattern and goes with it",
+                hint="Put & before the operator that makes it, so that it may stay",
+            )
+    return body
+
+
+def _require_ending(pattern: Pattern, body: Body | None, text: str) -> None:
+    """Refuse a replacement that is the pattern itself."""
+    if body is None or pattern.conditions:
+        return
+    before = [(call.kinds, call.attributes, len(call.inputs)) for call in pattern.body.calls]
+    after = [(call.kinds, call.attributes, len(call.inputs)) for call in body.calls]
+    plain = not any(call.attributes for call in body.calls)
+    if plain and sorted(map(repr, before)) == sorted(map(repr, after)):
+        raise UsageError(
+            f"{clip(visible(text), 60)!r} never ends: it finds what it has made",
+            hint="Add a condition that no longer holds afterwards",
+        )
+
+
+def _action(reader: Reader, pattern: Pattern) -> Action:
+    kind = reader.word()
+    if kind in ("bypass", "delete"):
+        return Action(kind)
+    reader.expect("(")
+    if kind == "set":
+        values = []
+        while not reader.take(")"):
+            values.append(_setting(reader, pattern))
+            if not reader.take(",") and not reader.sees(")"):
+                raise reader.error("',' or ')' is expected")
+        if not values:
+            raise reader.error("an attribute and a value are expected")
+        return Action(kind, values=tuple(values))
+    match = reader.match(_KIND)
+    if match is None:
+        what = "a precision" if kind in ("cast", "precision") else "an operator, such as my.Name,"
+        raise reader.error(f"{what} is expected")
+    reader.at = match.end()
+    name = match.group()
+    if kind in ("cast", "precision") and name not in PRECISIONS:
+        known = ", ".join(PRECISIONS)
+        raise UsageError(f"there is no precision {name!r:.40}", hint=f"Known: {known}")
+    reader.expect(")")
+    return Action(kind, name)
+
+
+def _setting(reader: Reader, pattern: Pattern) -> tuple[str, str, Expression]:
+    name, label = reader.word("an attribute"), ""
+    if reader.take("."):
+        label, name = name, reader.word("an attribute")
+        if label not in {call.label for call in pattern.body.calls}:
+            raise UsageError(f"no node of the pattern is called {label!r:.40}")
+    reader.expect("=")
+    value = read_expression(reader, pattern.names)
+    if unknown := sorted({n.removeprefix("@") for n in value.names} - pattern.names - {"opset"}):
+        raise UsageError(f"the pattern has no {unknown[0]!r:.60}, which the value names")
+    return label, name, value
+
+
+def text_of_rules(rules: Sequence[Rule]) -> str:
+    """Return the text of rules, from which :func:`parse_rules` makes them again."""
+    return "\n\n".join(
+        f"rule {rule.name}: {rule.about}\n" + "\n;\n".join(one.text for one in rule.rewrites)
+        for rule in rules
+    )

@@ -1,0 +1,65 @@
+"""Rewriting a model in a test, and running it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.serialise import save
+
+
+def saved(document: Document) -> onnx.ModelProto:
+    """Return a document as another program reads it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        save(document, path)
+        return onnx.load(path)
+
+
+def rewritten(model: onnx.ModelProto, rules: str) -> onnx.ModelProto:
+    """Return a model after rules; undo must bring back the very same."""
+    document = Document(copy_of(model))
+    before = saved(Document(copy_of(model)))
+    document.apply("rewrite", rules=rules)
+    after = saved(document)
+    document.undo()
+    assert saved(document) == before
+    return after
+
+
+def copy_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def operators(model: onnx.ModelProto) -> list[str]:
+    """Return the operators of the main graph."""
+    return [node.op_type for node in model.graph.node]
+
+
+def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
+    """Return the outputs of a model for drawn inputs, by ONNX Runtime without optimizations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    dice = np.random.default_rng(seed)
+    feeds: dict[str, Any] = {}
+    for given in session.get_inputs():
+        shape = [dim if isinstance(dim, int) else 2 for dim in given.shape]
+        if given.type == "tensor(bool)":
+            feeds[given.name] = np.array(dice.random() < 0.5).reshape(shape)
+        else:
+            feeds[given.name] = dice.normal(size=shape).astype(np.float32)
+    return list(session.run(None, feeds))
