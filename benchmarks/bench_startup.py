@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from benchmarks import harness, models
+from benchmarks.quota import Quota, quota
 from benchmarks.terminal import Terminal
 
 FIRST_NAME = 1.5
@@ -25,6 +26,20 @@ class Hello(App):
         yield Static("hello world")
 Hello().run()
 """
+LIST = """
+from textual.app import App
+from textual.widgets import OptionList
+class Names(App):
+    def compose(self):
+        yield OptionList(*(f"layers.{number}.Conv" for number in range(10)))
+Names().run()
+"""
+SHARE = 0.2
+"""Of one core, for the last rows."""
+SHARE_ROUNDS = 5
+"""The most runs with it: each takes five times as long."""
+SLOW_ROWS, SLOW_START = 2.5, 1.5
+"""With that share, first rows and start page in times that a list of Textual takes."""
 
 
 def main(argv: list[str]) -> int:
@@ -77,6 +92,17 @@ def main(argv: list[str]) -> int:
     for name, what, most in (("rows", "10 nodes open", OPEN_MB), ("start", "start page", START_MB)):
         memory, least = paints[name].memory_mb, hello.memory_mb
         table.add(f"memory, {what}", memory, least, unit="MB", bound=most, rule=f"{most:g} MB")
+    with harness.work_folder() as folder, quota(SHARE) as held:
+        paints = first_paints(folder, min(options.rounds, SHARE_ROUNDS), held)
+    listed = paints["list"].wall_ms
+    print(f"\n{SHARE:.0%} of one core: {held.how}")
+    for name, what, most in (
+        ("rows", "dld FILE, 10 nodes, to the first rows", SLOW_ROWS),
+        ("start", "dld, to the start page", SLOW_START),
+    ):
+        rule = f"{most:g} x a list of Textual"
+        wall = paints[name].wall_ms
+        table.add(f"{what}, {SHARE:.0%} of a core", wall, listed, bound=most * listed, rule=rule)
     return table.finish()
 
 
@@ -91,12 +117,19 @@ class Paint:
     """Resident when the program had come to rest; 0 where that was not measured."""
 
 
-def first_paints(folder: Path, rounds: int) -> dict[str, Paint]:
-    """Return what a small model, the start page and a hello-world of Textual take, in turns."""
+def first_paints(folder: Path, rounds: int, held: Quota | None = None) -> dict[str, Paint]:
+    """Return what a small model, the start page and small programs of Textual take, in turns.
+
+    Args:
+        folder: Takes the model and what the program keeps.
+        rounds: How often each is started; once more at first, to fill the caches.
+        held: Holds each to a share of a core; memory is not looked at then.
+    """
     model = folder / "small.onnx"
     models.write_small_model(model)
     peers = {
         "hello": ([sys.executable, "-c", HELLO], {"hello": "hello world"}),
+        "list": ([sys.executable, "-c", LIST], {"list": r"layers\.9"}),
         "file": (
             [*harness.dld(), str(model)],
             {"name": r"small\.onnx.*B", "rows": r"Sigmoid|layers\.0"},
@@ -107,13 +140,14 @@ def first_paints(folder: Path, rounds: int) -> dict[str, Paint]:
     found: dict[str, list[Paint]] = {}
     for attempt in range(rounds + 1):
         for command, texts in peers.values():
-            with Terminal(command, variables, 80, 24) as terminal:
+            with Terminal(command, variables, 80, 24, held) as terminal:
                 for last, (name, text) in enumerate(texts.items(), 1 - len(texts)):
                     seconds = terminal.wait_for(text, timeout=60)
                     cpu_ms = terminal.processor_ms()
-                    if not last:
+                    memory = 0.0
+                    if not last and held is None:
                         terminal.wait_idle()
-                    memory = 0.0 if last else terminal.memory_mb()
+                        memory = terminal.memory_mb()
                     if attempt:  # the first round fills the caches
                         paint = Paint(seconds * 1000, cpu_ms, memory)
                         found.setdefault(name, []).append(paint)

@@ -13,9 +13,12 @@ import subprocess
 import termios
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+
+from benchmarks.quota import Quota
 
 _ESCAPES = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P_^].*?(?:\x07|\x1b\\)|[ -/]*[0-~])", re.DOTALL
@@ -51,23 +54,32 @@ class Terminal:
         environment: All of its variables, but for those that describe the terminal.
         columns: Width in cells.
         rows: Height in cells.
+        quota: Holds it and what it starts to a share of a core.
     """
 
     def __init__(
-        self, command: Sequence[str], environment: dict[str, str], columns: int, rows: int
+        self,
+        command: Sequence[str],
+        environment: dict[str, str],
+        columns: int,
+        rows: int,
+        quota: Quota | None = None,
     ) -> None:
         self._master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.output = bytearray()
         self.started = self._arrived = time.perf_counter()
         self._child = subprocess.Popen(
-            command,
+            [*(quota.prefix if quota is not None else ()), *command],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
             env={**environment, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
             start_new_session=True,
         )
+        self._held = ExitStack()
+        if quota is not None:
+            self._held.enter_context(quota.holding(self._child.pid))
         os.close(terminal)
 
     def __enter__(self) -> Terminal:
@@ -79,6 +91,7 @@ class Terminal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._held.close()
         if self._child.poll() is None:
             os.killpg(self._child.pid, signal.SIGKILL)
         self._child.wait()

@@ -99,6 +99,15 @@ asyncio.run(main())
 """
 
 
+def test_the_start_page_needs_no_tls_and_others_get_it() -> None:
+    code = "from dld_tui.cli.tui import import_asyncio_without_tls as first; first()\n"
+    code += "import asyncio; from dld_tui.app import DldApp; asyncio.run(asyncio.sleep(0))\n"
+    modules = loaded(PROBE + code)
+    assert "textual.app" in modules
+    assert not modules & {"_ssl", "hashlib", "ssl", "textual.widgets._text_area"}
+    assert {"_ssl", "ssl"} <= loaded(f"{PROBE}{code}import urllib.request, ssl; ssl.SSLContext")
+
+
 def test_the_start_page_loads_no_library_for_models() -> None:
     assert not packages(loaded(OPEN)) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
 

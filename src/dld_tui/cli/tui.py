@@ -14,12 +14,27 @@ def has_terminal() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
+def import_asyncio_without_tls() -> None:
+    """Import asyncio as in a Python that was built without TLS: it would take 4.5 MB.
+
+    Nothing of the user interface speaks it. ``import ssl`` works afterwards, as for ``urllib``.
+    """
+    if "ssl" in sys.modules or "asyncio" in sys.modules:
+        return
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # what `import` takes for missing
+    try:
+        import asyncio  # noqa: F401
+    finally:
+        del sys.modules["ssl"]
+
+
 def open_paths(paths: Sequence[Path]) -> int | None:
     """Open the user interface, or print what is in the files when there is no terminal for it."""
     if has_terminal():
         from dld_tui.core.collector import pause
 
         pause()
+        import_asyncio_without_tls()
         from dld_tui.app import run
 
         return run([str(path) for path in paths])
@@ -41,6 +56,7 @@ def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
     Raises:
         InputError: One of the files is missing or no model.
     """
+    import_asyncio_without_tls()
     from dld_tui.app import run
     from dld_tui.core.errors import InputError
     from dld_tui.core.files.recognise import FileKind, recognise

@@ -119,7 +119,8 @@ class Journal:
         self._unsynced.set()
         if self._thread is not None:
             self._thread.join()
-        self._file.close()
+        with suppress(OSError):  # it writes what a full disk did not take
+            self._file.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
         self._file = self._path = self._thread = None
