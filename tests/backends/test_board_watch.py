@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.profile_onnxruntime import Request, run
-from dld_tui.backends.gpu.board_watch import BoardWatch, energy, find_sensors, total_rails
+from dld_tui.backends.gpu.board_watch import (
+    BoardWatch,
+    NoValueError,
+    energy,
+    find_sensors,
+    read_number,
+    total_rails,
+)
 from dld_tui.backends.gpu.jetson import Jetson
 from dld_tui.core.compare.conditions import doubts, unfair
 from dld_tui.core.compare.subject import subject_of
@@ -210,6 +217,26 @@ def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_
         if thread.name == "board-watch":
             os.close(os.open(blocked, os.O_RDWR | os.O_NONBLOCK))
             thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "permission denied"),
+        (OSError(5, "Input/output error"), "input/output error"),
+        (FileNotFoundError(2, "No such file or directory"), "it is not there"),
+    ],
+    ids=["no rights", "broken", "gone"],
+)
+def test_a_sensor_that_cannot_be_read_says_why(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    def fail(*_: object, **__: object) -> str:
+        raise error
+
+    monkeypatch.setattr(Path, "read_text", fail)
+    with pytest.raises(NoValueError, match=f"^{said}$"):
+        read_number(Path("temp"))
 
 
 def test_a_container_without_sysfs_is_one_line(
