@@ -45,6 +45,8 @@ COMMANDS = (
         "profile", "Measure a model and each of its layers.", "dld_tui.cli.jobs.groups:profile"
     ),
     CommandInfo("tune", "Find the fastest way to run a model.", activity="tune"),
+    CommandInfo("startup", "Say what making a session takes.", activity="start_up"),
+    CommandInfo("path", "Find the critical path of a profile.", activity="critical_path"),
     CommandInfo("refit", "Put a model's weights into an engine.", activity="refit_engine"),
     CommandInfo("report", "Print a profile report.", "dld_tui.cli.reports.report"),
     CommandInfo("compare", "Compare profile reports.", "dld_tui.cli.reports.compare"),

@@ -172,6 +172,8 @@ class SessionSettings:
     ``none``, which takes no time and no room."""
     quiet: bool = False
     """Log errors only."""
+    verbose: bool = False
+    """Log all there is to say."""
     reuse_memory: bool = True
     """Whether a value may get the memory of one that is no longer needed."""
 
@@ -222,7 +224,7 @@ def session_options(runtime: Any, settings: SessionSettings) -> Any:
         UsageError: A configuration entry is refused.
     """
     options = runtime.SessionOptions()
-    options.log_severity_level = _WARNING + settings.quiet
+    options.log_severity_level = 0 if settings.verbose else _WARNING + settings.quiet
     options.intra_op_num_threads = settings.threads
     options.inter_op_num_threads = settings.inter_threads
     if settings.parallel:
@@ -665,6 +667,21 @@ class Session:
         options.log_severity_level = _FATAL
         with errors_of(self._model, "run"):
             self._session.run_with_iobinding(feed.binding, options)
+
+    def assigned(self) -> list[tuple[str, str, str]] | None:
+        """Return provider, name and operator of each node, as they were given out before a run.
+
+        None where this version does not tell (before 1.24). The session must have been made with
+        ``session.record_ep_graph_assignment_info``.
+        """
+        ask = getattr(self._session, "get_provider_graph_assignment_info", None)
+        if ask is None:
+            return None
+        return [
+            (str(part.ep_name).removesuffix(SUFFIX), str(node.name), str(node.op_type))
+            for part in ask()
+            for node in part.get_nodes()
+        ]
 
     def profiling_start_ns(self) -> int:
         """Return when profiling began: the zero of its times, in nanoseconds of the Unix epoch."""

@@ -66,6 +66,12 @@ _TUNED = table(
     ("tuned.again", "again", "f5", "", "again", "Show the form again."),
     footer="tuned.open tuned.compare tuned.copy tuned.again",
 )
+_RESULT = table(
+    "result",
+    ("result.copy", "copy", "y", "", "copy", "Copy what is said above the table."),
+    ("result.csv", "save_csv", "w", "", "save csv", "Write the table as a CSV file."),
+    footer="result.copy result.csv",
+)
 # fmt: on
 
-ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION, *_TACTICS, *_TUNED)
+ROWS: tuple[Command, ...] = (*_WORKSPACE, *_ACCURACY, *_PRECISION, *_TACTICS, *_TUNED, *_RESULT)

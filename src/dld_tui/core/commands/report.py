@@ -10,6 +10,8 @@ _REPORT = table(
     ("report.again", "profile", "f5", "model", "profile again", "Measure the same model again."),
     ("report.improve", "improve", "i", "model", "what may help",
      "Choose what the figures say may help, and do it to the model."),
+    ("report.path", "critical_path", "p", "model", "critical path",
+     "Find the longest path through the nodes, and what running them at once could save."),
     ("report.card", "card", "y", "report", "share",
      "Copy the report in a few lines, or write them or a picture for a post."),
     ("report.filter", "filter", "slash", "report", "filter", "Filter the layers while you type."),

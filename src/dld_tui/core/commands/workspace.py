@@ -11,6 +11,8 @@ _WORKSPACE = table(
      "Measure this model with ONNX Runtime."),
     ("model.tune", "profiling.tune", "f9", "", "tune",
      "Find the fastest way to run this model whose results are near enough."),
+    ("model.start_up", "profiling.start_up", "", "", "measure the start",
+     "Say what making a session takes, by stage, and which provider each node is given."),
     ("model.build", "profiling.build", "f6", "", "build engine",
      "Build a TensorRT engine of this model."),
     ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",

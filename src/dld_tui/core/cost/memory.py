@@ -134,7 +134,7 @@ class _Graph:
         of: dict[str, _Buffer] = {}
         made: list[_Buffer] = []
         for at, node in enumerate(order):
-            for name in _taken(node):
+            for name in taken_by(node):
                 if name in of:
                     of[name].ends = at
                     of[name].readers[name] = node.ref
@@ -165,7 +165,7 @@ class _Graph:
                 found.add(node)
                 known.update(node.outputs)
         kept = [node for node in self.scope.nodes if node not in found]
-        needed = {name for node in kept for name in _taken(node)} | set(self.scope.outputs)
+        needed = {name for node in kept for name in taken_by(node)} | set(self.scope.outputs)
         for node in found:
             for name in node.outputs:
                 if name in needed:
@@ -186,12 +186,12 @@ def _is_view(node: Node) -> bool:
     return not node.domain and node.op_type in _VIEWS
 
 
-def _taken(node: Node) -> Iterable[str]:
+def taken_by(node: Node) -> Iterable[str]:
     """Return the values that a node reads, those of its bodies too."""
     yield from filter(None, node.inputs)
     for body in node.subgraphs():
         for inner in body.nodes:
-            yield from _taken(inner)
+            yield from taken_by(inner)
         yield from body.outputs
 
 
@@ -203,7 +203,7 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
     number = {node: at for at, node in enumerate(nodes)}
     made = {name: node for node in nodes for name in node.outputs if name}
     sources = {
-        node: sorted({made[n] for n in _taken(node) if n in made}, key=number.__getitem__)
+        node: sorted({made[n] for n in taken_by(node) if n in made}, key=number.__getitem__)
         for node in nodes
     }
     read = {source for found in sources.values() for source in found}

@@ -535,6 +535,15 @@ class ReportScreen(Panes, Page):
         else:
             host(self).start_activity(activity, values)
 
+    def action_critical_path(self) -> None:
+        """Find the longest path through the times of this report."""
+        from dld_tui.screens.activity.run import run_activity
+
+        path = self.model_path()
+        if path is not None and self.path is not None:
+            values = {"report": str(self.path), "model": str(path)}
+            run_activity(host(self), "critical_path", values)
+
     @task()
     async def action_card(self) -> None:
         """Copy the report in a few lines, or ask where to write them."""

@@ -39,6 +39,10 @@ class Profiling(Controller):
         """Show the form for finding the fastest way to run this model."""
         self._start_form("tune", "tune")
 
+    def start_up(self) -> None:
+        """Show the form for measuring what making a session takes."""
+        self._start_form("start_up", "measure")
+
     def profile_tensorrt(self) -> None:
         """Show the form for measuring this model with TensorRT."""
         self._start_form("profile_tensorrt", "profile")

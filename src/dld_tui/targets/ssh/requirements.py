@@ -280,6 +280,7 @@ def _check_full(request: Mapping[str, JSON]) -> Needs:
 NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
     "tune": _tune,
+    "start_up": _onnxruntime,
     "build_tensorrt": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,

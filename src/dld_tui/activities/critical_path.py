@@ -1,0 +1,93 @@
+"""The critical path of a profiled model, and where it could be cut for two devices."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.cost.critical_path import CriticalPath
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import param
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.types import JSON
+
+Result = CriticalPath
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which report, and of which model."""
+
+    report: Path = param(
+        label="Report", help="A profile report with layers.", kind="file", positional=True,
+        metavar="REPORT",
+    )  # fmt: skip
+    model: Path | None = param(
+        None,
+        label="Model",
+        help="The model that was profiled; by default the file that the report names.",
+        kind="file",
+        spellings=("--model",),
+        metavar="MODEL",
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Look for the path.
+
+    Raises:
+        InputError: The report has no layers, or the model cannot be read.
+    """
+    from dld_tui.core.cost.counts import size_at
+    from dld_tui.core.cost.critical_path import critical_path, node_times
+    from dld_tui.core.cost.nodes import ModelCosts
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.report.groups import priced
+    from dld_tui.core.report.model import open_report
+
+    yield Progress(0, None, stage="Reading the report")
+    with open_report(request.report) as report:
+        times = node_times(priced(report.layers))
+        named = report.model.get("path")
+        shapes = report.settings.get("input_shapes")
+    path = request.model or (Path(named) if isinstance(named, str) else None)
+    if not times:
+        raise InputError("it has no times of nodes", where=str(request.report))
+    if path is None:
+        raise InputError("it does not name its model", where=str(request.report), hint="--model")
+    yield Progress(0, None, stage="Reading the model")
+    with contextlib.closing(Document.open(path)) as document:
+        costs = ModelCosts(document, _typed(document, path, shapes))
+        yield Progress(0, None, stage="Looking for the path")
+        found = critical_path(
+            document, times,
+            lambda scope, name: None if (size := costs.bytes_of(scope, name)) is None
+            else size_at(size, 1),
+            (str(request.report), str(path)),
+        )  # fmt: skip
+    yield Finished(found)
+
+
+def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
+    """Note the types of all values for the shapes that were run; return sizes of dimensions."""
+    import onnx
+
+    from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.type_inference import infer_types, take_types
+
+    given = {
+        str(name): tuple(dims)
+        for name, dims in (shapes.items() if isinstance(shapes, dict) else ())
+        if isinstance(dims, list)
+    }
+    sizes = declare_inputs(document, given)  # type: ignore[arg-type]
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    take_types(document, infer_types(model, path)[0])
+    return follow_shapes(document, given) | sizes  # type: ignore[arg-type]

@@ -1,0 +1,111 @@
+"""How long a session takes to start, by stage, and where ONNX Runtime puts each node."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
+from dld_tui.core.params import param
+from dld_tui.core.start_up import Stage, StartUp
+
+Result = StartUp
+_LATER = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model, on which provider."""
+
+    model: Path = param(
+        label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider, such as CPU or CUDA; several, separated by commas, in this"
+        " order.",
+        spellings=("--provider", "--providers"),
+        metavar="NAME",
+    )
+    repeats: int = param(
+        3,
+        label="Repeats",
+        help="How many sessions are made of each kind.",
+        minimum=1,
+        maximum=1000,
+        spellings=("--repeats",),
+        metavar="N",
+    )
+    device_id: int = param(
+        0,
+        label="Device",
+        help="Number of the device, for providers that have several.",
+        minimum=0,
+        spellings=("--device-id", "--device"),
+        metavar="N",
+    )
+    shape: tuple[str, ...] = param((), **about_shape())
+    inputs: Path | None = param(None, **about_inputs())
+    seed: int = param(0, **about_seed())
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Make sessions.
+
+    Raises:
+        InputError: The model or an input cannot be read.
+        UnavailableError: ONNX Runtime or the provider is missing.
+        ActivityError: The model cannot be run.
+    """
+    from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+    from dld_tui.backends.onnxruntime.session import Session, version
+    from dld_tui.backends.onnxruntime.start_up import placed, stages
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.feeds import input_feeds
+    from dld_tui.core.inputs.guess import specs_for
+
+    asked = Profile(
+        model=request.model, provider=request.provider, device_id=request.device_id
+    ).session_settings()
+    settings = replace(asked, quiet=True)
+    yield Progress(0, None, stage="Asking where nodes go")
+    nodes = placed(request.model, settings)
+    with contextlib.closing(Document.open(request.model)) as document:
+        session = Session(request.model, settings)
+        feeds = input_feeds(
+            specs_for(session.inputs, document), request.inputs, request.shape, [request.seed],
+            document, lambda values: session.try_once(session.feed(dict(values))),
+        )  # fmt: skip
+    found: list[Stage] = []
+    whole = 0.0
+    for done, of, steps, session_ms in stages(request.model, settings, request.repeats):
+        yield Progress(done, of, "sessions", "Making sessions")
+        found, whole = steps, session_ms
+    first: list[float] = []
+    later: list[float] = []
+    for repeat in range(request.repeats):
+        yield Progress(repeat, request.repeats, "sessions", "First passes")
+        session = Session(request.model, settings)
+        feed = session.feed(feeds.sets[0])
+        for number in range(1 + _LATER):
+            begin = time.perf_counter()
+            session.try_once(feed)
+            (later if number else first).append(1000 * (time.perf_counter() - begin))
+    yield Finished(
+        StartUp(
+            str(request.model),
+            f"ONNX Runtime {version()}",
+            tuple(found),
+            whole,
+            statistics.median(first),
+            statistics.median(later),
+            request.repeats,
+            tuple(nodes),
+        )
+    )

@@ -1,0 +1,130 @@
+"""How ONNX Runtime makes a session: what each stage takes, and where it puts nodes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.core.start_up import Placed, Stage
+
+_NO_PACKING = {"session.disable_prepacking": "1"}
+_RECORD = {"session.record_ep_graph_assignment_info": "1"}
+_LEVELS = (
+    ("disabled", "reading, checking, placing nodes, kernels"),
+    ("basic", "basic optimisation"),
+    ("extended", "extended optimisation"),
+    ("all", "layout optimisation"),
+)
+_PACKING = "packing of weights"
+_FILE = "bytes from the disk or its cache"
+_NO_KERNEL = re.compile(r"(\w+) kernel not found in registries for Op type: (\S+) node name: (.*)")
+_ON_CPU = re.compile(r"ForceFallback to CPU execution for node: (.*?) because (.*?)\.?$", re.M)
+
+
+def time_session(model: Path, settings: SessionSettings) -> float:
+    """Return the milliseconds that making a session takes.
+
+    Raises:
+        DldError: It cannot be made.
+    """
+    begin = time.perf_counter()
+    Session(model, settings)
+    return 1000 * (time.perf_counter() - begin)
+
+
+def stages(
+    model: Path, settings: SessionSettings, repeats: int
+) -> Iterator[tuple[int, int, list[Stage], float]]:
+    """Time the stages: sessions that each do one thing more take turns.
+
+    Args:
+        model: The file.
+        settings: Of the session; its level of optimisation does not matter.
+        repeats: How many of each.
+
+    Yields:
+        How many are made, of how many, the stages so far, and a whole session.
+
+    Raises:
+        DldError: A session cannot be made.
+    """
+    kinds = [
+        replace(settings, optimization_level=level, config={**settings.config, **_NO_PACKING})
+        for level, _ in _LEVELS
+    ]
+    kinds.append(replace(settings, optimization_level="all"))
+    times: list[list[float]] = [[] for _ in kinds]
+    files: list[float] = []
+    for repeat in range(repeats):
+        begin = time.perf_counter()
+        with model.open("rb") as file:
+            while file.read(1 << 22):
+                pass
+        files.append(1000 * (time.perf_counter() - begin))
+        for at, kind in enumerate(kinds):
+            times[at].append(time_session(model, kind))
+            medians = [statistics.median(one) for one in times if one]
+            steps = [b - a for a, b in zip([0.0, *medians], medians, strict=False)]
+            names = [*(name for _, name in _LEVELS), _PACKING]
+            file_ms = statistics.median(files)
+            found = [Stage(name, ms) for name, ms in zip(names, steps, strict=False)]
+            found[0] = replace(found[0], ms=found[0].ms - file_ms)
+            yield (
+                repeat * len(kinds) + at + 1, repeats * len(kinds),
+                [Stage(_FILE, file_ms), *found], medians[-1],
+            )  # fmt: skip
+
+
+def placed(model: Path, settings: SessionSettings) -> list[Placed]:
+    """Return which provider ONNX Runtime gives each node, without a run; empty when it cannot tell.
+
+    Raises:
+        DldError: The session cannot be made.
+    """
+    probe = replace(settings, config={**settings.config, **_RECORD}, verbose=True)
+    with _errors_kept() as log:
+        session = Session(model, probe)
+        parts = session.assigned()
+    if parts is None:
+        return []
+    first = settings.providers[0]
+    said = why_elsewhere(log.read_text(encoding="utf-8", errors="replace"))
+    log.unlink()
+    found = []
+    for provider, name, op_type in parts:
+        is_first = provider == first
+        reason = "" if is_first else said.get(name, f"{first} does not take it")
+        found.append(Placed(name, op_type, provider, reason))
+    return found
+
+
+def why_elsewhere(log: str) -> dict[str, str]:
+    """Return why nodes are not on a provider that was preferred, by name, from the log."""
+    found = {}
+    for provider, op_type, name in _NO_KERNEL.findall(log):
+        found[name.strip()] = f"{provider} has no kernel of {op_type} for these types"
+    for name, why in _ON_CPU.findall(log):
+        found[name.strip()] = why.strip()
+    return found
+
+
+@contextlib.contextmanager
+def _errors_kept() -> Iterator[Path]:
+    """Send what a library writes to the error stream to a file meanwhile, and yield its path."""
+    descriptor, name = tempfile.mkstemp(prefix="dld-log-")
+    before = os.dup(2)
+    try:
+        os.dup2(descriptor, 2)
+        yield Path(name)
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(descriptor)

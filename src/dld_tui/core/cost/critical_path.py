@@ -1,0 +1,161 @@
+"""The longest path through measured times, what parallelism could save, and where to cut in two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.cost.memory import execution_order, taken_by
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import MS
+from dld_tui.core.text import clip, visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.report.records import Layer
+
+_LEAST_SHARE = 0.25
+"""A side of a cut that takes less is not worth a device."""
+_NAME = 40
+
+
+@dataclass(frozen=True)
+class OnPath:
+    """A node of the critical path."""
+
+    node: str
+    """Foreign text."""
+    op_type: str
+    ms: float
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a model could be split for two devices that work on one item after another."""
+
+    after: str
+    """The last node of the first part: foreign text."""
+    bytes: int
+    """Of the tensors that cross, an item."""
+    tensors: tuple[str, ...]
+    first_ms: float
+    second_ms: float
+
+    @property
+    def factor(self) -> float:
+        """How many times as many items a second, were moving the tensors free."""
+        return (self.first_ms + self.second_ms) / max(self.first_ms, self.second_ms)
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """The result of the activity ``critical_path``. Fields may be added, never renamed."""
+
+    report: str
+    model: str
+    work_ms: float
+    """All nodes, one after another."""
+    path_ms: float
+    """The nodes of the path: no number of workers is faster."""
+    path: tuple[OnPath, ...]
+    cut: Cut | None
+    """None where no place has a quarter of the time on either side."""
+
+    @property
+    def most(self) -> float:
+        """How many times as fast perfect parallelism between nodes would be."""
+        return self.work_ms / self.path_ms if self.path_ms else 1.0
+
+
+def node_times(layers: Sequence[Layer]) -> dict[str, float]:
+    """Return the milliseconds of nodes of the main graph; those of bodies count for their node."""
+    times: dict[str, float] = {}
+    for layer in layers:
+        for link in layer.nodes:
+            node = link.scope[0].rpartition(":")[0] if link.scope else link.node
+            node = link.calls[0] if link.calls else node
+            times[node] = times.get(node, 0.0) + (layer.time_ms or 0.0) * link.share
+    return times
+
+
+def critical_path(
+    document: Document,
+    times: Mapping[str, float],
+    size: Callable[[Scope, str], int | None],
+    names: tuple[str, str] = ("", ""),
+) -> CriticalPath:
+    """Return the longest path through the main graph, and the best cut.
+
+    Args:
+        document: The model.
+        times: Milliseconds by the references of nodes; others take no time.
+        size: Returns the bytes of a value.
+        names: Of the report and of the model.
+    """
+    import networkx
+
+    main = document.main
+    order = execution_order(main.nodes)
+    made = {name: node for node in order for name in node.outputs if name}
+    graph = networkx.DiGraph()
+    start = object()
+    for node in order:
+        ms = times.get(node.ref, 0.0)
+        graph.add_edge(start, node, weight=ms)
+        for name in taken_by(node):
+            if name in made:
+                graph.add_edge(made[name], node, weight=ms)
+    nodes = networkx.dag_longest_path(graph, weight="weight")[1:] if order else []
+    path = tuple(OnPath(node.ref, node.op_type, times.get(node.ref, 0.0)) for node in nodes)
+    whole = sum(times.get(node.ref, 0.0) for node in order)
+    last = {name: at for at, node in enumerate(order) for name in taken_by(node)}
+    last.update(dict.fromkeys(main.outputs, len(order)))
+    cut: Cut | None = None
+    before, crossing = 0.0, dict[str, int]()
+    for at, node in enumerate(order):
+        before += times.get(node.ref, 0.0)
+        crossing = {name: many for name, many in crossing.items() if last.get(name, -1) > at}
+        for name in filter(None, node.outputs):
+            if last.get(name, -1) > at:
+                crossing[name] = size(main, name) or 0
+        crossed = sum(crossing.values())
+        is_even = _LEAST_SHARE * whole <= before <= (1 - _LEAST_SHARE) * whole
+        if whole and is_even and crossing and (cut is None or crossed < cut.bytes):
+            cut = Cut(node.ref, crossed, tuple(crossing), before, whole - before)
+    return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut)
+
+
+COLUMNS: tuple[Column[OnPath], ...] = (
+    Column("node", "node", lambda one: one.node, least=20, keep="end"),
+    Column("op_type", "operator", lambda one: one.op_type, width=20),
+    Column("ms", "ms", lambda one: one.ms, MS, 10),
+)
+
+
+def path_table(found: CriticalPath) -> Table[OnPath]:
+    """Return the nodes of the path, in order."""
+    return Table(COLUMNS, found.path, name="critical_path", title="Critical path")
+
+
+def path_lines(found: CriticalPath) -> list[str]:
+    """Return what parallelism could save, and the cut, in lines for people."""
+    ms = fmt.milliseconds
+    lines = [
+        f"The longest path takes {ms(found.path_ms)} of {ms(found.work_ms)} ms, in"
+        f" {fmt.plural(len(found.path), 'node')}: running nodes at once makes the model"
+        f" {found.most:.2f} times as fast at most, and saves"
+        f" {ms(found.work_ms - found.path_ms)} ms."
+    ]
+    if found.cut is None:
+        return [*lines, "No place splits it into two parts of a quarter of the time or more."]
+    cut = found.cut
+    return [
+        *lines,
+        f"For two devices it is cut best after {clip(visible(cut.after), _NAME, keep='end')}:"
+        f" {fmt.size(cut.bytes)} in {fmt.plural(len(cut.tensors), 'tensor')} cross,"
+        f" {ms(cut.first_ms)} and {ms(cut.second_ms)} ms on either side, {cut.factor:.2f} times as"
+        " many items a second were moving them free.",
+    ]

@@ -1,0 +1,99 @@
+"""How long it takes to make a session, by stage, and which provider each node is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dld_tui.core import fmt
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import MS
+from dld_tui.core.text import visible
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the start."""
+
+    name: str
+    ms: float
+    """Median of the repeats; it may be below zero, where it is shorter than what they vary by."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A node of the graph that providers were asked about. Names are foreign text."""
+
+    node: str
+    op_type: str
+    provider: str
+    """Short name."""
+    reason: str = ""
+    """Why it is not on the first provider; empty where it is, or where nothing is said."""
+
+
+@dataclass(frozen=True)
+class StartUp:
+    """The result of the activity ``start_up``. Fields may be added, never renamed."""
+
+    model: str
+    backend: str
+    stages: tuple[Stage, ...]
+    session_ms: float
+    """The whole session with all optimisation, as it is made usually."""
+    first_ms: float
+    """The first pass."""
+    later_ms: float
+    """Median of those after it."""
+    repeats: int
+    nodes: tuple[Placed, ...]
+    """Empty where this version of ONNX Runtime does not tell."""
+
+    @property
+    def elsewhere(self) -> list[Placed]:
+        """The nodes that are not on the first provider."""
+        return [node for node in self.nodes if node.reason]
+
+
+STAGE_COLUMNS: tuple[Column[Stage], ...] = (
+    Column("stage", "stage", lambda one: one.name, least=20),
+    Column("ms", "ms", lambda one: one.ms, MS, 10),
+)
+NODE_COLUMNS: tuple[Column[Placed], ...] = (
+    Column("node", "node", lambda one: one.node, least=20, keep="end"),
+    Column("op_type", "operator", lambda one: one.op_type, width=20),
+    Column("provider", "provider", lambda one: one.provider, width=12),
+    Column("reason", "why", lambda one: one.reason, least=16),
+)
+
+
+def stage_table(found: StartUp) -> Table[Stage]:
+    """Return the stages."""
+    return Table(STAGE_COLUMNS, found.stages, name="start_up", title="Start-up")
+
+
+def node_table(found: StartUp) -> Table[Placed]:
+    """Return the nodes, those that are not on the first provider first."""
+    rows = sorted(found.nodes, key=lambda one: not one.reason)
+    return Table(NODE_COLUMNS, rows, name="providers", title="Providers")
+
+
+def start_up_lines(found: StartUp) -> list[str]:
+    """Return what takes the time, and where nodes are, in lines for people."""
+    ms = fmt.milliseconds
+    worst = max(found.stages, key=lambda one: one.ms, default=None)
+    lines = [
+        f"A session takes {ms(found.session_ms)} ms, the first pass {ms(found.first_ms)} ms, later"
+        f" ones {ms(found.later_ms)} ms; medians of {found.repeats}, {visible(found.backend)}."
+    ]
+    if worst is not None and found.session_ms > 0 and worst.ms > 0:
+        share = 100 * worst.ms / found.session_ms
+        lines.append(f"Most of it is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
+    by: dict[str, int] = {}
+    for node in found.nodes:
+        by[node.provider] = by.get(node.provider, 0) + 1
+    if by:
+        counts = ", ".join(f"{count:,} on {visible(name)}" for name, count in by.items())
+        lines.append(f"Before any run, nodes are given to providers: {counts}.")
+    else:
+        lines.append("This ONNX Runtime does not tell which provider a node is given.")
+    return lines

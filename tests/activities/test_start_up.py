@@ -1,0 +1,40 @@
+"""The start of a session, by stages that add up, and where nodes go before a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.start_up import Request, run
+from dld_tui.backends.onnxruntime.start_up import why_elsewhere
+from dld_tui.core.events import Finished
+from dld_tui.core.start_up import StartUp
+from tests.support.models import PLAIN_BRANCHES, write
+
+pytest.importorskip("onnxruntime")
+LOG = """
+2026 [V:onnxruntime:, cuda_execution_provider.cc:1 GetCapability] CUDA kernel not found in registries for Op type: NonZero node name: /mask/NonZero
+2026 [I:onnxruntime:, fallback_cpu_capability.cc:1 GetCpuPreferredNodes] ForceFallback to CPU execution for node: /shape/Gather because the CPU execution path is deemed faster than overhead involved with execution on other EPs capable of executing this node
+"""  # noqa: E501
+
+
+def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
+    path = write(tmp_path, PLAIN_BRANCHES)
+    *_, last = run(Request(path, repeats=2, shape=("x:3x4",)))
+    assert isinstance(last, Finished)
+    found = last.result
+    assert isinstance(found, StartUp)
+    assert sum(stage.ms for stage in found.stages) == pytest.approx(found.session_ms)
+    assert len(found.stages) == 6
+    assert found.first_ms > 0
+    assert {node.provider for node in found.nodes} <= {"CPU"}
+    assert found.elsewhere == []
+
+
+def test_the_reasons_are_those_of_the_log() -> None:
+    assert why_elsewhere(LOG) == {
+        "/mask/NonZero": "CUDA has no kernel of NonZero for these types",
+        "/shape/Gather": "the CPU execution path is deemed faster than overhead involved with"
+        " execution on other EPs capable of executing this node",
+    }

@@ -1,0 +1,71 @@
+"""The longest path and the cut, counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.cost.critical_path import critical_path, node_times, path_lines, path_table
+from dld_tui.core.cost.nodes import ModelCosts
+from dld_tui.core.document.document import Document
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.tables.table import json_of
+from tests.support.models import parse
+
+TWO = """
+<ir_version: 10, opset_import: ["" : 18]>
+two (float[1, 64] x) => (float[1, 64] y)
+<float[1, 64] a, float[1, 64] b, float[1, 2] s, float[1, 64] c, float[1, 2] w>
+{
+    [stem] a = Relu(x)
+    [left] b = Abs(a)
+    [right] c = Sigmoid(a)
+    [join] d = Add(b, c)
+    [small] s = Conv(d, w)
+    [last] y = Mul(s, s)
+}
+"""
+TIMES = {"stem": 2.0, "left": 5.0, "right": 3.0, "join": 1.0, "small": 1.0, "last": 4.0}
+
+
+def test_the_longest_path_and_what_parallelism_saves() -> None:
+    document = Document(parse(TWO))
+    costs = ModelCosts(document)
+    sizes = {"a": 256, "b": 256, "c": 256, "d": 256, "s": 8}
+    found = critical_path(document, TIMES, lambda scope, name: sizes.get(name))
+    assert [one.node for one in found.path] == ["stem", "left", "join", "small", "last"]
+    assert (found.work_ms, found.path_ms) == (16.0, 13.0)  # only `right` runs beside
+    assert found.most == pytest.approx(16 / 13)
+    assert found.cut is not None
+    assert (found.cut.after, found.cut.bytes, found.cut.tensors) == ("small", 8, ("s",))
+    assert (found.cut.first_ms, found.cut.second_ms) == (12.0, 4.0)
+    assert found.cut.factor == pytest.approx(16 / 12)
+    lines = path_lines(found)
+    assert "1.23 times as fast at most, and saves 3.000 ms" in lines[0]
+    assert "after small: 8 B in 1 tensor cross" in lines[1]
+    assert [row["ms"] for row in json_of(path_table(found))] == [2.0, 5.0, 1.0, 1.0, 4.0]
+    assert costs.bytes_of(document.main, "a") == 256
+
+
+def test_a_chain_gains_nothing_and_an_uneven_model_is_not_cut() -> None:
+    document = Document(parse(TWO))
+    found = critical_path(document, {"stem": 9.0, "last": 1.0}, lambda scope, name: 1)
+    assert found.most == 1.0
+    assert found.cut is None
+    assert "No place" in path_lines(found)[1]
+
+
+def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
+    def layer(ms: float, *links: NodeLink) -> Layer:
+        return Layer("l", "t", nodes=links, time_ms=ms)
+
+    layers = [
+        layer(
+            4.0,
+            NodeLink((), "a", "a", "Conv", share=0.75),
+            NodeLink((), "b", "b", "Add", share=0.25),
+        ),
+        layer(2.0, NodeLink(("if:then_branch",), "c", "c", "Abs")),
+        layer(1.0, NodeLink((), "if", "if", "If")),
+        layer(5.0, NodeLink(("f",), "d", "d", "Abs", calls=("call",))),
+    ]
+    assert node_times(layers) == {"a": 3.0, "b": 1.0, "if": 3.0, "call": 5.0}
