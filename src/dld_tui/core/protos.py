@@ -11,6 +11,7 @@ import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto as ValueInfoProto
 
 
+_one_at_a_time = RLock()
+"""Else a thread would find what another one is still loading."""
+
+
 def defs() -> ModuleType:
     """Return the registry of operators; its schemas take 8 MB when the first one is asked for."""
     registry: ModuleType = _part("onnx_cpp2py_export").defs
@@ -42,7 +47,11 @@ def _part(name: str) -> ModuleType:
 
     The package itself is not run; `import onnx` finds the module there and takes it, too.
     """
-    full = f"onnx.{name}"
+    with _one_at_a_time:
+        return _loaded(f"onnx.{name}")
+
+
+def _loaded(full: str) -> ModuleType:
     package = None if "onnx" in sys.modules else find_spec("onnx")
     folders = package.submodule_search_locations if package else None
     spec = PathFinder.find_spec(full, folders) if folders else None
