@@ -21,6 +21,7 @@ from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
+from dld_tui.widgets.charts.live import Series, Stages, best_figure, rate_text
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.line_source import LogSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -37,6 +38,8 @@ from dld_tui.widgets.tasks import JobRun, task
 _DRAW_S = 0.5
 _ASK_AFTER_S = 10.0
 _MOST_LINES, _LEFT_LINES = 10_000, 7_500
+_LIVE_ROWS = 8
+"""Of the chart, at most; a quarter of a low screen."""
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 
 
@@ -134,6 +137,8 @@ class JobScreen(Page):
         """Lines at the beginning that are not kept any more."""
         self._texts: list[str] = []
         self._metrics: dict[str, Metric] = {}
+        self._series: dict[str, Series] = {}
+        self._stages = Stages()
         self._cancelling = False
         self._progress: Progress | None = None
 
@@ -162,7 +167,9 @@ class JobScreen(Page):
 
     def body(self) -> Iterable[Widget]:
         """Return the progress and the log."""
-        box = JobBox(ProgressRows(), Rows([[]], id="figures"))
+        box = JobBox(
+            ProgressRows(), Rows([[]], id="stages"), Rows([[]], id="figures"), Rows([], id="live")
+        )
         box.frame(self.job_title, "{job.cancel} cancel")
         yield box
         log = LogView(empty="nothing was said yet", gutter=False, tail=True)
@@ -210,12 +217,16 @@ class JobScreen(Page):
                 event = Cancelled()  # stopped while the input was written
             if isinstance(event, Progress):
                 self._progress = event
+                self._stages.reach(event.stage)
             elif isinstance(event, Log):
                 self._say(event.text, _LEVELS.get(event.level, ""))
             elif isinstance(event, Metric):
                 self._metrics[event.name] = event
+                series = self._series.setdefault(event.name, Series(event.name, event.unit))
+                series.add(event.value)
             elif isinstance(event, TERMINAL):
                 self.end, self._ended_at = event, monotonic()
+                self._stages.end()
         if self.end is not None:
             self._ended()
         if len(self._lines) != said or self.end is not None:
@@ -252,8 +263,18 @@ class JobScreen(Page):
         for metric in self._metrics.values():
             unit = f" {metric.unit}" if metric.unit else ""
             row += [(f"   {metric.name} ", "dim"), (f"{metric.value:,.4g}{unit}", "")]
+            if rate := rate_text(self._series[metric.name]):
+                row.append((f", {rate}", "dim"))
         rows = [row] if self.end is None else [[*self._verdict(), *row], *self._reason()]
         self.query_one("#figures", Rows).set_rows(rows)
+        width = max(20, self.app.size.width - 4)
+        self.query_one("#stages", Rows).set_rows([self._stages.line(width)])
+        drawn = best_figure([*self._series.values()])
+        room = min(_LIVE_ROWS, self.app.size.height // 4)
+        lines = [] if drawn is None else drawn.lines(width, room)
+        live = self.query_one("#live", Rows)
+        live.styles.height = len(lines)
+        live.set_rows(lines)
 
     def _reason(self) -> list[list[Piece]]:
         width = max(20, self.app.size.width - 6)
@@ -371,6 +392,8 @@ class JobScreen(Page):
         self._progress = None
         self._lines, self._texts = [], []
         self._metrics.clear()
+        self._series.clear()
+        self._stages = Stages()
         self.runner = JobRun(self._start)
         self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
         self._show_log()
