@@ -226,7 +226,8 @@ class JobScreen(Page):
                 series.add(event.value)
             elif isinstance(event, TERMINAL):
                 self.end, self._ended_at = event, monotonic()
-                self._stages.end()
+                if isinstance(event, Finished):
+                    self._stages.end()
         if self.end is not None:
             self._ended()
         if len(self._lines) != said or self.end is not None:

@@ -103,7 +103,7 @@ class Stages:
             self._begun.append((name, self.now()))
 
     def end(self) -> None:
-        """Take note of the end of the job."""
+        """Take note that the job has done its last stage, too."""
         self._ended = self.now()
 
     def line(self, width: int) -> Line:
