@@ -68,6 +68,8 @@ def _state(app: Any) -> dict[str, Any]:
     """Return what a person sees, and what is in the documents."""
     from tests.support.sessions import bytes_of
 
+    if app._exit:
+        return {"ending": True}
     screens: list[list[str]] = []
     seen = True  # a page hides what is under it, which is laid out when it is seen again
     for screen in reversed(app.screen_stack):
@@ -377,6 +379,9 @@ class Typist:
                 return {"ended": True, "faults": self._crash()}
             data += part
         state: dict[str, Any] = json.loads(data)
+        if state.get("ending"):  # and waits for a thread or a child process
+            self.wait_for_end()
+            return self.state()
         return state
 
     def _crash(self) -> list[str]:
