@@ -14,6 +14,7 @@ from dld_tui.core.samples import write_demo_models
 SIZES = ((80, 24), (200, 50))
 REPORT_BYTES, JOB_BYTES_S = 20_000.0, 500.0
 ESC, PALETTE, OPEN, F5, DOWN = "\x1b", "\x10", "\x0f", "\x1b[15~", "\x1b[B"
+_CALM_S = 0.4
 TO_DURATION = 7
 """Fields from the model to the duration in the form of a profile."""
 
@@ -49,39 +50,43 @@ def _add(
     name = f"{size[0]}x{size[1]}"
     with Terminal(harness.dld(), variables, *size) as terminal:
         terminal.wait_for("Start", timeout=60)
-        terminal.wait_idle()
+        terminal.wait_calm(_CALM_S)
         table.add(f"{name}: start page", len(terminal.output), unit="B")
+
+        def do(keys: str) -> None:
+            terminal.send(keys)
+            terminal.wait_calm(_CALM_S)  # a pause in the output is no end on a busy machine
 
         def press(what: str, keys: str, bound: float | None = None, rule: str = "") -> None:
             before = len(terminal.output)
-            terminal.send(keys)
-            terminal.wait_idle()  # a pause in the output is no end on a busy machine
+            do(keys)
             sent = len(terminal.output) - before
             table.add(f"{name}: {what}", sent, unit="B", bound=bound, rule=rule)
 
-        terminal.press(OPEN)
-        terminal.press(str(model), quiet=0.5)
+        do(OPEN)
+        do(str(model))
         press("open a model", "\r")
         press("palette opens", PALETTE)
         press("a letter in the palette", "c")
         press("palette closes", ESC)
         for key in "jjjj":
-            terminal.press(key)
+            do(key)
         press("question to delete opens", "d")
         press("question closes", ESC)
-        terminal.press(OPEN)
-        terminal.press(str(report), quiet=0.5)
+        do(OPEN)
+        do(str(report))
         bound = REPORT_BYTES if size[0] > 100 else None
         press("open a report", "\r", bound, "20 kB")
-        terminal.press("\x17")  # Ctrl+W closes the report
-        terminal.wait_idle()
-        terminal.press(F5, quiet=0.5)
+        do("\x17")  # Ctrl+W closes the report
+        do(F5)
         for _ in range(TO_DURATION):
-            terminal.press(DOWN)
-        terminal.press(str(seconds))
-        terminal.send(F5)  # not `press`, which would wait until the job has ended
+            do(DOWN)
+        do(str(seconds))
+        terminal.send(F5)  # it is not calm until the job has ended
         terminal.read_for(2.0)
         rate = _rate(terminal, seconds - 4)
+        if not rate:
+            sys.exit(f"no job was seen: {terminal.text[-1000:]}")
         table.add(f"{name}: job page", rate, unit="B/s", bound=JOB_BYTES_S, rule="0.5 kB/s")
 
 
