@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from dld_tui.core.new_model import NewModel
 
 _PAINTED_S = 0.05
-"""So long after the panes are there the first rows are painted."""
+"""So long the terminal has for what it was sent, before other work begins."""
 
 
 class WorkspaceScreen(Page):
@@ -295,7 +295,12 @@ class WorkspaceScreen(Page):
         self.navigation.reveal_waiting()
         if opened.left:
             self._ask_restore(opened.left[0])
-        self.set_timer(_PAINTED_S, partial(self._prepare, opened))
+        self.call_after_refresh(self._painted, opened)
+
+    def _painted(self, opened: OpenedModel) -> None:
+        """Begin the rest a moment after the first rows, however long these took."""
+        if self.is_attached:
+            self.set_timer(_PAINTED_S, partial(self._prepare, opened))
 
     def _prepare(self, opened: OpenedModel) -> None:
         """Begin what nobody sees in the first rows."""
