@@ -21,6 +21,7 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import from_json, param, to_json
 from dld_tui.core.text import visible
+from dld_tui.core.tune.candidates import TIME_UP
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
 from dld_tui.core.tune.result import TuneResult
 from dld_tui.core.types import JSON
@@ -255,7 +256,7 @@ class _Tuning:
 
     def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
         """Return the settings that helped, together and on the second best model, too."""
-        found = list(helped[:1])
+        found = list(helped[:2])
         for setup in best[:2]:
             for most in (len(helped), 2, 1):
                 made = setup
@@ -376,12 +377,15 @@ class _Tuning:
             known = self._journal.made(change.id)
             if known is None and self._left(_CONVERTING) <= 0:
                 self._is_whole = False
-                self._problems[setup.key] = "the time was up before it was tried"
+                self._problems[setup.key] = f"{TIME_UP} before it was tried"
                 continue
             if known is None:
                 with self._doing("converting"):
                     known = yield from self._convert(change)
-                self._journal.add_made(change.id, known)
+                if known.startswith(TIME_UP):
+                    self._is_whole = False
+                else:
+                    self._journal.add_made(change.id, known)
             if known:
                 self._problems[setup.key] = known
                 yield Log(f"{change.title}: {known}")
@@ -425,7 +429,7 @@ class _Tuning:
                     if isinstance(event, Progress):
                         yield replace(event, stage=f"{change.title}: {event.stage}")
                     if time.monotonic() - begin > limit:
-                        return "the time was up before it was converted"
+                        return f"{TIME_UP} before it was converted"
         except DldError as error:
             return visible(error.message)
         return "it has no result"

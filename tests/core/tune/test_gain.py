@@ -72,4 +72,6 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
         (1.0, "in the race"), (0.5, "in the race"), (0.25, "best"), (None, "failed"),
     ]  # fmt: skip
     assert [one.rounds for one in found] == [1, 2, 1, 0]
+    late = candidates(setups, [], {lost.key: "the time was up before it was tried"}, {}, base.key)
+    assert late[3].state == "not tried"
     assert (found[1].accuracy, found[3].problem) == ("SNR 60 dB", "wrong")

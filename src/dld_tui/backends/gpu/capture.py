@@ -245,6 +245,10 @@ class GpuCapture:
         if state:
             self._states.append(state)
 
+    def energy_mj(self) -> int | None:
+        """Return the millijoules that the GPU has used so far, or None when it cannot be told."""
+        return None if self._gpu is None else self._gpu.energy_mj()
+
     def memory(self) -> int | None:
         """Return the bytes that the run has on the GPU, or None when it cannot be told."""
         if self._gpu is None:

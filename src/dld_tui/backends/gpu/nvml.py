@@ -153,6 +153,11 @@ class Nvml:
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         return None if memory is None else int(memory.used)
 
+    def energy_mj(self) -> int | None:
+        """Return the millijoules used since the driver was loaded, or None (before Volta)."""
+        found = self.ask("nvmlDeviceGetTotalEnergyConsumption")
+        return None if found is None else int(found)
+
     def base_mhz(self) -> int | None:
         """Return the clock of the processors that the driver calls the default one, or None."""
         found = self.ask("nvmlDeviceGetDefaultApplicationsClock", self._nvml.NVML_CLOCK_GRAPHICS)

@@ -36,6 +36,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
+from dld_tui.core.energy import EnergyWatch
 from dld_tui.core.environment import CpuWatch, identify, peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
@@ -315,6 +316,7 @@ class ProfilingRun:
         yield Progress(0, None, stage="Measuring latency")
         self._written_at = time.monotonic()
         timer, begin_ns = self._timer(session), time.time_ns()
+        energy = EnergyWatch(None if self._gpu is None else self._gpu.energy_mj)
         for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
             if time.monotonic() - self._written_at >= _WRITE_SECONDS:
@@ -326,7 +328,10 @@ class ProfilingRun:
             yield from self._board.metrics()
         mean_s = sum(self.latencies) / max(1, len(self.latencies)) / 1000
         self._board.measured((begin_ns, time.time_ns()), mean_s)
+        used = energy.facts(len(self.latencies))
         self._write_latencies()
+        for name, value in used.items():  # a board with sensors of its own says it again
+            self._report.set_fact(name, value)
         if self._bound:
             with errors_of(self._plan.model, "run"):
                 copies = self._bound[0].time_copies()

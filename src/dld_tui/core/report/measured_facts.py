@@ -196,7 +196,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
         energy = f"{1000 * joules:,.4g} mJ" if joules < 1 else f"{joules:,.4g} J"
-        text = f"{energy} an inference, {watts:,.3g} W of {rails}, the idle board's included"
+        text = f"{energy} an inference, {watts:,.3g} W of {rails}, idle power included"
         yield MeasuredFact("energy", text, energy)
     load = _time(report.facts.get("load_ms"))
     if load is not None:

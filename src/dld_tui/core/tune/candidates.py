@@ -9,6 +9,8 @@ from dld_tui.core.tune.changes import Setup
 from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import Candidate
 
+TIME_UP = "the time was up"
+
 
 def candidates(
     setups: Mapping[str, Setup],
@@ -40,7 +42,7 @@ def candidates(
         figures = own[-1].figures[key] if own else []
         state = "in the race" if own and key in own[-1].running else "slower" if own else ""
         if key in problems:
-            state = "failed"
+            state = "not tried" if problems[key].startswith(TIME_UP) else "failed"
         elif key == best:
             state = "best"
         ms = statistics.median(figures) if figures else None

@@ -46,7 +46,6 @@ _ENTRIES = "session_config"
 _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 
 CHANGES: tuple[Change, ...] = (
-    Change("simplified", "simplified graph", "convert_sanitize"),
     Change("int8-dynamic", "int8, scales while it runs", "convert_quantize", {"dynamic": True},
            agreement=QUANTIZED, providers=("CPU",), repairs=True, ops=_PRODUCTS),
     Change("int8", "int8, calibrated", "convert_quantize", {},
@@ -57,6 +56,7 @@ CHANGES: tuple[Change, ...] = (
            providers=_GPU, repairs=True),
     Change("weights-int8", "weights in int8, computed in floating point", "convert_quantize",
            {"weights_only": True}, agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
+    Change("simplified", "simplified graph", "convert_sanitize"),
     Change("opset", "newest opset", "convert_opset", {"to": 0}),
     Change("no-spinning", "threads sleep while they wait",
            session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
