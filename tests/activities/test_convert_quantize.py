@@ -539,3 +539,15 @@ def test_what_is_cut_off_all_the_same_is_said(tmp_path: Path) -> None:
         return
     assert "sums of products may be cut off here" in told[0][0]
     assert "7 bits for weights (--reduce-range)" in told[1][0]
+
+
+def test_a_weight_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    model = onnx.load(with_matrix(tmp_path, LAYERS, 4, 4))
+    weight = next(one for one in model.graph.initializer if one.name == "w")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="gone.bin")
+    path = tmp_path / "outside.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match=r"weight 'w': External data gone\.bin not found"):
+        convert("quantize", path, tmp_path / "o.onnx", dynamic=True)

@@ -89,7 +89,8 @@ class Quantizer:
 
     Raises:
         UsageError: An excluded node is not there.
-        InputError: The file of excluded nodes cannot be read, or the type of an input is not known.
+        InputError: The file of excluded nodes or a weight cannot be read, or the type of an input
+            is not known.
         UnavailableError: ONNX Runtime is not installed.
         ActivityError: The model has no operators that can be quantized.
     """
@@ -115,6 +116,7 @@ class Quantizer:
         """The copy in which ONNX Runtime finds what can be quantized; each node has a name."""
         self._stack.callback(self.prepared.close)
         try:
+            _require_weights(document)
             self._specs = _inputs(document)
             self._prepare()
             self._excluded = [*dict.fromkeys(self._resolved(excluded_names(settings)))]
@@ -412,6 +414,13 @@ def _import_once(prepared: Document) -> None:
 
 def _has_axes(document: Document) -> bool:
     return document.opset_imports.get("", _AXES_SINCE) >= _AXES_SINCE
+
+
+def _require_weights(document: Document) -> None:
+    for scope in document.scopes():
+        for tensor in scope.initializers:
+            if problem := tensor.problem:
+                raise InputError(problem, where=f"weight {tensor.name!r}")
 
 
 def _inputs(document: Document) -> list[InputSpec]:

@@ -149,7 +149,8 @@ def is_wrong(values: object) -> bool:
 def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
     if not nodes:
         return []
-    lines = [f"{fmt.plural(len(nodes), 'node')} left as they were for the values:"]
+    were = "they were" if nodes[1:] else "it was"
+    lines = [f"{fmt.plural(len(nodes), 'node')} left as {were} for the values:"]
     lines += [f"  {_node(one)}: {_short(one['reason'], 120)}" for one in nodes[:_LISTED_OUTPUTS]]
     if len(nodes) > _LISTED_OUTPUTS:
         lines.append(f"  and {fmt.count(len(nodes) - _LISTED_OUTPUTS)} more")
