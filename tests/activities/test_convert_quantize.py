@@ -551,3 +551,31 @@ def test_a_weight_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     with pytest.raises(InputError, match=r"weight 'w': External data gone\.bin not found"):
         convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
+
+
+CAPTURED = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[N, 4] x, bool c) => (float[N, 4] y, float[N, 4] z)
+{
+    m = MatMul(x, w)
+    r = Relu(m)
+    z = If (c) <
+        then_branch = yes () => (float[N, 4] p) { p = Identity(r) },
+        else_branch = no () => (float[N, 4] q) { q = Neg(r) }
+    >
+    y = MatMul(r, w)
+}
+"""
+
+
+def test_an_activation_that_a_body_captures_stays(tmp_path: Path) -> None:
+    """ONNX Runtime's quantizer lets the range do what a Relu does, for the main graph alone."""
+    path, data = with_matrix(tmp_path, CAPTURED, 4, 4), tmp_path / "data"
+    data.mkdir()
+    feed = {"x": np.linspace(-2, 2, 32, dtype=np.float32).reshape(8, 4), "c": np.array(True)}
+    for name, value in feed.items():
+        np.save(data / f"{name}.npy", value)
+    result = convert("quantize", path, tmp_path / "o.onnx", calibration=data)
+    assert cast("Any", result["values"])["is_good"]
+    session = onnxruntime.InferenceSession(tmp_path / "o.onnx", providers=["CPUExecutionProvider"])
+    assert session.run(["z"], feed)[0].min() >= 0

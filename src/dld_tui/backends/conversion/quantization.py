@@ -95,7 +95,7 @@ def plan_file(target: Path) -> Path:
 def _extra(options: dict[str, Any]) -> dict[str, Any]:
     """Return what the quantizer is told of the runtime."""
     if options["runtime"] != "tensorrt":
-        return {}
+        return {"QDQKeepRemovableActivations": options["keep_activations"]}
     # TensorRT takes no zero points but 0, and adds biases in floating point.
     return {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
             "QDQKeepRemovableActivations": True}  # fmt: skip

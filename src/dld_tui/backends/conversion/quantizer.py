@@ -286,6 +286,7 @@ class Quantizer:
             "points_only": False, "runtime": settings.runtime, "weights": settings.weights,
             "block": settings.block, "activations": settings.activations,
             "per_channel": self._per_channel, "reduce_range": settings.reduce_range,
+            "keep_activations": _has_captured_activation(self.prepared),
             "inputs": inputs, "is_uniform": len(self._shapes) == 1,
             "calibration": "" if folder is None else str(folder.absolute()),
             "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._refused, *kept],
@@ -414,6 +415,21 @@ def _import_once(prepared: Document) -> None:
 
 def _has_axes(document: Document) -> bool:
     return document.opset_imports.get("", _AXES_SINCE) >= _AXES_SINCE
+
+
+def _has_captured_activation(prepared: Document) -> bool:
+    """Return whether a body takes what an activation makes that the library would remove.
+
+    It lets the range of the quantized value do the same, which the body does not see.
+    """
+    main = prepared.main
+    return any(
+        use.node.scope is not main
+        for op_type in ("Relu", "Clip")
+        for node in main.nodes_of_type(op_type)
+        for name in node.outputs
+        for use in main.users(name)
+    )
 
 
 def _require_weights(document: Document) -> None:
