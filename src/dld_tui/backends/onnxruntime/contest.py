@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Feed, Session, SessionSettings
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances
@@ -75,8 +75,25 @@ class Contestant:
         assert session is not None
         if not session.is_readable:
             raise ActivityError("an output is of a type that cannot be compared")
-        runs = (session.run(session.feed(values)) for values in self._sets)
+        feeds = [session.feed(values) for values in self._sets]
+        runs = self._bound_runs(session, feeds) if self._binds else map(session.run, feeds)
         return [dict(zip(session.outputs, run, strict=True)) for run in runs]
+
+    def _bound_runs(self, session: Session, feeds: Sequence[Feed]) -> Iterator[list[Any]]:
+        """Run as it is timed: a CUDA graph reads its inputs where they were when it was captured,
+        and gives no outputs without binding.
+        """
+        bound = None
+        for feed in feeds:
+            if bound is None or not self._settings.cuda_graph:
+                (bound,) = session.bind([feed])
+                runs = self._settings.least_warm_up
+            else:
+                bound.fill(feed)
+                runs = 1
+            for _ in range(runs):
+                session.run_bound(bound)
+            yield bound.outputs()
 
     def time(self, seconds: float) -> float:
         """Run for so long, and at least three times, and return the median ms of an item.

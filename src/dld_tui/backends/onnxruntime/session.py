@@ -376,12 +376,12 @@ class BoundFeed:
         """Inputs that are not put on the device: text, and types that NumPy lacks."""
         self.binding = session.io_binding()
         self._is_readable = _is_readable(session)
-        self._moved: list[tuple[Any, Any]] = []
+        self._moved: dict[str, tuple[Any, Any]] = {}
         memory, number = device
         for name, value in feed.items():
             if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
                 there = runtime.OrtValue.ortvalue_from_numpy(value, memory, number)
-                self._moved.append((there, value))
+                self._moved[name] = (there, value)
                 self.binding.bind_ortvalue_input(name, there)
             elif isinstance(value, np.ndarray):
                 self._bind_on_host(name, value)
@@ -401,6 +401,17 @@ class BoundFeed:
         self.on_host.append(name)
         self.binding.bind_cpu_input(name, value)
 
+    def fill(self, feed: dict[str, Any]) -> None:
+        """Put other values of the same shapes where the inputs are, as a CUDA graph needs it."""
+        for name, (there, _) in self._moved.items():
+            there.update_inplace(feed[name])
+        self.binding.synchronize_inputs()
+
+    def outputs(self) -> list[Any]:
+        """Return what the last run made, on the host; of types that NumPy has."""
+        self.binding.synchronize_outputs()
+        return list(self.binding.copy_outputs_to_cpu())
+
     def time_copies(self, passes: int = _COPY_PASSES) -> Copies:
         """Time the copies; call it after a run, which makes the outputs.
 
@@ -409,7 +420,7 @@ class BoundFeed:
         outputs: list[Any] = []
 
         def bring() -> None:
-            for there, value in self._moved:
+            for there, value in self._moved.values():
                 there.update_inplace(value)
             self.binding.synchronize_inputs()
 
@@ -422,7 +433,7 @@ class BoundFeed:
 
         inputs_ms, outputs_ms = _median_ms(bring, passes), _median_ms(fetch, passes)
         sizes = [int(one.nbytes) for one in outputs if isinstance(one, np.ndarray)]
-        moved = sum(int(value.nbytes) for _, value in self._moved)
+        moved = sum(int(value.nbytes) for _, value in self._moved.values())
         return Copies(inputs_ms, outputs_ms, moved, sum(sizes))
 
 
