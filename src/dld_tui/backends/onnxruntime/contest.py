@@ -80,8 +80,10 @@ class Contestant:
         return [dict(zip(session.outputs, run, strict=True)) for run in runs]
 
     def _bound_runs(self, session: Session, feeds: Sequence[Feed]) -> Iterator[list[Any]]:
-        """Run as it is timed: a CUDA graph reads its inputs where they were when it was captured,
-        and gives no outputs without binding.
+        """Run as it is timed.
+
+        A CUDA graph reads its inputs where they were when it was captured, and gives no outputs
+        without binding.
         """
         bound = None
         for feed in feeds:
