@@ -245,6 +245,18 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "profile_llm",
+        "Profile a language model",
+        "Measure time to first token and tokens a second of a decoder, prefill and decode apart.",
+        command=Command(
+            ("profile", "llm"),
+            "Profile prefill and decode of a decoder.",
+            "dld_tui.cli.jobs.results:show_llm",
+        ),
+        synonyms=("tokens", "decoder", "genai", "prefill", "kv cache"),
+        offered=True,
+    ),
+    _own(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",

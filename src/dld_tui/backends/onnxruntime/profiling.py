@@ -136,10 +136,37 @@ _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
 _MOST_LAYER_EVENTS = 900_000
 """ONNX Runtime stops to record at 1,000,000."""
 _WRITE_SECONDS = 1.0
-_OPTIMIZED = "optimized.onnx"
+OPTIMIZED = "optimized.onnx"
 _LAYERS = "Measuring layers"
 _TIMELINE = "Recording the GPU"
 _UNORDERED = "operators at once launch their kernels in no fixed order"
+
+
+def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Session:
+    """Return a session that records a profile in a folder, and writes there what it runs.
+
+    Raises:
+        DldError: As of :class:`.session.Session`.
+    """
+    # A CUDA graph and ONNX Runtime's profiling in one session end in a crash of it (1.31).
+    plain = replace(settings.without_graph(), profile_prefix=folder / "layers", quiet=True)
+    try:
+        return Session(model, replace(plain, optimized_path=folder / OPTIMIZED))
+    except ActivityError:  # what some providers make of a graph cannot be written
+        return Session(model, plain)
+
+
+def machine_roofs(environment: Mapping[str, JSON], threads: int) -> dict[str, Roof]:
+    """Return what the devices of a machine can do at most, by execution provider."""
+    found: dict[str, Roof] = {}
+    cpu = cpu_roof(str(environment.get("cpu", "")), threads, version())
+    if cpu is not None:
+        found[f"CPU{SUFFIX}"] = cpu
+    peaks = peaks_of({"Name": environment.get("gpu")})
+    if peaks is not None:
+        roof = roof_of(peaks)
+        found.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
+    return found
 
 
 class ProfilingRun:
@@ -399,7 +426,7 @@ class ProfilingRun:
             yield Log(text, "warning")
         with tempfile.TemporaryDirectory(prefix="layers-") as name:
             folder = Path(name)
-            session = self._profiled_session(folder)
+            session = profiled_session(self._plan.model, self._plan.session, folder)
             if self._plan.io_binding:
                 self._bound = session.bind(self._feeds)
             yield from self._run_layers(session, passes)
@@ -408,7 +435,7 @@ class ProfilingRun:
             self._bound.clear()
             del session
             yield Progress(0, None, stage="Writing the report")
-            self._write_layers(profile, folder / _OPTIMIZED, origin_ns)
+            self._write_layers(profile, folder / OPTIMIZED, origin_ns)
 
     def _run_layers(self, session: Session, passes: int) -> Iterator[Event]:
         """Run the passes and one more to warm up, with the calls recorded that launch the work."""
@@ -430,16 +457,6 @@ class ProfilingRun:
             room = max(5, _AUTO_LAYER_EVENTS // nodes)
             wanted = min(_AUTO_LAYER_PASSES, len(self.latencies), room)
         return min(wanted, max(1, _MOST_LAYER_EVENTS // nodes - 1))
-
-    def _profiled_session(self, folder: Path) -> Session:
-        # A CUDA graph and ONNX Runtime's profiling in one session end in a crash of it (1.31).
-        plain = self._plan.session.without_graph()
-        settings = replace(plain, profile_prefix=folder / "layers", quiet=True)
-        optimized = replace(settings, optimized_path=folder / _OPTIMIZED)
-        try:
-            return Session(self._plan.model, optimized)
-        except ActivityError:  # what some providers make of a graph cannot be written
-            return Session(self._plan.model, settings)
 
     def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
         spans: list[PassSpan] = []
@@ -473,15 +490,7 @@ class ProfilingRun:
 
     def _roofs(self) -> dict[str, Roof]:
         """Return what the devices can do at most, by execution provider."""
-        found: dict[str, Roof] = {}
-        threads = self._plan.session.threads
-        cpu = cpu_roof(str(self._environment.get("cpu", "")), threads, version())
-        if cpu is not None:
-            found[f"CPU{SUFFIX}"] = cpu
-        peaks = peaks_of({"Name": self._environment.get("gpu")})
-        if peaks is not None:
-            roof = roof_of(peaks)
-            found.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
+        found = machine_roofs(self._environment, self._plan.session.threads)
         self._report.set_fact("roofs", {name: encode(roof) for name, roof in found.items()})
         return found
 

@@ -563,6 +563,17 @@ class Session:
         self.is_readable = _is_readable(self._session)
         """Whether NumPy has the types of all outputs, so that :meth:`run` can return them."""
 
+    @property
+    def device(self) -> tuple[str, int]:
+        """The memory of the preferred provider and its number, as bindings take them."""
+        memory = self._settings.memory
+        return (memory, 0 if memory == "cpu" else self._settings.device_id)
+
+    @property
+    def inference(self) -> Any:
+        """The ``InferenceSession`` itself, for loops that bind memory step by step."""
+        return self._session
+
     def feed(self, values: Mapping[str, AnyArray | Sequence[AnyArray]]) -> Feed:
         """Return the values in the form that :attr:`call` takes."""
         types = {spec.name: spec.dtype for spec in self.inputs}
@@ -625,11 +636,8 @@ class Session:
         Raises:
             ActivityError: An input is not a tensor, or there is no room.
         """
-        device = (self._settings.memory, self._settings.device_id)
-        if device[0] == "cpu":
-            device = ("cpu", 0)
         with errors_of(self._model, "run"):
-            return [BoundFeed(load(), self._session, feed, device) for feed in feeds]
+            return [BoundFeed(load(), self._session, feed, self.device) for feed in feeds]
 
     def bound_timer(self, feeds: Sequence[BoundFeed]) -> TimeCalls:
         """Return the loop that times runs with feeds that are on the device."""

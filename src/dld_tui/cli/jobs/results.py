@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
+from dld_tui.activities.profile_llm import Result as LlmResult
 from dld_tui.activities.profile_onnxruntime import Result as OrtResult
 from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
 from dld_tui.activities.refit_engine import Result
@@ -16,6 +17,7 @@ from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lin
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.latency import LatencyFigures
+from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO
 from dld_tui.core.text import visible
@@ -123,6 +125,21 @@ def show_onnxruntime(result: OrtResult, as_json: bool) -> None:
     print_report(result.report, as_json=as_json, latency=latency)
     if result.optimized_model is not None and not as_json:
         write(f"Optimised model: {visible(str(result.optimized_model))}")
+
+
+def show_llm(result: LlmResult, as_json: bool) -> None:
+    """Print the figures by batch and prompt, and what they say."""
+    if as_json:
+        write_json(result)
+        return
+    for line in generation_story(result.figures):
+        write(line)
+    write()
+    write_table(generation_table(result.figures))
+    write()
+    write(f"Report: {visible(str(result.report))}")
+    if result.prefill_report is not None:
+        write(f"Layers of prefill: {visible(str(result.prefill_report))}")
 
 
 def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import roofline_text
+from dld_tui.core.llm.figures import GENERATION, generation_of
 from dld_tui.core.report.statistics import is_sound
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -143,6 +144,7 @@ class MeasuredFact:
 def measured_facts(report: Report) -> list[MeasuredFact]:
     """Return the figures that the report has, in the order to read them."""
     return [
+        *_generation_facts(report),
         *_phase_facts(report),
         *_run_facts(report),
         *_memory_facts(report),
@@ -156,7 +158,7 @@ def measured_json(report: Report) -> dict[str, JSON]:
     phases = report.facts.get("phases_ms")
     if isinstance(phases, dict) and phases:
         found["phases_ms"] = phases
-    for name in ("throughput_per_s", "load_ms", "copies", "engine", *_ENERGY, *_SIZES):
+    for name in (GENERATION, "throughput_per_s", "load_ms", "copies", "engine", *_ENERGY, *_SIZES):
         value = report.facts.get(name)
         if value is not None:
             found[name] = value
@@ -167,6 +169,12 @@ def measured_json(report: Report) -> dict[str, JSON]:
         if name in report.environment:
             found[name] = report.environment[name]
     return found
+
+
+def _generation_facts(report: Report) -> Iterator[MeasuredFact]:
+    for one in generation_of(report):
+        name = f"batch {one.batch:,}, prompt {one.prompt:,}"
+        yield MeasuredFact(name, one.text, f"{fmt.milliseconds(one.token_ms)} ms a token")
 
 
 def _phase_facts(report: Report) -> Iterator[MeasuredFact]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter
+from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
 from dld_tui.core.report.measured_facts import report_inputs
@@ -44,7 +45,8 @@ _TIDIED = frozenset({
 
 def opening(report: Report) -> str:
     """Return how long a run takes, and where the time goes. Fit for a terminal."""
-    return " ".join([*_latency(report), *_places(report)])
+    said = [*generation_story(generation_of(report))] or _latency(report)
+    return " ".join([*said, *_places(report)])
 
 
 def _latency(report: Report) -> list[str]:

@@ -281,6 +281,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
     "tune": _tune,
     "start_up": _onnxruntime,
+    "profile_llm": _onnxruntime,
     "build_tensorrt": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,

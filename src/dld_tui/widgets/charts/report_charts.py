@@ -12,7 +12,7 @@ from dld_tui.core.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes, priced, whole_ms
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.statistics import percentile
+from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.text import fit, visible
 from dld_tui.widgets.charts.bars import (
     ASCII_LEVELS,
@@ -32,6 +32,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.timescale import time_text
 
 if TYPE_CHECKING:
+    from dld_tui.core.llm.figures import GenerationFigures
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
 _LEAST_ROWS = 5
@@ -205,6 +206,36 @@ def memory_lines(layers: Sequence[Layer], width: int, rows: int) -> list[Line]:
     return lines
 
 
+def context_lines(figures: Sequence[GenerationFigures], width: int, rows: int) -> list[Line]:
+    """Return what a token takes over the length of the context, of the smallest batch."""
+    batch = min((one.batch for one in figures), default=0)
+    steps = [
+        (one.prompt + at + 1, ms)
+        for one in figures if one.batch == batch
+        for at, ms in enumerate(one.step_ms)
+    ]  # fmt: skip
+    cells, height = width - 10, max(rows - 3, _LEAST_ROWS)
+    if len(steps) < 2 or cells < 10:
+        return [[("Too few tokens for a chart.", "dim")]]
+    first, last = min(steps)[0], max(steps)[0]
+    columns_of: dict[int, list[float]] = {}
+    for context, ms in steps:
+        at = (context - first) * (cells - 1) // max(1, last - first)
+        columns_of.setdefault(at, []).append(ms)
+    shown = [median(columns_of[at]) if at in columns_of else None for at in range(cells)]
+    most = max(ms for ms in shown if ms is not None)
+    plain = glyphs.current().name == "ascii"
+    lines: list[Line] = []
+    for row, text in enumerate(columns(shown, height, ramp=ASCII_LEVELS if plain else LEVELS)):
+        label = time_text(1000 * most) if row == 0 else "0" if row == height - 1 else ""
+        lines.append([(f"{label:>9} ", "dim"), (text, "bar")])
+    low, high = f"{first:,}", f"{last:,}"
+    gap = " " * max(cells - len(low) - len(high), 1)
+    lines.append([(" " * 10 + low + gap + high, "dim")])
+    lines.append([(f" time a token by tokens seen, batch {batch}", "dim")])
+    return lines
+
+
 class _Cell:
     def __init__(self) -> None:
         self.bits = 0
@@ -247,6 +278,8 @@ class ChartData:
     width: int
     height: int
     """In cells."""
+    generation: Sequence[GenerationFigures] = ()
+    """Of prefill and decode; empty where the report is of no decoder."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +307,13 @@ LINE_CHARTS = (
         lambda data: memory_lines(data.layers, data.width, data.height),
     ),
 )
+
+CONTEXT_CHART = Chart(
+    "context",
+    "Time a token over context",
+    lambda data: context_lines(data.generation, data.width, data.height),
+)
+"""Of reports on decoders alone."""
 
 
 def line_charts() -> dict[str, Chart]:

@@ -12,6 +12,7 @@ from textual.containers import Vertical
 from textual.message import Message
 
 from dld_tui.core import fmt
+from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.layer_table import (
     node_names,
@@ -30,6 +31,7 @@ from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
 from dld_tui.widgets.charts.report_charts import (
     BAR_CHARTS,
+    CONTEXT_CHART,
     BarRows,
     Chart,
     ChartData,
@@ -296,6 +298,7 @@ class ChartPane(Frame, Vertical):
         self._latencies: Sequence[float] = ()
         self._rows: Sequence[ChartRow] = ()
         self._by_pass: PassTimes | CostTimes | None = None
+        self._generation: Sequence[GenerationFigures] = ()
 
     def line_charts(self) -> dict[str, Chart]:
         """Return the charts without bars by id."""
@@ -314,6 +317,10 @@ class ChartPane(Frame, Vertical):
             values = tuple(one.duration_us / 1000 for one in report.passes)
             title = "latency over the profiled passes, ms"
         self._by_pass = report.cost_by_pass
+        self._generation = generation_of(report)
+        if self._generation:
+            self._lines[CONTEXT_CHART.id] = CONTEXT_CHART
+            self.titles[CONTEXT_CHART.id] = CONTEXT_CHART.title
         self.set_layers(report.layers, types, values, title)
 
     def set_layers(
@@ -371,7 +378,7 @@ class ChartPane(Frame, Vertical):
 
     def chart_lines(self, width: int, height: int) -> list[Line]:
         """Return a chart that has no bars to walk through."""
-        data = ChartData(self._layers, self._latencies, width, height)
+        data = ChartData(self._layers, self._latencies, width, height, self._generation)
         return [*drawn(self._lines[self.chart], data)]
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:

@@ -1,0 +1,300 @@
+"""Measure a decoder: time to first token, tokens a second, over prompts and batches.
+
+Each phase has a report of its layers: that of decode has the figures, that of prefill is beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from dld_tui.activities.profile_llm_request import Request as Request
+from dld_tui.core.codec import optional
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.llm.figures import GENERATION, GenerationFigures
+from dld_tui.core.params import to_json
+
+if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime.generation import Generator, Timed
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.feeds import Decoder, StepFeeds
+    from dld_tui.core.report.store import ReportWriter
+    from dld_tui.core.types import JSON
+
+_PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
+_MOST = 64
+"""Prompts times batches."""
+_WARM_UP_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured."""
+
+    report: Path
+    """With the layers of decode."""
+    figures: list[GenerationFigures]
+    prefill_report: Path | None = optional()
+    """With the layers of prefill."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Measure and write the reports.
+
+    Raises:
+        UsageError: The settings do not fit the model.
+        InputError: The model or its configuration cannot be read.
+        UnavailableError: ONNX Runtime or the provider is missing.
+        ActivityError: It is no decoder, or ONNX Runtime cannot run it.
+    """
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.environment import environment
+    from dld_tui.core.llm.folder import find_decoder
+
+    prompts, batches = _sizes(request.prompt, "--prompt"), _sizes(request.batch, "--batch")
+    if len(prompts) * len(batches) > _MOST:
+        raise UsageError(f"more than {_MOST} pairs of prompts and batches")
+    facts = environment(_PACKAGES)  # before the run makes the machine busy
+    yield Progress(0, None, stage="Reading the model")
+    model, config = find_decoder(request.model)
+    with contextlib.closing(Document.open(model)) as document:
+        measured = _Run(request, model, document, facts)
+        yield from measured.events(prompts, batches, config)
+
+
+def _sizes(text: str, flag: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
+        raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} 128,1024")
+    return list(dict.fromkeys(map(int, parts)))
+
+
+class _Run:
+    def __init__(
+        self, request: Request, model: Path, document: Document, facts: dict[str, JSON]
+    ) -> None:
+        self._request, self._model, self._document, self._facts = request, model, document, facts
+        self._figures: list[GenerationFigures] = []
+
+    def events(self, prompts: list[int], batches: list[int], config: object) -> Iterator[Event]:
+        from dld_tui.backends.gpu.board_watch import BoardWatch
+        from dld_tui.backends.onnxruntime.generation import Generator
+        from dld_tui.backends.onnxruntime.session import Session, version
+        from dld_tui.core.environment import CpuWatch, identify, peak_memory
+        from dld_tui.core.inputs.guess import INPUTS, specs_for
+        from dld_tui.core.latency import report_path
+        from dld_tui.core.llm.feeds import Decoder, StepFeeds
+        from dld_tui.core.llm.folder import GenaiConfig
+        from dld_tui.core.report.store import ReportWriter
+
+        request = self._request
+        identity = yield from identify(self._model, self._document)
+        settings = self._settings()
+        yield Progress(0, None, stage="Loading the model")
+        begin = time.perf_counter()
+        session = Session(self._model, settings)
+        load_ms = 1000 * (time.perf_counter() - begin)
+        specs = specs_for(session.inputs, self._document)
+        known = config if isinstance(config, GenaiConfig) else None
+        decoder = Decoder(self._document, specs, known)
+        self._check_lengths(decoder, prompts)
+        shared = self._shared(decoder)
+        generator = Generator(self._model, session, decoder, shared=shared)
+        if not generator.chooses:
+            yield Log("the tokens are random ones: no logits can be read that tell the next one")
+        path = report_path(request.output, self._model).absolute()
+        board, watch = BoardWatch(gpu=True), CpuWatch()
+        self._facts.update(board.start())
+        recorded = {k: v for k, v in to_json(request).items() if k not in ("model", "output")}
+        recorded["shared_buffer_used"] = shared
+        about = {
+            "network": self._model.name, "backend": f"ONNX Runtime {version()}",
+            "execution_provider": settings.providers[0],
+            "device": str(self._facts["cpu"]) if settings.memory == "cpu"
+            else f"{settings.providers[0]} device {request.device_id}",
+        }  # fmt: skip
+        kept: tuple[StepFeeds, Timed] | None = None
+        cells = [(batch, prompt) for batch in batches for prompt in prompts]
+        try:
+            for at, (batch, prompt) in enumerate(cells):
+                feeds = StepFeeds(decoder, batch, prompt, request.seed)
+                runs: list[Timed] = []
+                stage = f"Batch {batch}, prompt {prompt:,}"
+                yield Progress(at, len(cells), "pairs", stage)
+                yield from self._repeat(generator, feeds, (batch, prompt), 1, stage, short=True)
+                begin_ns = time.time_ns()
+                yield from self._repeat(
+                    generator, feeds, (batch, prompt), request.iterations, stage, into=runs
+                )
+                figures = _figures(batch, prompt, runs, peak_memory())
+                self._figures.append(figures)
+                yield Metric("token", figures.token_ms, "ms")
+                if batch == batches[0]:
+                    board.measured((begin_ns, time.time_ns()), figures.token_ms / 1000)
+                    kept = feeds, runs[-1]
+                    steps = [ms for one in runs for ms in one.step_ms]
+            assert kept is not None
+            feeds = kept[0]
+            del session, generator
+            with contextlib.ExitStack() as stack:
+                writer = ReportWriter.create(
+                    path, **about, model=identity, settings=recorded, environment=self._facts,
+                    overwrite=True,
+                )  # fmt: skip
+                stack.callback(board.close)
+                writer.add_environment(watch.facts())
+                writer.add_latencies(steps)
+                writer.set_fact("load_ms", load_ms)
+                writer.set_fact(GENERATION, self._figures)
+                told = [one.told for one in feeds.later.inputs]
+                writer.set_fact(INPUTS, told)
+                peak = peak_memory()
+                if peak is not None:
+                    writer.set_fact("peak_memory_bytes", peak)
+                writer.note(
+                    f"Latencies and layers are those of one token, with a batch of {batches[0]}"
+                    f" after a prompt of {prompts[-1]:,}."
+                )
+                prefill = path.with_name(f"{path.stem}.prefill.dldprof")
+                wants_layers = request.layers > 0
+                if wants_layers:
+                    writer.note(f"The layers of prefill are in {prefill.name}.")
+                    other = ReportWriter.create(
+                        prefill, **about, model=identity, settings=recorded,
+                        environment=self._facts, overwrite=True,
+                    )  # fmt: skip
+                    yield from self._layers(decoder, settings, shared, feeds,
+                                            (batches[0], prompts[-1]), (other, writer))  # fmt: skip
+                    other.set_fact(INPUTS, [one.told for one in feeds.first.inputs])
+                    other.finish()
+                board.write(writer, None)
+                made = writer.finish()
+        finally:
+            board.close()
+        yield Finished(Result(made, self._figures, prefill if wants_layers else None))
+
+    def _settings(self) -> SessionSettings:
+        from dld_tui.backends.onnxruntime import session as backend
+
+        request = self._request
+        names = [one.strip() for one in request.provider.split(",") if one.strip()] or ["CPU"]
+        providers = tuple(map(backend.find_provider, names))
+        return backend.SessionSettings(
+            providers=providers,
+            provider_options=backend.options_by_provider(request.provider_option, providers),
+            device_id=request.device_id,
+            threads=request.threads,
+            config=backend.parse_pairs(request.session_config, "--session-config"),
+        )
+
+    def _check_lengths(self, decoder: Decoder, prompts: list[int]) -> None:
+        most, longest = decoder.context_length, max(prompts) + self._request.decode
+        if most is not None and longest > most:
+            raise UsageError(
+                f"a prompt of {max(prompts):,} and {self._request.decode:,} tokens are more than"
+                f" the {most:,} that the model can see"
+            )
+
+    def _shared(self, decoder: Decoder) -> bool:
+        wanted = self._request.shared_buffer
+        if wanted == "on" and not decoder.can_share:
+            raise UsageError("--shared-buffer needs a cache that GroupQueryAttention alone reads")
+        says = decoder.config is not None and decoder.config.shared_buffer
+        return wanted == "on" or (wanted == "auto" and says and decoder.can_share)
+
+    def _repeat(
+        self,
+        generator: Generator,
+        feeds: StepFeeds,
+        sizes: tuple[int, int],
+        count: int,
+        stage: str,
+        *,
+        short: bool = False,
+        into: list[Timed] | None = None,
+    ) -> Iterator[Event]:
+        tokens = self._request.decode
+        if short:
+            tokens = min(tokens, _WARM_UP_STEPS)
+        for number in range(count):
+            timed = None
+            told = time.monotonic()
+            for timed in generator.run(feeds, *sizes, tokens):
+                if time.monotonic() - told > 0.5:
+                    told = time.monotonic()
+                    done = len(timed.step_ms) + number * tokens
+                    yield Progress(done, count * tokens, "tokens", stage)
+            if into is not None and timed is not None:
+                into.append(timed)
+
+    def _layers(
+        self,
+        decoder: Decoder,
+        settings: SessionSettings,
+        shared: bool,
+        feeds: StepFeeds,
+        sizes: tuple[int, int],
+        writers: tuple[ReportWriter, ReportWriter],
+    ) -> Iterator[Event]:
+        """Measure the layers of prefill and of decode, each in a session of its own."""
+        from dld_tui.backends.onnxruntime.generation import Generator
+        from dld_tui.backends.onnxruntime.profiling import (
+            OPTIMIZED,
+            machine_roofs,
+            profiled_session,
+        )
+        from dld_tui.core.codec import encode
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.report.import_ort import add_ort_profile
+
+        roofs = machine_roofs(self._facts, settings.threads)
+        passes = self._request.layers
+        for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
+            yield Progress(0, None, stage=f"Measuring the layers of {phase}")
+            with tempfile.TemporaryDirectory(prefix="layers-") as name:
+                folder = Path(name)
+                session = profiled_session(self._model, settings, folder)
+                generator = Generator(self._model, session, decoder, shared=shared)
+                # The first pass of each is slower: it is left out.
+                is_first = phase == "prefill"
+                tokens = 0 if is_first else min(passes, self._request.decode - 1) + 1
+                for _ in range(1 + passes if is_first else 1):
+                    for _ in generator.run(feeds, *sizes, tokens, prefill=is_first):
+                        yield Progress(0, None, stage=f"Measuring the layers of {phase}")
+                profile = session.end_profiling()
+                del session, generator
+                with contextlib.ExitStack() as stack:
+                    optimized = None
+                    if (folder / OPTIMIZED).exists():
+                        opened = Document.open(folder / OPTIMIZED)
+                        optimized = stack.enter_context(contextlib.closing(opened))
+                    writer.set_fact("roofs", {name: encode(one) for name, one in roofs.items()})
+                    add_ort_profile(
+                        writer, profile, self._document, optimized,
+                        warm_up=1, roofs=roofs,
+                    )  # fmt: skip
+
+
+def _figures(
+    batch: int, prompt: int, runs: list[Timed], peak_memory: int | None
+) -> GenerationFigures:
+    steps = zip(*(one.step_ms for one in runs), strict=True)
+    return GenerationFigures(
+        batch,
+        prompt,
+        len(runs[0].step_ms),
+        median(one.prefill_ms for one in runs),
+        median(one.first_token_ms for one in runs),
+        median(one.decode_ms for one in runs),
+        tuple(round(median(one), 6) for one in steps),
+        runs[0].kv_bytes,
+        peak_memory,
+    )

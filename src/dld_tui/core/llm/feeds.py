@@ -1,0 +1,229 @@
+"""What a decoder is fed with at any length of its cache: new tokens, mask, positions, lengths.
+
+Two guesses tell how each input depends on the past: sizes and values that grow with it grow by as
+much with each token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.inputs.caches import CachePair, cache_pairs
+from dld_tui.core.inputs.fills import random_inputs
+from dld_tui.core.inputs.guess import Guess, InputGuess
+from dld_tui.core.inputs.roles import words_of
+from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
+from dld_tui.core.llm.folder import GenaiConfig
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+
+_SHARING = "GroupQueryAttention"
+
+
+class Decoder:
+    """A model that takes tokens and a cache, and gives logits and a longer cache.
+
+    Args:
+        document: The model.
+        specs: Its inputs.
+        config: Of its folder, where there is one.
+
+    Raises:
+        ActivityError: It has no cache, or no logits.
+    """
+
+    def __init__(
+        self, document: Document, specs: Sequence[InputSpec], config: GenaiConfig | None = None
+    ) -> None:
+        self.document, self.specs, self.config = document, specs, config
+        by_name = {spec.name: spec for spec in specs}
+        self.pairs: list[CachePair] = [p for p in cache_pairs(document) if p.past in by_name]
+        if not self.pairs:
+            raise ActivityError(
+                "it has no cache of past keys and values, so that it cannot be measured as a"
+                " decoder",
+                hint="Measure it with: dld profile onnxruntime",
+            )
+        self.caches = {pair.past: by_name[pair.past] for pair in self.pairs}
+        self.tokens = self._tokens()
+        """The input of tokens or of their embeddings."""
+        self.logits = self._logits()
+        """The output that the next token is taken from."""
+        if self.fixed_length is not None:
+            raise ActivityError(
+                f"its cache has a fixed length of {self.fixed_length}, which is not measured"
+            )
+
+    def _tokens(self) -> InputSpec:
+        named = self.config.inputs if self.config is not None else {}
+        for what in ("input_ids", "inputs_embeds"):
+            for spec in self.specs:
+                if spec.name == named.get(what):
+                    return spec
+        ranked = [spec for spec in self.specs if spec.name not in self.caches]
+        rows = [one for one in ranked if len(one.dims or ()) in (2, 3)]
+        rows = [one for one in rows if not {"mask", "position", "type"} & set(words_of(one.name))]
+        rows.sort(key=lambda one: not {"ids", "tokens", "embeds"} & set(words_of(one.name)))
+        for spec in rows:
+            if spec.dtype in ("int64", "int32") or len(spec.dims or ()) == 3:
+                return spec
+        raise ActivityError("it has no input of tokens")
+
+    def _logits(self) -> str:
+        presents = {pair.present for pair in self.pairs}
+        wanted = self.config.outputs.get("logits", "logits") if self.config else "logits"
+        outputs = [name for name in self.document.main.outputs if name not in presents]
+        if not outputs:
+            raise ActivityError("it has no output but its cache")
+        return wanted if wanted in outputs else outputs[0]
+
+    @property
+    def takes_ids(self) -> bool:
+        """Whether it takes tokens; else their embeddings."""
+        return self.tokens.dtype in ("int64", "int32")
+
+    @property
+    def can_share(self) -> bool:
+        """Whether past and present may be one piece of memory: GroupQueryAttention writes so."""
+        main = self.document.main
+        return all(
+            [node.op_type for node in main.consumers(one.past)] == [_SHARING] for one in self.pairs
+        )
+
+    @property
+    def fixed_length(self) -> int | None:
+        """The length of the cache where the model fixes it."""
+        dims = self.caches[self.pairs[0].past].dims
+        size = None if dims is None else dims[self.pairs[0].axis]
+        return size if isinstance(size, int) and is_fixed(size) else None
+
+    @property
+    def context_length(self) -> int | None:
+        """The most tokens that it can see, by its tables of angles and its configuration."""
+        main, found = self.document.main, []
+        if self.config is not None and self.config.numbers.get("context_length", 0) > 0:
+            found.append(self.config.numbers["context_length"])
+        for op_type, at in ((_SHARING, 7), ("RotaryEmbedding", 1), ("RotaryEmbedding", 2)):
+            for node in main.nodes_of_type(op_type)[:1]:
+                name = node.inputs[at] if at < len(node.inputs) else ""
+                table = main.initializer(name) if name else None
+                if table is not None and len(table.shape) == 2:
+                    found.append(table.shape[0])
+        return min(found, default=None)
+
+    def cache_shape(self, name: str, batch: int, length: int) -> Shape:
+        """Return the shape of a cache of so many tokens."""
+        axis = next(pair.axis for pair in self.pairs if pair.past == name)
+        dims = self.caches[name].dims or ()
+        sizes = []
+        for at, dim in enumerate(dims):
+            if at == axis:
+                sizes.append(length)
+            elif isinstance(dim, int) and is_fixed(dim):
+                sizes.append(dim)
+            elif at == 0:
+                sizes.append(batch)
+            else:
+                raise ActivityError(f"the cache {visible(name)} leaves dimension {at} open")
+        return tuple(sizes)
+
+    def guess(self, batch: int, past: int, length: int) -> Guess:
+        """Return what all inputs are for so many cached and so many new tokens.
+
+        Raises:
+            UsageError: The model does not take such sizes.
+        """
+        tokens = tuple(
+            dim if isinstance(dim, int) and is_fixed(dim) else (batch, length)[at]
+            if at < 2 else _hidden(self.tokens)
+            for at, dim in enumerate(self.tokens.dims or ())
+        )  # fmt: skip
+        if tokens[:2] != (batch, length):
+            raise UsageError(
+                f"the model takes tokens of {'x'.join(map(str, tokens[:2]))} alone, not"
+                f" {batch}x{length}"
+            )
+        given = {name: self.cache_shape(name, batch, past) for name in self.caches}
+        given[self.tokens.name] = tokens
+        return guess_inputs(self.specs, self.document, given)
+
+
+def _hidden(spec: InputSpec) -> int:
+    raise ActivityError(f"input {spec.text} leaves the width of embeddings open")
+
+
+class StepFeeds:
+    """The inputs of one prompt and of the tokens after it, without tokens that are chosen.
+
+    Args:
+        decoder: The model.
+        batch: How many sequences.
+        prompt: Tokens of each before the first that is made.
+        seed: Of the prompt.
+    """
+
+    def __init__(self, decoder: Decoder, batch: int, prompt: int, seed: int = 0) -> None:
+        self._decoder, self._batch, self._prompt, self._seed = decoder, batch, prompt, seed
+        self.first = decoder.guess(batch, 0, prompt)
+        """Of the prefill."""
+        self.later = decoder.guess(batch, prompt, 1)
+        """Of the first token after it."""
+        again = decoder.guess(batch, prompt + 1, 1)
+        left_out = {*decoder.caches}
+        self._steps = [
+            (one, other)
+            for one, other in zip(self.later.inputs, again.inputs, strict=True)
+            if one.name not in left_out
+        ]
+        rows = [one for one in self.first.inputs if one.name == decoder.tokens.name]
+        self.vocabulary = int(rows[0].fill.high) + 1 if decoder.takes_ids else 0
+        """Tokens that may be fed."""
+
+    def prompt(self) -> dict[str, AnyArray]:
+        """Return the inputs of the prefill; special tokens are not among them."""
+        kept = [one for one in self.first.inputs if one.name not in self._decoder.caches]
+        values = _made(kept, self._seed)
+        config, name = self._decoder.config, self._decoder.tokens.name
+        if self._decoder.takes_ids and config is not None and config.special_tokens:
+            plain = [one for one in range(self.vocabulary) if one not in config.special_tokens]
+            if plain:
+                ids = values[name].astype(np.int64) % len(plain)
+                values[name] = np.array(plain)[ids].astype(values[name].dtype)
+        return values
+
+    def step(self, number: int, tokens: AnyArray | None = None) -> dict[str, AnyArray]:
+        """Return the inputs of the token after `number` others that followed the prompt.
+
+        Args:
+            number: From 0 on.
+            tokens: The last token of each sequence; None for random ones.
+        """
+        made = [_grown(one, other, number) for one, other in self._steps]
+        values = _made(made, self._seed + 1 + number)
+        if tokens is not None and self._decoder.takes_ids:
+            name = self._decoder.tokens.name
+            values[name] = tokens.reshape(self._batch, 1).astype(values[name].dtype)
+        return values
+
+
+def _grown(one: InputGuess, other: InputGuess, number: int) -> InputGuess:
+    """Return an input after so many steps, by that of the first and of the second one."""
+    if one.shape == other.shape and one.fill == other.fill:
+        return one
+    shape = tuple(a + number * (b - a) for a, b in zip(one.shape, other.shape, strict=True))
+    low = one.fill.low + number * (other.fill.low - one.fill.low)
+    return replace(one, shape=shape, fill=replace(one.fill, low=low))
+
+
+def _made(inputs: Sequence[InputGuess], seed: int) -> dict[str, AnyArray]:
+    specs = [InputSpec(one.name, one.dtype, one.shape) for one in inputs]
+    shapes: Mapping[str, Shape] = {one.name: one.shape for one in inputs}
+    return random_inputs(specs, shapes, seed, {one.name: one.fill for one in inputs})

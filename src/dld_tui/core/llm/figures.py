@@ -1,0 +1,122 @@
+"""What was measured of a decoder: prefill and decode apart, by batch and length of the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.codec import decode
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, COUNT, MS, RATIO
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.model import Report
+
+GENERATION = "generation"
+"""The fact of a report that has the figures."""
+
+
+@dataclass(frozen=True)
+class GenerationFigures:
+    """One batch and one length of the prompt. Times are medians over the repeats."""
+
+    batch: int
+    prompt: int
+    """Tokens of each sequence before the first that is made."""
+    tokens: int
+    """Tokens of each sequence that were made after the first one."""
+    prefill_ms: float
+    """The run over the prompt."""
+    first_token_ms: float
+    """The same with its inputs, and with the logits fetched and the first token chosen."""
+    decode_ms: float
+    """All steps together, with what is between them."""
+    step_ms: tuple[float, ...]
+    """Of each step: the n-th sees ``prompt + n + 1`` tokens."""
+    kv_bytes: int
+    """The cache after the last token."""
+    peak_memory_bytes: int | None = None
+    """The most memory that the process had in use until then."""
+
+    @property
+    def token_ms(self) -> float:
+        """The median of the steps."""
+        return median(self.step_ms) if self.step_ms else 0.0
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens of all sequences a second while decoding."""
+        return 1000 * self.batch * self.tokens / self.decode_ms if self.decode_ms else None
+
+    @property
+    def prefill_tokens_per_s(self) -> float | None:
+        """Tokens of the prompts a second."""
+        return 1000 * self.batch * self.prompt / self.prefill_ms if self.prefill_ms else None
+
+    @property
+    def text(self) -> str:
+        """The figures in one line for people."""
+        parts = [
+            f"first token {fmt.milliseconds(self.first_token_ms)} ms",
+            f"{fmt.milliseconds(self.token_ms)} ms a token",
+            f"{self.tokens_per_s or 0:,.1f} tokens/s",
+            f"KV cache {fmt.size(self.kv_bytes)}",
+        ]
+        return ", ".join(parts)
+
+
+COLUMNS: tuple[Column[GenerationFigures], ...] = (
+    Column("batch", "batch", lambda row: row.batch, COUNT),
+    Column("prompt", "prompt", lambda row: row.prompt, COUNT, help="Tokens of each sequence."),
+    Column("first_token_ms", "first token", lambda row: row.first_token_ms, MS),
+    Column("prefill_tokens_per_s", "prefill tokens/s", lambda row: row.prefill_tokens_per_s, RATIO),
+    Column("token_ms", "a token", lambda row: row.token_ms, MS, help="Median of the steps."),
+    Column("tokens_per_s", "tokens/s", lambda row: row.tokens_per_s, RATIO),
+    Column("kv_bytes", "KV cache", lambda row: row.kv_bytes, BYTES),
+    Column("peak_memory_bytes", "peak memory", lambda row: row.peak_memory_bytes, BYTES),
+)
+
+
+def generation_table(figures: Sequence[GenerationFigures]) -> Table[GenerationFigures]:
+    """Return a row for each batch and prompt."""
+    return Table(COLUMNS, list(figures), name="generation", title="Prefill and decode")
+
+
+def generation_of(report: Report) -> list[GenerationFigures]:
+    """Return the figures of a report; empty where it has none."""
+    stored = report.facts.get(GENERATION)
+    if not isinstance(stored, list):
+        return []
+    found = []
+    for one in stored:
+        try:
+            figures: GenerationFigures = decode(GenerationFigures, one)
+        except ActivityError:
+            continue
+        if figures.batch > 0 and figures.prompt > 0:
+            found.append(figures)
+    return found
+
+
+def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
+    """Yield sentences on time to first token, speed, and how both depend on batch and context."""
+    if not figures:
+        return
+    one = figures[0]
+    yield (
+        f"The first token of a prompt of {one.prompt:,} comes after"
+        f" {fmt.milliseconds(one.first_token_ms)} ms, each further one after"
+        f" {fmt.milliseconds(one.token_ms)} ms ({one.tokens_per_s or 0:,.1f} tokens a second)."
+    )
+    longest = max((f for f in figures if f.batch == one.batch), key=lambda f: f.prompt)
+    if longest.prompt > one.prompt and one.token_ms:
+        times = longest.token_ms / one.token_ms
+        yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f} times as long."
+    largest = max((f for f in figures if f.prompt == one.prompt), key=lambda f: f.batch)
+    if largest.batch > one.batch and one.tokens_per_s and largest.tokens_per_s:
+        times = largest.tokens_per_s / one.tokens_per_s
+        yield f"A batch of {largest.batch} makes {times:.1f} times as many tokens a second."

@@ -1,0 +1,119 @@
+"""The folder of a language model: which file is its decoder, and what its configuration says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+CONFIG = "genai_config.json"
+_LARGEST = 16 << 20
+_DECODERS = (
+    "model.onnx", "decoder_model_merged.onnx", "decoder_with_past_model.onnx", "decoder_model.onnx",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GenaiConfig:
+    """What ``genai_config.json`` of onnxruntime-genai says of a decoder; all texts are foreign."""
+
+    path: Path
+    model: Path
+    """The file of the decoder, in the same folder."""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Names of inputs by what they are, such as ``input_ids`` or ``past_key_names``; ``%d`` in
+    those of caches stands for the layer."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """``vocab_size``, ``context_length``, ``head_size``, ``num_hidden_layers`` and the like."""
+    special_tokens: frozenset[int] = frozenset()
+    shared_buffer: bool = False
+    """Whether past and present are to be one piece of memory."""
+    others: tuple[str, ...] = ()
+    """Files of further models, as of an embedding or of images."""
+
+
+def read_config(path: Path) -> GenaiConfig:
+    """Read the configuration of a folder.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: It cannot be read, is of another form, or names no file of its folder.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError("is too large for a configuration", where=str(path))
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {visible(str(error))[:200]}", where=str(path)) from None
+    model = _object(data, "model", path)
+    decoder = _object(model, "decoder", path)
+    name = decoder.get("filename")
+    file = path.parent / name if isinstance(name, str) and name else None
+    if file is None or file.parent.resolve() != path.parent.resolve():
+        raise InputError("names no decoder of its folder", where=str(path))
+    search = data.get("search")
+    shared = isinstance(search, dict) and search.get("past_present_share_buffer") is True
+    tokens: list[JSON] = []
+    for key in ("bos_token_id", "eos_token_id", "pad_token_id", "image_token_id"):
+        value = model.get(key)
+        tokens += value if isinstance(value, list) else [value]
+    both = {**model, **decoder}
+    numbers = {k: v for k, v in both.items() if isinstance(v, int) and not isinstance(v, bool)}
+    parts = (one for key, one in model.items() if key != "decoder" and isinstance(one, dict))
+    files = (one.get("filename") for one in parts)
+    return GenaiConfig(
+        path,
+        file,
+        _texts(decoder.get("inputs")),
+        _texts(decoder.get("outputs")),
+        numbers,
+        frozenset(one for one in tokens if isinstance(one, int)),
+        shared,
+        tuple(one for one in files if isinstance(one, str)),
+    )
+
+
+def _object(data: JSON, name: str, path: Path) -> dict[str, JSON]:
+    found = data.get(name) if isinstance(data, dict) else None
+    if not isinstance(found, dict):
+        raise InputError(f"has no {name!r}", where=str(path))
+    return found
+
+
+def _texts(value: JSON) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: text for key, text in value.items() if isinstance(text, str)}
+
+
+def find_decoder(path: Path) -> tuple[Path, GenaiConfig | None]:
+    """Return the file of a decoder, and its configuration where there is one.
+
+    Args:
+        path: A model, or the folder of one as onnxruntime-genai and Optimum write it.
+
+    Raises:
+        InputError: The folder has no model, or several; the configuration cannot be used.
+    """
+    if not path.is_dir():
+        beside = path.parent / CONFIG
+        found = read_config(beside) if beside.is_file() else None
+        return path, found if found is not None and found.model.name == path.name else None
+    if (path / CONFIG).is_file():
+        config = read_config(path / CONFIG)
+        return config.model, config
+    models = sorted([*path.glob("*.onnx"), *path.glob("onnx/*.onnx")])
+    chosen = [one for name in _DECODERS for one in models if one.name == name] or models
+    if not chosen:
+        raise InputError("has no model", where=str(path))
+    if chosen is models and len(models) > 1:
+        raise InputError(f"has {len(models)} models", where=str(path), hint="Name one of them")
+    return chosen[0], None

@@ -1,0 +1,175 @@
+"""Prefill and decode: the same tokens and logits as a plain loop, and figures that add up."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.activities import profile_llm
+from dld_tui.core.document import Document
+from dld_tui.core.errors import ActivityError, DldError, UsageError
+from dld_tui.core.events import Finished
+from dld_tui.core.llm.feeds import Decoder, StepFeeds
+from dld_tui.core.llm.figures import GenerationFigures, generation_of, generation_story
+from dld_tui.core.llm.folder import find_decoder, read_config
+from dld_tui.core.report.model import Report
+from dld_tui.core.report.story import opening
+from dld_tui.widgets.charts.report_charts import context_lines
+from tests.support import decoders, models
+
+ort = pytest.importorskip("onnxruntime")
+
+
+def result_of(model: Path, **settings: Any) -> profile_llm.Result:
+    request = profile_llm.Request(model, **settings)
+    [finished] = [event for event in profile_llm.run(request) if isinstance(event, Finished)]
+    found: profile_llm.Result = finished.result
+    return found
+
+
+def plain_loop(path: Path, feeds: StepFeeds, decoder: Decoder, batch: int, count: int) -> Any:
+    """Return tokens and last logits by ``session.run`` with what it gave before."""
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [one.name for one in session.get_outputs()]
+    cache = {
+        pair.past: np.zeros(decoder.cache_shape(pair.past, batch, 0), np.float32)
+        for pair in decoder.pairs
+    }
+    tokens, values = [], feeds.prompt()
+    for number in range(count + 1):
+        out = dict(zip(names, session.run(None, {**values, **cache}), strict=True))
+        cache = {pair.past: out[pair.present] for pair in decoder.pairs}
+        logits = out[decoder.logits][:, -1]
+        tokens.append(logits.argmax(-1))
+        if number < count:
+            ids = tokens[-1].reshape(batch, 1)
+            length = cache[decoder.pairs[0].past].shape[2] + 1
+            values = {"input_ids": ids, "attention_mask": np.ones((batch, length), np.int64)}
+    return tokens, logits, cache
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("batch", [1, 2])
+def test_tokens_and_logits_are_those_of_a_plain_loop(
+    shared: bool, batch: int, tmp_path: Path
+) -> None:
+    from dld_tui.backends.onnxruntime.generation import Generator
+    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+
+    path = decoders.grouped(tmp_path / "m.onnx")
+    with closing(Document.open(path)) as document:
+        session = Session(path, SessionSettings(threads=1))
+        decoder = Decoder(document, session.inputs)
+        feeds = StepFeeds(decoder, batch, 9)
+        generator = Generator(path, session, decoder, shared=shared)
+        timed = [*generator.run(feeds, batch, 9, 12)][-1]
+        tokens, logits, cache = plain_loop(path, feeds, decoder, batch, 12)
+    assert np.array_equal(timed.tokens, tokens)
+    assert len({tuple(one) for one in tokens}) > 3  # a loop that is stuck would be equal, too
+    assert timed.logits is not None
+    np.testing.assert_allclose(np.asarray(timed.logits, np.float64), logits, rtol=1e-4, atol=1e-4)
+    assert timed.kv_bytes == sum(one.nbytes for one in cache.values())
+    assert len(timed.step_ms) == 12
+
+
+def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    settings = {"prompt": "4,8", "batch": "1,2", "decode": 5, "iterations": 2, "layers": 2}
+    made = result_of(folder, output=tmp_path / "r.dldprof", **settings)
+    assert [(one.batch, one.prompt) for one in made.figures] == [(1, 4), (1, 8), (2, 4), (2, 8)]
+    per_token = 2 * 2 * decoders.KV_HEADS * decoders.HEAD_SIZE * 4  # layers, key and value
+    assert [one.kv_bytes for one in made.figures] == [
+        batch * (prompt + 5) * per_token for batch, prompt in ((1, 4), (1, 8), (2, 4), (2, 8))
+    ]
+    assert all(0 < one.prefill_ms <= one.first_token_ms for one in made.figures)
+    report = Report.open(made.report)
+    assert generation_of(report) == made.figures
+    assert len(report.latencies) == 2 * 5
+    assert opening(report).startswith("The first token of a prompt of 4 comes after ")
+    assert made.prefill_report is not None
+    phases = [report, Report.open(made.prefill_report)]
+    for one in phases:
+        assert "GroupQueryAttention" in {layer.type for layer in one.layers}
+    shapes = [
+        {dims for layer in one.layers if layer.type == "GroupQueryAttention"
+         for dims in layer.output_dims[:1]}
+        for one in phases
+    ]  # fmt: skip
+    assert shapes == [{(1, 1, 64)}, {(1, 8, 64)}]
+
+
+def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    model, config = find_decoder(folder)
+    assert config is not None
+    with closing(Document.open(model)) as document:
+        from dld_tui.core.inputs.guess import input_specs
+
+        feeds = StepFeeds(Decoder(document, input_specs(document), config), 4, 200)
+    ids = feeds.prompt()["input_ids"]
+    assert config.special_tokens == {0, 1, 2}
+    assert ids.min() == 3
+    assert ids.max() == decoders.VOCABULARY - 1
+    assert feeds.step(7)["attention_mask"].shape == (4, 208)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"prompt": "250", "decode": 7}, "more than the 256 that the model can see"),
+        ({"prompt": "0"}, "--prompt is '0'"),
+        ({"batch": "two"}, "--batch is 'two'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(
+    change: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx")
+    with pytest.raises(UsageError, match=why):
+        result_of(path, **change)
+
+
+def test_a_model_without_cache_is_no_decoder(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+        g (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }"""
+    with pytest.raises(ActivityError, match="has no cache"):
+        result_of(models.write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"model": {}}', '{"model": {"decoder": {"filename": "../m.onnx"}}}',
+             '{"model": {"decoder": {"filename": 3}}}', "[" * 100_000],
+)  # fmt: skip
+def test_a_configuration_of_another_form_is_an_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "genai_config.json"
+    path.write_text(text)
+    with pytest.raises(DldError):
+        read_config(path)
+
+
+def test_the_story_compares_prompts_and_batches() -> None:
+    def figures(batch: int, prompt: int, ms: float) -> GenerationFigures:
+        return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
+
+    said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
+    assert said == [
+        "The first token of a prompt of 8 comes after 12.000 ms, each further one after 1.000 ms"
+        " (1,000.0 tokens a second).",
+        "At a prompt of 64 a token takes 1.50 times as long.",
+        "A batch of 4 makes 2.0 times as many tokens a second.",
+    ]
+
+
+def test_the_chart_is_over_the_context() -> None:
+    steps = tuple(0.1 * at for at in range(1, 41))
+    lines = context_lines([GenerationFigures(1, 60, 40, 1, 1, 82, steps, 0)], 50, 10)
+    assert lines[-2][0][0].split() == ["61", "100"]
+    heights = [sum(line[1][0][at] != " " for line in lines[:-2]) for at in range(40)]
+    assert heights == sorted(heights)
+    assert heights[0] < heights[-1] == 7
+    assert json.dumps(lines[0][0][0]).strip('" ').startswith("4.0")
