@@ -148,3 +148,33 @@ def folder(path: Path, **changed: Any) -> Path:
     config = {"model": model, "search": {"max_length": 256, "past_present_share_buffer": False}}
     (path / "genai_config.json").write_text(json.dumps(config))
     return path
+
+
+def positioned(path: Path) -> Path:
+    """Write a layer as of opset 23: Attention and RotaryEmbedding of ai.onnx, with positions."""
+    g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
+    value = helper.make_tensor_value_info
+    rows = ["batch", "seq"]
+    inputs = [value("input_ids", i64, rows), value("position_ids", i64, rows)]
+    inputs += [value(f"past_key_values.0.{one}", f32, ["batch", KV_HEADS, "past", HEAD_SIZE])
+               for one in ("key", "value")]  # fmt: skip
+    outputs = [value("logits", f32, [*rows, VOCABULARY])]
+    outputs += [value(f"present.0.{one}", f32, ["batch", KV_HEADS, "total", HEAD_SIZE])
+                for one in ("key", "value")]  # fmt: skip
+    x = g.add("Gather", [g.weight("embedding", VOCABULARY, HIDDEN), "input_ids"], "embedded")
+    tables = [g.weight("cos", 256, HEAD_SIZE // 2), g.weight("sin", 256, HEAD_SIZE // 2)]
+    q = g.product("q", x, HIDDEN, HIDDEN, int4=False)
+    k = g.product("k", x, HIDDEN, KV_HEADS * HEAD_SIZE, int4=False)
+    v = g.product("v", x, HIDDEN, KV_HEADS * HEAD_SIZE, int4=False)
+    q = g.add("RotaryEmbedding", [q, *tables, "position_ids"], "q.turned", num_heads=HEADS)
+    k = g.add("RotaryEmbedding", [k, *tables, "position_ids"], "k.turned", num_heads=KV_HEADS)
+    attended = g.add(
+        "Attention", [q, k, v, "", "past_key_values.0.key", "past_key_values.0.value"],
+        "attended", "present.0.key", "present.0.value",
+        is_causal=1, q_num_heads=HEADS, kv_num_heads=KV_HEADS,
+    )  # fmt: skip
+    g.product("logits", attended, HIDDEN, VOCABULARY, int4=False)
+    made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    path.write_bytes(model.SerializeToString())
+    return path

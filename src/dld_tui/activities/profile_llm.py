@@ -19,7 +19,7 @@ from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
-from dld_tui.core.params import to_json
+from dld_tui.core.params import to_json, whole_numbers
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
@@ -59,7 +59,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.environment import environment
     from dld_tui.core.llm.folder import find_decoder
 
-    prompts, batches = _sizes(request.prompt, "--prompt"), _sizes(request.batch, "--batch")
+    prompts = whole_numbers(request.prompt, "--prompt") or [128]
+    batches = whole_numbers(request.batch, "--batch") or [1]
     if len(prompts) * len(batches) > _MOST:
         raise UsageError(f"more than {_MOST} pairs of prompts and batches")
     facts = environment(_PACKAGES)  # before the run makes the machine busy
@@ -68,13 +69,6 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(model)) as document:
         measured = _Run(request, model, document, facts)
         yield from measured.events(prompts, batches, config)
-
-
-def _sizes(text: str, flag: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
-        raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} 128,1024")
-    return list(dict.fromkeys(map(int, parts)))
 
 
 class _Run:
@@ -106,6 +100,7 @@ class _Run:
         known = config if isinstance(config, GenaiConfig) else None
         decoder = Decoder(self._document, specs, known)
         self._check_lengths(decoder, prompts)
+        yield from self._check_memory(decoder, max(batches), max(prompts), settings)
         shared = self._shared(decoder)
         generator = Generator(self._model, session, decoder, shared=shared)
         if not generator.chooses:
@@ -164,7 +159,7 @@ class _Run:
                     f" after a prompt of {prompts[-1]:,}."
                 )
                 prefill = path.with_name(f"{path.stem}.prefill.dldprof")
-                wants_layers = request.layers > 0
+                wants_layers = request.layer_passes > 0
                 if wants_layers:
                     writer.note(f"The layers of prefill are in {prefill.name}.")
                     other = ReportWriter.create(
@@ -201,6 +196,23 @@ class _Run:
             raise UsageError(
                 f"a prompt of {max(prompts):,} and {self._request.decode:,} tokens are more than"
                 f" the {most:,} that the model can see"
+            )
+
+    def _check_memory(
+        self, decoder: Decoder, batch: int, prompt: int, settings: SessionSettings
+    ) -> Iterator[Event]:
+        """Say what the largest run needs, and refuse what this machine cannot hold."""
+        from dld_tui.core import fmt
+        from dld_tui.core.llm.budget import run_bytes
+
+        needed = run_bytes(decoder, batch, prompt, self._request.decode)
+        yield Log(f"weights, cache and logits take at least {fmt.size(needed)}")
+        memory = self._facts.get("memory_bytes")
+        if settings.memory == "cpu" and isinstance(memory, int) and needed > memory:
+            raise UsageError(
+                f"a batch of {batch:,} with a prompt of {prompt:,} needs {fmt.size(needed)}, and"
+                f" this machine has {fmt.size(memory)}",
+                hint="Take a smaller batch or prompt",
             )
 
     def _shared(self, decoder: Decoder) -> bool:
@@ -256,7 +268,7 @@ class _Run:
         from dld_tui.core.report.import_ort import add_ort_profile
 
         roofs = machine_roofs(self._facts, settings.threads)
-        passes = self._request.layers
+        passes = self._request.layer_passes
         for writer, phase in zip(writers, ("prefill", "decode"), strict=True):
             yield Progress(0, None, stage=f"Measuring the layers of {phase}")
             with tempfile.TemporaryDirectory(prefix="layers-") as name:

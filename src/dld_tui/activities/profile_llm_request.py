@@ -53,6 +53,7 @@ class Request:
         help="How many sequences at once, separated by commas.",
         spellings=("--batch", "--batches"),
         metavar="N,…",
+        of_model=True,
     )
     iterations: int = param(
         3,
@@ -79,7 +80,7 @@ class Request:
         choices=("auto", "on", "off"),
         spellings=("--shared-buffer",),
     )
-    layers: int = param(
+    layer_passes: int = param(
         10,
         label="Layer passes",
         help="Passes of each phase in which its layers are measured; 0 leaves that out.",

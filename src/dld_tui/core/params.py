@@ -193,6 +193,18 @@ def _require_no_weights(output: Path, model: object) -> None:
         )  # fmt: skip
 
 
+def whole_numbers(text: str, flag: str) -> list[int]:
+    """Return numbers above 0 that are separated by commas, each once.
+
+    Raises:
+        UsageError: One is none.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
+        raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} 128,1024")
+    return list(dict.fromkeys(map(int, parts)))
+
+
 def is_same_file(one: Path, two: Path) -> bool:
     """Return whether two paths are of one file: by another spelling, or a link of either kind."""
     if os.path.realpath(one) == os.path.realpath(two):

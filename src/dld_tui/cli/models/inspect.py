@@ -17,6 +17,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
 from dld_tui.core.errors import UsageError
+from dld_tui.core.params import whole_numbers
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT
 from dld_tui.core.text import visible
@@ -40,6 +41,18 @@ _MOST_FINDINGS = 20
     help="Count cost and memory with this shape of an input, as x:1x3x224x224.",
 )  # fmt: skip
 @click.option(
+    "--budget", is_flag=True, help="What a decoder needs: memory by context, least times a token."
+)
+@click.option("--batch", default="1", metavar="N,…", help="Of --budget: sequences at once.")
+@click.option(
+    "--context", default="", metavar="N,…",
+    help="Of --budget: tokens that are seen, by default 2048 or what the model can see.",
+)  # fmt: skip
+@click.option(
+    "--device", "devices", multiple=True, metavar="NAME",
+    help="Of --budget: a device such as H200, or NAME=TFLOPS,GB/s,GB; by default this machine.",
+)  # fmt: skip
+@click.option(
     "--csv",
     metavar="FILE",
     type=click.Path(path_type=Path),
@@ -52,6 +65,10 @@ def command(
     nodes: bool,
     cost: bool,
     memory: bool,
+    budget: bool,
+    batch: str,
+    context: str,
+    devices: tuple[str, ...],
     shapes: tuple[str, ...],
     csv: Path | None,
     force: bool,
@@ -63,6 +80,15 @@ def command(
         raise UsageError(f"{'--csv' if csv else '--shape'} is of costs and memory", hint=hint)
     if cost and memory:
         raise UsageError("--cost and --memory are two tables", hint="Ask for one")
+    if (context or devices or batch != "1") and not budget:
+        raise UsageError("--batch, --context and --device are of a budget", hint="Add --budget")
+    if budget:
+        from dld_tui.cli.models.budget import write_budget
+
+        sizes = [whole_numbers(text, flag) for text, flag in
+                 ((batch, "--batch"), (context, "--context"))]  # fmt: skip
+        write_budget(model, sizes[0], sizes[1], devices, as_json=as_json)
+        return
     if csv is not None:
         require_free(csv, force)
     if cost or memory:

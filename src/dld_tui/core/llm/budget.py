@@ -1,0 +1,311 @@
+"""What a decoder needs before it is run: memory by batch and context, and the least time a token.
+
+Times are those of a roofline: a phase takes at least the time of its operations at the peak, and
+at least that of its bytes at the bandwidth. Its bytes are the weights that it reads and the cache.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dld_tui.core.cost.nodes import ModelCosts
+from dld_tui.core.cost.operators import operator
+from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.document.summary import summarise
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.inputs.propagation import Known, Propagation
+from dld_tui.core.llm.devices import Device
+from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.tables.units import BYTES, COUNT, FLAG, MS, SHORT, TEXT
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import Guess
+    from dld_tui.core.llm.feeds import Decoder
+
+Phase = Literal["prefill", "decode"]
+_SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
+
+
+@dataclass(frozen=True)
+class PhaseBudget:
+    """One run: over a whole prompt, or for one token of each sequence."""
+
+    phase: Phase
+    batch: int
+    context: int
+    """Tokens of each sequence that are seen at the end of the run."""
+    flops: int | None
+    """Operations, a multiply-accumulate is two; without nodes whose operator is not known."""
+    weight_bytes: int
+    """Of the weights that it reads: of a table only the rows that are picked."""
+    cache_bytes: int
+    """Of the cache that it reads and writes."""
+    activation_bytes: int
+    """The most that values between nodes take at a time, as far as their shapes are known."""
+    logits_bytes: int
+
+    def least_ms(self, roof: Roof, precision: str) -> tuple[float, str] | None:
+        """Return the least time, and whether ``compute`` or ``memory`` sets it.
+
+        Args:
+            roof: Of a device.
+            precision: What it computes in, as ``fp16``.
+        """
+        peak = roof.flops.get(precision) or roof.flops.get("fp32")
+        if self.flops is None or not peak or not roof.bandwidth:
+            return None
+        compute, memory = self.flops / peak, (self.weight_bytes + self.cache_bytes) / roof.bandwidth
+        return 1000 * max(compute, memory), "compute" if compute > memory else "memory"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A batch and a context, and what they need."""
+
+    batch: int
+    context: int
+    weight_bytes: int
+    """All that is stored."""
+    kv_bytes: int
+    activation_bytes: int
+    """While decoding: a prompt may be taken in pieces."""
+    logits_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """All together."""
+        return self.weight_bytes + self.kv_bytes + self.activation_bytes + self.logits_bytes
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a decoder needs."""
+
+    weight_bytes: int
+    kv_token_bytes: int
+    """Of one token of one sequence, in all layers."""
+    precision: str
+    """What it computes in, by its cache."""
+    unknown_nodes: int
+    """Nodes of which it is not known what they compute."""
+    phases: tuple[PhaseBudget, ...]
+    fits: tuple[Fit, ...]
+
+
+def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int]) -> Budget:
+    """Return what a decoder needs; types that inference found in its document count.
+
+    The document is changed, and nobody may save it.
+
+    Args:
+        decoder: The model.
+        batches: How many sequences at once.
+        contexts: How many tokens of each are seen.
+
+    Raises:
+        UsageError: The model does not take such sizes.
+        ActivityError: A cache leaves more open than batch and length.
+    """
+    phases, fits, unknown = [], [], 0
+    weights = summarise(decoder.document).initializer_bytes
+    for batch in batches:
+        for context in contexts:
+            for phase in ("prefill", "decode"):
+                made, missing = _phase(decoder, phase, batch, context)
+                phases.append(made)
+                unknown = max(unknown, missing)
+            decode = phases[-1]
+            kv = batch * context * kv_token_bytes(decoder)
+            fits.append(
+                Fit(batch, context, weights, kv, decode.activation_bytes, decode.logits_bytes)
+            )
+    kind = decoder.caches[decoder.pairs[0].past].dtype
+    return Budget(
+        weights,
+        kv_token_bytes(decoder),
+        _SHORT.get(kind, "fp16"),
+        unknown,
+        tuple(phases),
+        tuple(fits),
+    )
+
+
+def kv_token_bytes(decoder: Decoder) -> int:
+    """Return the bytes of one token of one sequence in all caches."""
+    return sum(
+        math.prod(decoder.cache_shape(name, 1, 1)) * ELEMENT_BITS.get(spec.dtype, 16) // 8
+        for name, spec in decoder.caches.items()
+    )
+
+
+def run_bytes(decoder: Decoder, batch: int, prompt: int, tokens: int) -> int:
+    """Return what a run needs at least: weights, the cache at its end, the logits of the prompt."""
+    cache = batch * (prompt + tokens) * kv_token_bytes(decoder)
+    weights = summarise(decoder.document).initializer_bytes
+    return weights + cache + _logits_bytes(decoder, batch, prompt)
+
+
+def _logits_bytes(decoder: Decoder, batch: int, length: int) -> int:
+    known = decoder.document.main.value_type(decoder.logits)
+    width = known.dims[-1] if known is not None and known.dims else None
+    if known is None or not isinstance(width, int) or width < 1:
+        return 0
+    return batch * length * width * ELEMENT_BITS.get(known.dtype or "", 32) // 8
+
+
+def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[PhaseBudget, int]:
+    past, length = (0, context) if phase == "prefill" else (context - 1, 1)
+    document = decoder.document
+    guess = decoder.guess(batch, past, length)
+    _note_shapes(document, {one.name: one.shape for one in guess.inputs})
+    sizes = _symbols(decoder, guess, past + length)
+    costs = ModelCosts(document, sizes)
+    flops = costs.known.flops
+    token = batch * kv_token_bytes(decoder)
+    return PhaseBudget(
+        phase,
+        batch,
+        context,
+        flops if isinstance(flops, int) else None,
+        _read_weights(document, batch * length),
+        token * (past + length),
+        _live_bytes(document, sizes),
+        _logits_bytes(decoder, batch, length),
+    ), len(costs.unknown)
+
+
+def _note_shapes(document: Document, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Give all values the shapes that follow from those of the inputs."""
+    found = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
+    for scope, name, dims in found.sizes():
+        kind = scope.value_type(name)
+        if kind is not None and not kind.container:
+            scope.inferred[name] = ValueType(kind.dtype, dims)
+            scope.touched.add(name)
+
+
+def _read_weights(document: Document, rows: int) -> int:
+    """Return the bytes of the main graph's weights that a run reads."""
+    main, total = document.main, 0
+    for tensor in main.initializers:
+        users = main.consumers(tensor.name)
+        size = tensor.nbytes or 0
+        picks = users and all(
+            operator(node.domain, node.op_type).selects and node.inputs[0] == tensor.name
+            for node in users
+        )
+        if picks and tensor.shape and tensor.shape[0]:
+            size = min(size, rows * size // tensor.shape[0])
+        total += size
+    return total
+
+
+def _symbols(decoder: Decoder, guess: Guess, total: int) -> dict[str, int]:
+    """Return the sizes of symbolic dimensions of inputs and of caches."""
+    main, found = decoder.document.main, dict[str, int]()
+    for one in guess.inputs:
+        known = main.value_type(one.name)
+        pairs = zip((known.dims or ()) if known is not None else (), one.shape, strict=False)
+        found.update((dim, size) for dim, size in pairs if isinstance(dim, str))
+    for pair in decoder.pairs:
+        known = main.value_type(pair.present)
+        dim = known.dims[pair.axis] if known is not None and known.dims else None
+        if isinstance(dim, str):
+            found.setdefault(dim, total)
+    return found
+
+
+def _live_bytes(document: Document, sizes: dict[str, int]) -> int:
+    """Return the most that values take at a time, each from its node to its last reader."""
+    main = document.main
+    left_out = {*main.inputs, *main.outputs}
+    last = {name: at for at, node in enumerate(main.nodes) for name in node.inputs if name}
+    ends: dict[int, int] = {}
+    live = most = 0
+    for at, node in enumerate(main.nodes):
+        for name in node.outputs:
+            known = main.value_type(name) if name and name not in left_out else None
+            if known is None or known.dims is None or name not in last:
+                continue
+            dims = [sizes.get(dim) if isinstance(dim, str) else dim for dim in known.dims]
+            numbers = [dim for dim in dims if dim is not None and dim >= 0]
+            if len(numbers) < len(dims):
+                continue
+            size = math.prod(numbers) * ELEMENT_BITS.get(known.dtype or "", 32) // 8
+            live += size
+            ends[last[name]] = ends.get(last[name], 0) + size
+        most = max(most, live)
+        live -= ends.pop(at, 0)
+    return most
+
+
+FIT_COLUMNS: tuple[Column[Fit], ...] = (
+    Column("batch", "batch", lambda row: row.batch, COUNT),
+    Column("context", "context", lambda row: row.context, COUNT),
+    Column("weight_bytes", "weights", lambda row: row.weight_bytes, BYTES),
+    Column("kv_bytes", "KV cache", lambda row: row.kv_bytes, BYTES),
+    Column("activation_bytes", "activations", lambda row: row.activation_bytes, BYTES),
+    Column("logits_bytes", "logits", lambda row: row.logits_bytes, BYTES),
+    Column("total_bytes", "together", lambda row: row.total_bytes, BYTES),
+)
+
+
+def fit_table(budget: Budget, devices: Sequence[Device]) -> Table[Fit]:
+    """Return a row for each batch and context, with a column for each device whether it fits."""
+
+    def fits(device: Device) -> Column[Fit]:
+        memory = device.memory_bytes or 0
+        return Column(
+            f"fits {device.name}", device.name, lambda row: row.total_bytes <= memory, FLAG,
+            help="Whether all of it fits into the memory.",
+        )  # fmt: skip
+
+    sized = [fits(device) for device in devices if device.memory_bytes]
+    return Table((*FIT_COLUMNS, *sized), list(budget.fits), name="fits", title="Memory")
+
+
+@dataclass(frozen=True)
+class LeastTime:
+    """A phase on a device."""
+
+    budget: PhaseBudget
+    device: str
+    ms: float | None
+    bound: str
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens of all sequences a second."""
+        each = self.budget.context if self.budget.phase == "prefill" else 1
+        return 1000 * self.budget.batch * each / self.ms if self.ms else None
+
+
+TIME_COLUMNS: tuple[Column[LeastTime], ...] = (
+    Column("phase", "phase", lambda row: row.budget.phase),
+    Column("batch", "batch", lambda row: row.budget.batch, COUNT),
+    Column("context", "context", lambda row: row.budget.context, COUNT),
+    Column("flops", "FLOPs", lambda row: row.budget.flops, SHORT),
+    Column("weight_bytes", "weights", lambda row: row.budget.weight_bytes, BYTES),
+    Column("cache_bytes", "cache", lambda row: row.budget.cache_bytes, BYTES),
+    Column("device", "device", lambda row: row.device, TEXT),
+    Column("least_ms", "at least", lambda row: row.ms, MS),
+    Column("tokens_per_s", "tokens/s at most", lambda row: row.tokens_per_s, SHORT),
+    Column("bound", "limit", lambda row: row.bound, TEXT),
+)
+
+
+def time_table(budget: Budget, devices: Sequence[Device]) -> Table[LeastTime]:
+    """Return a row for each phase and device; without devices one without times."""
+    rows = []
+    for phase in budget.phases:
+        for device in devices or (Device("", None, None),):
+            least = None if device.roof is None else phase.least_ms(device.roof, budget.precision)
+            rows.append(
+                LeastTime(phase, device.name, *(least if least is not None else (None, "")))
+            )
+    return Table(TIME_COLUMNS, rows, name="times", title="Least times")

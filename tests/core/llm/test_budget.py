@@ -1,0 +1,83 @@
+"""What a decoder needs, against sums made by hand."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.document import Document
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.errors import UsageError
+from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of
+from dld_tui.core.llm.devices import device_of
+from dld_tui.core.llm.feeds import Decoder
+from tests.support import decoders
+
+LAYERS = 2
+PROJECTED = decoders.HIDDEN * (2 * decoders.HIDDEN + 2 * decoders.KV_HEADS * decoders.HEAD_SIZE)
+"""Multiply-accumulates of a token in the projections of a layer."""
+
+
+def budget(path: Path, batches: list[int], contexts: list[int]) -> Budget:
+    with closing(Document.open(path)) as document:
+        main = document.main
+        for node in main.nodes:  # as inference would find
+            for name in node.outputs:
+                if name and main.value_type(name) is None:
+                    main.inferred[name] = ValueType("float32", None)
+        return budget_of(Decoder(document, input_specs(document)), batches, contexts)
+
+
+@pytest.mark.parametrize("int4", [True, False])
+def test_memory_and_work_are_those_by_hand(int4: bool, tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx", layers=LAYERS, int4=int4)
+    found = budget(path, [3], [40])
+    stored = onnx.load(path).graph.initializer
+    weights = {one.name: numpy_helper.to_array(one).nbytes for one in stored}
+    assert found.weight_bytes == sum(weights.values())
+    assert found.kv_token_bytes == LAYERS * 2 * decoders.KV_HEADS * decoders.HEAD_SIZE * 4
+    [fit] = found.fits
+    assert fit.kv_bytes == 3 * 40 * found.kv_token_bytes
+    assert fit.logits_bytes == 3 * decoders.VOCABULARY * 4
+    prefill, decode = found.phases
+    assert (prefill.phase, decode.phase) == ("prefill", "decode")
+    assert prefill.logits_bytes == 40 * fit.logits_bytes
+    # Of the table of embeddings three rows are read, and only they.
+    table = weights["embedding"]
+    row = decoders.HIDDEN * 4
+    assert decode.weight_bytes == found.weight_bytes - table + 3 * row
+    assert prefill.weight_bytes == found.weight_bytes - table + min(table, 120 * row)
+    assert decode.cache_bytes == 3 * 40 * found.kv_token_bytes
+    head = decoders.HIDDEN * decoders.VOCABULARY
+    for phase, tokens in ((prefill, 120), (decode, 3)):
+        attended = LAYERS * tokens * 40 * decoders.HEADS * 2 * decoders.HEAD_SIZE
+        macs = tokens * (LAYERS * PROJECTED + head) + attended
+        assert phase.flops is not None
+        assert 2 * macs <= phase.flops < 2.35 * macs, phase.phase  # norms, softmax, rotation
+    assert decode.activation_bytes >= 2 * 3 * decoders.HIDDEN * 4
+
+
+def test_what_limits_a_phase_follows_from_the_peaks() -> None:
+    phase = PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0)
+    assert phase.least_ms(Roof("a", {"fp16": 1e9}, 1e9), "fp16") == (2.0, "compute")
+    assert phase.least_ms(Roof("a", {"fp32": 1e12}, 1e9), "fp16") == (1.0, "memory")
+    assert phase.least_ms(Roof("a", {}, 1e9), "fp16") is None
+
+
+def test_devices_are_of_the_table_or_numbers() -> None:
+    h200 = device_of("NVIDIA H200")
+    assert h200.memory_bytes == 141_000_000_000
+    assert h200.roof is not None
+    assert h200.roof.bandwidth == 4.8e12
+    own = device_of("mine=10,100,8")
+    assert own.roof is not None
+    assert (own.name, own.memory_bytes, own.roof.flops["fp16"]) == ("mine", 8_000_000_000, 1e13)
+    for wrong in ("Abacus", "mine=1,2", "mine=a,b,c", "mine=0,1,1", "mine=nan,1,1"):
+        with pytest.raises(UsageError):
+            device_of(wrong)

@@ -1,0 +1,87 @@
+"""Folders, inputs at any length, and figures of decoders."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dld_tui.core.document import Document
+from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.llm.feeds import Decoder, StepFeeds
+from dld_tui.core.llm.figures import GenerationFigures, generation_story
+from dld_tui.core.llm.folder import find_decoder, read_config
+from tests.support import decoders
+
+
+def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    model, config = find_decoder(folder)
+    assert config is not None
+    with closing(Document.open(model)) as document:
+        feeds = StepFeeds(Decoder(document, input_specs(document), config), 4, 200)
+    ids = feeds.prompt()["input_ids"]
+    assert config.special_tokens == {0, 1, 2}
+    assert ids.min() == 3
+    assert ids.max() == decoders.VOCABULARY - 1
+    assert feeds.step(7)["attention_mask"].shape == (4, 208)
+
+
+def test_inputs_grow_with_the_past(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx")
+    with closing(Document.open(path)) as document:
+        feeds = StepFeeds(Decoder(document, input_specs(document)), 2, 5)
+    assert set(feeds.prompt()) == {"input_ids", "attention_mask"}
+    for number in range(4):
+        values = feeds.step(number, np.array([7, 8]))
+        assert values["attention_mask"].shape == (2, 5 + number + 1)
+        assert values["input_ids"].tolist() == [[7], [8]]
+
+
+def test_positions_go_on_after_the_prompt(tmp_path: Path) -> None:
+    path = decoders.positioned(tmp_path / "m.onnx")
+    with closing(Document.open(path)) as document:
+        feeds = StepFeeds(Decoder(document, input_specs(document)), 1, 5)
+    assert feeds.prompt()["position_ids"].tolist() == [[0, 1, 2, 3, 4]]
+    assert [feeds.step(at)["position_ids"].tolist() for at in (0, 3)] == [[[5]], [[8]]]
+
+
+def test_the_decoder_of_a_folder_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "optimum"
+    (folder / "onnx").mkdir(parents=True)
+    with pytest.raises(InputError, match="has no model"):
+        find_decoder(folder)
+    for name in ("encoder_model.onnx", "decoder_model_merged.onnx"):
+        (folder / "onnx" / name).touch()
+    assert find_decoder(folder) == (folder / "onnx" / "decoder_model_merged.onnx", None)
+    (folder / "onnx" / "decoder_model_merged.onnx").unlink()
+    (folder / "onnx" / "vision.onnx").touch()
+    with pytest.raises(InputError, match="has 2 models"):
+        find_decoder(folder)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"model": {}}', '{"model": {"decoder": {"filename": "../m.onnx"}}}',
+             '{"model": {"decoder": {"filename": 3}}}', "[" * 100_000],
+)  # fmt: skip
+def test_a_configuration_of_another_form_is_an_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "genai_config.json"
+    path.write_text(text)
+    with pytest.raises(DldError):
+        read_config(path)
+
+
+def test_the_story_compares_prompts_and_batches() -> None:
+    def figures(batch: int, prompt: int, ms: float) -> GenerationFigures:
+        return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
+
+    said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
+    assert said == [
+        "The first token of a prompt of 8 comes after 12.000 ms, each further one after 1.000 ms"
+        " (1,000.0 tokens a second).",
+        "At a prompt of 64 a token takes 1.50 times as long.",
+        "A batch of 4 makes 2.0 times as many tokens a second.",
+    ]
