@@ -208,9 +208,9 @@ def _read_weights(document: Document, rows: int) -> int:
 def _symbols(decoder: Decoder, guess: Guess, total: int) -> dict[str, int]:
     """Return the sizes of symbolic dimensions of inputs and of caches."""
     main, found = decoder.document.main, dict[str, int]()
-    for one in guess.inputs:
-        known = main.value_type(one.name)
-        pairs = zip((known.dims or ()) if known is not None else (), one.shape, strict=False)
+    shapes = guess.shapes
+    for spec in decoder.specs:
+        pairs = zip(spec.dims or (), shapes[spec.name], strict=False)
         found.update((dim, size) for dim, size in pairs if isinstance(dim, str))
     for pair in decoder.pairs:
         known = main.value_type(pair.present)
