@@ -56,6 +56,7 @@ def grouped(
     present: Sequence[str] = ("present.{}.key", "present.{}.value"),
     dims: Sequence[str | None] = ("batch_size", "sequence_length", "past_sequence_length", "total"),
     declared: int = VOCABULARY,
+    typed: bool = False,
 ) -> Path:
     """Write a decoder as onnxruntime-genai's builder makes them: GroupQueryAttention, int4.
 
@@ -67,6 +68,7 @@ def grouped(
         present: The same of what comes back.
         dims: Names of the batch, the sequence, the past and the total length; None for none.
         declared: The vocabulary that the output declares.
+        typed: Declare the types of queries, keys and values, too.
     """
     g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
     batch, length, before, total = dims
@@ -113,6 +115,10 @@ def grouped(
         norm, x = f"{p}.out", f"{p}.sum"
     g.product("logits", norm, HIDDEN, VOCABULARY, int4=False)
     made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
+    for at in range(layers if typed else 0):
+        for what, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
+            shape = [batch, length, heads * HEAD_SIZE]
+            made.value_info.append(value(f"layers.{at}.{what}", f32, shape))
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     model = helper.make_model(made, opset_imports=opsets, ir_version=10)
     path.write_bytes(model.SerializeToString())

@@ -11,6 +11,7 @@ from dld_tui.activities.check_full import LIMIT_S, Request
 from dld_tui.cli.models.inference import predicted
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.checks import RULES, Level, check
+from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import (
     ORDER,
     SPEED_RULES,
@@ -108,7 +109,8 @@ def command(
 
 def _checked(document: Document, speed: bool) -> list[Finding]:
     found = check(document)
-    return by_severity([*found, *speed_findings(document)]) if speed else found
+    more = speed_findings(document) if speed else decoder_findings(document)
+    return by_severity([*found, *more])
 
 
 def _with(predictions: list[Finding], known: list[Finding]) -> list[Finding]:

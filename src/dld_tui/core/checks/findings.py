@@ -272,6 +272,20 @@ def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list
     ]
 
 
+DECODER_RULES: dict[str, Level] = {
+    "decoder:heads": "error",
+    "decoder:lengths": "error",
+    "decoder:block-sizes": "error",
+    "decoder:cache-pair": "warning",
+    "decoder:cache-alike": "warning",
+    "decoder:unused-past": "warning",
+    "decoder:mask-length": "warning",
+    "decoder:attention-not-fused": "info",
+    "decoder:norm-not-fused": "info",
+    "decoder:rotary-not-fused": "info",
+}
+"""The level of each rule on models that write token after token."""
+
 SPEED_RULES: dict[str, Level] = {
     "speed:alignment": "info",
     "speed:transposes": "warning",

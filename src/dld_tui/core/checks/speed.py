@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import SPEED_RULES, Finding, Repair, name_of, speed_finding
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
@@ -133,6 +134,7 @@ def speed_findings(document: Document) -> list[Finding]:
 def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     """Yield findings, none for most nodes, so that an event loop can go on in between."""
     yield list(_inputs(document))
+    yield decoder_findings(document)
     for scope in document.scopes():
         in_loop = _loop_around(scope)
         for node in scope.nodes:

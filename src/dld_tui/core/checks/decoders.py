@@ -1,0 +1,294 @@
+"""What is wrong with decoders: heads, caches, int4 weights, masks; and fusions that are missing.
+
+The ids of these rules begin with ``decoder:``; docs/checks.md explains each. Sizes that are not
+known fit everything. Fusions are looked for in models with a cache alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from dld_tui.core import fmt
+from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.inputs.caches import CachePair, cache_pairs
+from dld_tui.core.inputs.roles import words_of
+
+_NUMBER = re.compile(r"\d+")
+_HALVES = ("key", "value", "k", "v")
+_FEW_LAYERS = 0.25
+"""Layers that differ from the others are worth a word up to this share: some models mix kinds."""
+
+
+def decoder_findings(document: Document) -> list[Finding]:
+    """Return all findings on decoders: none for a model that is none."""
+    main = document.main
+    found: list[Finding] = []
+    for op_type, rule in _BY_OPERATOR.items():
+        for node in main.nodes_of_type(op_type):
+            found += rule(node)
+    pairs = cache_pairs(document)
+    if pairs:
+        found += [*_caches(main, pairs), *_unused_past(main, pairs), *_mask(main, pairs)]
+        found += _fusions(main)
+    return found
+
+
+def _finding(rule: str, message: str, node: Node) -> Finding:
+    return Finding(DECODER_RULES[rule], rule, message, node.scope, node)
+
+
+def _about_value(rule: str, message: str, scope: Scope, value: str) -> Finding:
+    return Finding(DECODER_RULES[rule], rule, message, scope, None, value)
+
+
+def _number(node: Node, name: str, default: int = 0) -> int:
+    found = node.attribute(name)
+    return found.value if found is not None and isinstance(found.value, int) else default
+
+
+def _type(node: Node, at: int) -> ValueType | None:
+    name = node.inputs[at] if at < len(node.inputs) else ""
+    return node.scope.value_type(name) if name else None
+
+
+def _sizes(node: Node, at: int, rank: int) -> list[int | None]:
+    """Return the sizes of an input, None where one is not known or the rank is another."""
+    known = _type(node, at)
+    dims = known.dims if known is not None else None
+    if dims is None or len(dims) != rank:
+        return [None] * rank
+    return [dim if isinstance(dim, int) and dim >= 0 else None for dim in dims]
+
+
+# --- attention -----------------------------------------------------------------------------------
+
+
+def _grouped(node: Node) -> Iterator[Finding]:
+    """Check heads, sizes and lengths of GroupQueryAttention."""
+    if node.domain != "com.microsoft":
+        return
+    heads, groups = _number(node, "num_heads"), _number(node, "kv_num_heads")
+    if heads < 1 or groups < 1 or heads % groups:
+        yield _finding(
+            "decoder:heads", f"{heads} heads cannot share {groups} heads of keys and values", node
+        )
+        return
+    size = None
+    for at, what in ((3, "past key"), (4, "past value")):
+        _, cached, _, width = _sizes(node, at, 4)
+        if cached is not None and cached != groups:
+            yield _finding(
+                "decoder:heads", f"its {what} has {cached} heads, the node has {groups}", node
+            )
+        size = size or width
+    packed = not (len(node.inputs) > 1 and node.inputs[1])
+    wanted = [("query", 0, heads + 2 * groups if packed else heads)]
+    wanted += [] if packed else [("key", 1, groups), ("value", 2, groups)]
+    for what, at, count in wanted:
+        width = _sizes(node, at, 3)[2]
+        if width is None:
+            continue
+        if width % count or (size is not None and width != count * size):
+            of = f"heads of {size}" if size is not None else "heads"
+            yield _finding("decoder:heads", f"its {what} of {width} is not {count} {of}", node)
+    for at, what in ((5, "lengths of sequences"), (6, "total length")):
+        known = _type(node, at)
+        if known is not None and known.dtype not in ("", None, "int32"):
+            yield _finding("decoder:lengths", f"its {what} are {known.dtype}, not int32", node)
+    known = _type(node, 5)
+    if known is not None and known.dims is not None and len(known.dims) not in (1, 2):
+        text = f"its lengths of sequences have {len(known.dims)} dimensions, not one a sequence"
+        yield _finding("decoder:lengths", text, node)
+
+
+def _attention(node: Node) -> Iterator[Finding]:
+    """Check the heads of Attention of ai.onnx with three dimensions."""
+    heads, groups = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
+    if node.domain or not (heads and groups):
+        return
+    if heads % groups:
+        text = f"{heads} heads cannot share {groups} heads of keys and values"
+        yield _finding("decoder:heads", text, node)
+        return
+    query, key = _sizes(node, 0, 3)[2], _sizes(node, 1, 3)[2]
+    for what, width, count in (("query", query, heads), ("key", key, groups)):
+        if width is not None and width % count:
+            yield _finding("decoder:heads", f"its {what} of {width} is not {count} heads", node)
+    if query is not None and key is not None and query // heads != key // groups:
+        text = f"heads of its query are {query // heads} wide, those of its key {key // groups}"
+        yield _finding("decoder:heads", text, node)
+
+
+def _weights(node: Node) -> Iterator[Finding]:
+    """Check packed weights, scales and zero points of MatMulNBits against K, N and the block."""
+    if node.domain != "com.microsoft":
+        return
+    rows, columns = _number(node, "K"), _number(node, "N")
+    bits, block = _number(node, "bits", 4), _number(node, "block_size", 128)
+    if rows < 1 or columns < 1 or block < 1 or bits < 1:
+        return
+    blocks = -(-rows // block)
+    packed = columns * blocks * block * bits // 8
+    zeros = (columns * (-(-blocks * bits // 8)), columns * blocks)
+    for at, what, fitting in (
+        (1, "packed weights", (packed,)), (2, "scales", (columns * blocks,)),
+        (3, "zero points", zeros),
+    ):  # fmt: skip
+        known = _type(node, at)
+        dims = known.dims if known is not None else None
+        if dims is None or not all(isinstance(dim, int) for dim in dims):
+            continue
+        count = 1
+        for dim in dims:
+            count *= dim if isinstance(dim, int) else 1
+        if count not in fitting:
+            text = (
+                f"its {what} are {count:,}, not {fitting[0]:,}: K {rows:,} in blocks of {block},"
+                f" N {columns:,}"
+            )
+            yield _finding("decoder:block-sizes", text, node)
+
+
+_BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
+    "GroupQueryAttention": _grouped,
+    "Attention": _attention,
+    "MatMulNBits": _weights,
+}
+
+
+# --- caches and masks ----------------------------------------------------------------------------
+
+
+def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
+    """Find pairs of two layers, and layers whose caches are unlike those of the others."""
+    kinds: dict[str, tuple[str, object]] = {}
+    for pair in pairs:
+        one, other = _NUMBER.findall(pair.past), _NUMBER.findall(pair.present)
+        if one and other and one[-1:] != other[-1:] and len(one) == len(other):
+            text = f"it comes back as {name_of(pair.present)}, which is of another layer"
+            yield _about_value("decoder:cache-pair", text, main, pair.past)
+        known = main.value_type(pair.past)
+        dims = known.dims if known is not None else None
+        fixed = tuple(dim for dim in dims or () if isinstance(dim, int))
+        last_first = reversed(words_of(pair.past))
+        what = next((word for word in last_first if word in _HALVES), "")
+        kinds[pair.past] = what, (known.dtype if known is not None else "", len(dims or ()), fixed)
+    for what in {kind[0] for kind in kinds.values()}:
+        same = {name: kind for name, kind in kinds.items() if kind[0] == what}
+        (usual, most), *_ = Counter(same.values()).most_common(1)
+        odd = [name for name, kind in same.items() if kind != usual]
+        if odd and len(same) > 2 and len(odd) <= _FEW_LAYERS * len(same) and most > 1:
+            text = f"its type and sizes are other ones than those of {most} caches of other layers"
+            for name in odd:
+                yield _about_value("decoder:cache-alike", text, main, name)
+
+
+def _unused_past(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
+    for pair in pairs:
+        if not main.consumers(pair.past):
+            text = "nothing reads it: what was seen before does not count"
+            yield _about_value("decoder:unused-past", text, main, pair.past)
+
+
+def _mask(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
+    """Find a mask as long as the new tokens alone, where there are cached ones."""
+    rows = [name for name in main.inputs if {"ids", "tokens"} & set(words_of(name))]
+    lengths = {
+        known.dims[1]
+        for name in rows
+        if not {"position", "type"} & set(words_of(name))
+        if (known := main.value_type(name)) is not None and known.dims and len(known.dims) == 2
+    }
+    totals = set()
+    for pair in pairs:
+        known = main.value_type(pair.past)
+        dims = known.dims if known is not None else None
+        totals.add(dims[pair.axis] if dims is not None else None)
+    for name in main.inputs:
+        words = set(words_of(name))
+        known = main.value_type(name)
+        if "mask" not in words or words & {"encoder", "cross", "head"} or known is None:
+            continue
+        last = known.dims[-1] if known.dims and len(known.dims) == 2 else None
+        if isinstance(last, str) and last and last in lengths and last not in totals:
+            text = f"it is as long as the new tokens ({name_of(last)}); the cached ones count, too"
+            yield _about_value("decoder:mask-length", text, main, name)
+
+
+# --- fusions -------------------------------------------------------------------------------------
+
+
+def _fusions(main: Scope) -> Iterator[Finding]:
+    for rule, found, text in (
+        ("decoder:attention-not-fused", _plain_attentions(main),
+         "attention of single operators ({count}): Attention of opset 23 or GroupQueryAttention"
+         " does it at once, with the cache"),
+        ("decoder:norm-not-fused", _plain_norms(main),
+         "RMS normalization of single operators ({count}): RMSNormalization of opset 23 or"
+         " SimplifiedLayerNormalization does it at once"),
+        ("decoder:rotary-not-fused", _plain_rotations(main),
+         "rotary embedding of single operators ({count}): RotaryEmbedding of opset 23, or"
+         " do_rotary of GroupQueryAttention, does it at once"),
+    ):  # fmt: skip
+        nodes = list(found)
+        if nodes:
+            yield _finding(rule, text.format(count=fmt.plural(len(nodes), "place")), nodes[0])
+
+
+def _only(main: Scope, name: str, *op_types: str) -> Node | None:
+    """Return the reader of a value that has one of some types."""
+    return next((node for node in main.consumers(name) if node.op_type in op_types), None)
+
+
+def _plain_attentions(main: Scope) -> Iterator[Node]:
+    for node in main.nodes_of_type("Softmax"):
+        before = _source(main, node)
+        for _ in range(6):
+            if before is None or before.op_type not in ("Mul", "Div", "Add", "Where", "Cast"):
+                break
+            before = _source(main, before)
+        after = _only(main, node.outputs[0], "MatMul", "Cast", "Dropout", "Where")
+        for _ in range(3):
+            if after is None or after.op_type == "MatMul":
+                break
+            after = _only(main, after.outputs[0], "MatMul", "Cast", "Dropout", "Where")
+        if before is not None and before.op_type == "MatMul" and after is not None:
+            yield node
+
+
+def _source(main: Scope, node: Node) -> Node | None:
+    return main.producer(node.inputs[0]) if node.inputs else None
+
+
+def _plain_norms(main: Scope) -> Iterator[Node]:
+    for node in main.nodes_of_type("ReduceMean"):
+        square = main.producer(node.inputs[0]) if node.inputs else None
+        is_square = square is not None and (
+            square.op_type == "Pow" or (square.op_type == "Mul" and len(set(square.inputs)) == 1)
+        )
+        if square is None or not is_square:
+            continue
+        source = main.producer(square.inputs[0])
+        if source is not None and source.op_type == "Sub":  # of LayerNormalization
+            continue
+        added = _only(main, node.outputs[0], "Add")
+        root = None if added is None else _only(main, added.outputs[0], "Sqrt", "Pow")
+        if root is not None:
+            yield node
+
+
+def _plain_rotations(main: Scope) -> Iterator[Node]:
+    for node in main.nodes_of_type("Neg"):
+        half = main.producer(node.inputs[0]) if node.inputs else None
+        if half is None or half.op_type not in ("Slice", "Split"):
+            continue
+        joined = _only(main, node.outputs[0], "Concat")
+        turned = None if joined is None else _only(main, joined.outputs[0], "Mul")
+        if turned is not None and _only(main, turned.outputs[0], "Add") is not None:
+            yield node

@@ -1,0 +1,178 @@
+"""Rules on decoders fire on what is broken, and on nothing that exporters write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.core.checks.decoders import decoder_findings
+from dld_tui.core.checks.findings import DECODER_RULES
+from dld_tui.core.document import Document
+from tests.support import decoders
+
+Change = Callable[[onnx.ModelProto], object]
+
+
+def rules_of(path: Path) -> list[str]:
+    with closing(Document.open(path)) as document:
+        return [one.rule for one in decoder_findings(document)]
+
+
+def node_of(model: onnx.ModelProto, op_type: str) -> onnx.NodeProto:
+    return next(node for node in model.graph.node if node.op_type == op_type)
+
+
+def set_number(op_type: str, name: str, value: int) -> Change:
+    def change(model: onnx.ModelProto) -> None:
+        node = node_of(model, op_type)
+        kept = [one for one in node.attribute if one.name != name]
+        del node.attribute[:]
+        node.attribute.extend([*kept, helper.make_attribute(name, value)])
+
+    return change
+
+
+def size_of(name: str, axis: int, size: int | str) -> Change:
+    def change(model: onnx.ModelProto) -> None:
+        for info in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+            if info.name == name:
+                dim = info.type.tensor_type.shape.dim[axis]
+                if isinstance(size, int):
+                    dim.dim_value = size
+                else:
+                    dim.dim_param = size
+
+    return change
+
+
+def fewer_scales(model: onnx.ModelProto) -> None:
+    name = node_of(model, "MatMulNBits").input[2]
+    for at, one in enumerate(model.graph.initializer):
+        if one.name == name:
+            short = numpy_helper.to_array(one)[:-2]
+            model.graph.initializer[at].CopyFrom(numpy_helper.from_array(short, name))
+
+
+def zero_points(model: onnx.ModelProto) -> None:
+    node_of(model, "MatMulNBits").input.append("zeros")
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(7, np.uint8), "zeros"))
+
+
+def long_lengths(model: onnx.ModelProto) -> None:
+    for node in model.graph.node:
+        if "seqlens" in node.output:
+            node.attribute[0].i = TensorProto.INT64
+    info = helper.make_tensor_value_info("seqlens", TensorProto.INT64, ["batch_size"])
+    model.graph.value_info.append(info)
+
+
+def unread_past(model: onnx.ModelProto) -> None:
+    for at in (3, 4):
+        node_of(model, "GroupQueryAttention").input[at] = ""
+
+
+def crossed(model: onnx.ModelProto) -> None:
+    first, second, *_ = (n for n in model.graph.node if n.op_type == "GroupQueryAttention")
+    first.output[1], second.output[1] = second.output[1], first.output[1]
+
+
+def other_type(model: onnx.ModelProto) -> None:
+    for info in (*model.graph.input, *model.graph.output):
+        if info.name in ("past_key_values.3.key", "present.3.key"):
+            info.type.tensor_type.elem_type = TensorProto.FLOAT16
+
+
+BROKEN: list[tuple[str, Change, str]] = [
+    ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
+    ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
+    ("decoder:heads", size_of("past_key_values.0.key", 3, 8), "is not 4 heads of 8"),
+    ("decoder:lengths", long_lengths, "int64, not int32"),
+    ("decoder:block-sizes", fewer_scales, "its scales are 126, not 128"),
+    ("decoder:block-sizes", zero_points, "its zero points are 7, not 64"),
+    (
+        "decoder:block-sizes",
+        set_number("MatMulNBits", "block_size", 64),
+        "its scales are 128, not 64",
+    ),
+    ("decoder:cache-pair", crossed, "of another layer"),
+    ("decoder:cache-alike", other_type, "of 3 caches"),
+    ("decoder:unused-past", unread_past, "nothing reads it"),
+    ("decoder:mask-length", size_of("attention_mask", 1, "sequence_length"), "new tokens"),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "change", "message"), BROKEN, ids=[f"{at}-{one[0]}" for at, one in enumerate(BROKEN)]
+)
+def test_a_fault_is_found(rule: str, change: Change, message: str, tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx", layers=4, typed=True)
+    model = onnx.load(path)
+    change(model)
+    path.write_bytes(model.SerializeToString())
+    with closing(Document.open(path)) as document:
+        found = [one for one in decoder_findings(document) if one.rule == rule]
+    assert found
+    assert any(message in one.message for one in found), [one.message for one in found]
+    assert {one.level for one in found} == {DECODER_RULES[rule]}
+
+
+@pytest.mark.parametrize("layers", [1, 4])
+@pytest.mark.parametrize("int4", [True, False])
+def test_what_exporters_write_has_no_fault(layers: int, int4: bool, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    assert rules_of(decoders.grouped(path, layers=layers, int4=int4, typed=True)) == []
+    assert rules_of(decoders.grouped(path, past=("k{}", "v{}"), present=("a{}", "b{}"))) == []
+    assert rules_of(decoders.positioned(path)) == []
+
+
+UNFUSED = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[b, 2, s, 8] q, float[b, 2, p, 8] past_key, float[b, 2, p, 8] past_value)
+    => (float[b, 2, s, 8] y, float[b, 2, t, 8] present_key, float[b, 2, t, 8] present_value)
+    <float two = {2.0}, float eps = {1e-5}, float scale = {0.3}, int64[1] zero = {0},
+     int64[1] four = {4}, int64[1] eight = {8}, int64[1] last = {3}>
+    {
+    sq = Pow (q, two) mean = ReduceMean <axes_none = 0> (sq, last)
+    more = Add (mean, eps) root = Sqrt (more) n = Div (q, root)
+    low = Slice (n, zero, four, last) high = Slice (n, four, eight, last)
+    minus = Neg (high) half = Concat <axis = -1> (minus, low)
+    turned = Mul (half, scale) kept = Mul (n, scale) r = Add (kept, turned)
+    present_key = Concat <axis = 2> (past_key, r)
+    present_value = Concat <axis = 2> (past_value, n)
+    k = Transpose <perm = [0, 1, 3, 2]> (present_key)
+    w = MatMul (r, k) s1 = Mul (w, scale) p = Softmax (s1) y = MatMul (p, present_value) }"""
+FUSIONS = ["decoder:attention-not-fused", "decoder:norm-not-fused", "decoder:rotary-not-fused"]
+
+
+def test_missing_fusions_of_a_decoder_are_named(tmp_path: Path) -> None:
+    text = UNFUSED.replace(" <axes_none = 0>", "")
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert rules_of(path) == FUSIONS
+    # The same layer without a cache is no decoder.
+    plain = text.replace("past_key", "left").replace("past_value", "right")
+    for name in ("present_key", "present_value"):
+        plain = plain.replace(f", float[b, 2, t, 8] {name}", "")
+    onnx.save(onnx.parser.parse_model(plain), path)
+    assert rules_of(path) == []
+
+
+def test_layer_normalization_is_not_taken_for_another(tmp_path: Path) -> None:
+    text = UNFUSED.replace(" <axes_none = 0>", "").replace(
+        "sq = Pow (q, two)", "middle = ReduceMean (q, last) c = Sub (q, middle) sq = Pow (c, two)"
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert "decoder:norm-not-fused" not in rules_of(path)
+
+
+def test_every_rule_is_tried_and_documented() -> None:
+    assert {rule for rule, *_ in BROKEN} | set(FUSIONS) == set(DECODER_RULES)
+    docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^### `(decoder:[a-z-]+)`", docs, re.MULTILINE)) == set(DECODER_RULES)
