@@ -138,3 +138,39 @@ def test_rows_without_a_scope_belong_to_what_is_around_them() -> None:
     assert filled_gaps([(), inner, (), inner, (), outer, ()]) == [
         (), inner, inner, inner, outer, outer, (),
     ]  # fmt: skip
+
+
+def two_streams(layers: int) -> Graph:
+    """Return layers that hand on a residual and its norm, as SkipLayerNormalization gives both."""
+    links = [("Input", "Norm")]
+    last = ("Norm", "Input")
+    for at in range(layers):
+        normed, residual = last
+        p = f"/layers.{at}/"
+        q, k, a, s = (f"{p}{name}" for name in ("Query", "Key", "Attend", "SkipNorm"))
+        links += [(normed, q), (normed, k), (q, a), (k, a), (a, s), (residual, s)]
+        links += [(s, f"{p}Up"), (f"{p}Up", f"{p}SkipNorm2"), (s, f"{p}SkipNorm2")]
+        last = (f"{p}SkipNorm2", s)
+    links += [(last[0], "Head"), (last[1], "Head")]
+    graph = graph_of_links(links)
+    graph.labels = [name.rpartition("/")[2] for name in graph.names]
+    return graph
+
+
+def test_layers_with_two_streams_repeat() -> None:
+    _rails, folds = folded(two_streams(9))
+    [repeat] = [fold for fold in folds if fold.count > 1]
+    assert repeat.count >= 8
+    assert repeat.title.endswith("layers.8")
+    assert repeat.operators == {
+        "Query": 1, "Key": 1, "Attend": 1, "SkipNorm": 1, "Up": 1, "SkipNorm2": 1,
+    }  # fmt: skip
+
+
+def test_a_chain_repeats_in_long_cycles() -> None:
+    names = [f"Op{at % 50}x{at}" for at in range(500)]
+    graph = graph_of_links([*itertools.pairwise(["Input", *names])])
+    graph.labels = [name.partition("x")[0] for name in graph.names]
+    _rails, [repeat] = folded(graph)
+    assert repeat.count == 10
+    assert len(repeat.children[0]) == 50

@@ -68,13 +68,19 @@ def filled_gaps(scopes: Sequence[Scope]) -> list[Scope]:
     return filled[: len(scopes)]
 
 
-LONGEST_PERIOD = 12
+LONGEST_PERIOD = 64
 """Parts that a block may have: enough for a transformer layer, few enough to look for quickly."""
+MOST_ALIVE = 2
+"""Tensors at a cut, where cuts with one alone find no block that has a name: a residual stream
+beside its norm."""
 FEWEST_BLOCK_ROWS = 3
 """A repeat of less saves nothing."""
 GLOBAL_TARGETS = 3
 GLOBAL_ROWS = 40
 """A tensor that is used so often and over so many rows, a quarter of all too, is in no block."""
+
+_MOST_AGAIN = 20_000
+"""Rows that are not looked at again for blocks with names."""
 
 _WORK = frozenset((Kind.NODE, Kind.HOLDER, Kind.CALL, Kind.GROUP))
 
@@ -104,7 +110,26 @@ def repeats(
         start: The first row that is looked at.
         end: The row after the last one.
     """
-    cuts = _cuts(graph, rails, start, end)
+    first: list[Repeat] = []
+    for most in range(1, MOST_ALIVE + 1):
+        found = _repeats(graph, rails, scopes, _cuts(graph, rails, start, end, most))
+        is_large = end - start > _MOST_AGAIN and found
+        if is_large or any(_has_names(repeat, scopes) for repeat in found):
+            return found
+        first = first or found
+    return first
+
+
+def _has_names(repeat: Repeat, scopes: Sequence[Scope]) -> bool:
+    """Return whether each time lies in a name scope of its own."""
+    times = pairwise(repeat.starts[:4])
+    blocks = [common_scope(scopes[start:end]) for start, end in times]
+    return len(set(blocks)) == len(blocks)
+
+
+def _repeats(
+    graph: Graph, rails: Rails, scopes: Sequence[Scope], cuts: Sequence[int]
+) -> list[Repeat]:
     tokens = _tokens(graph, rails, cuts)
     found = []
     part = 0
@@ -121,8 +146,16 @@ def repeats(
     return found
 
 
-def _cuts(graph: Graph, rails: Rails, start: int, end: int) -> list[int]:
-    """Return the rows that a part can start at, the first one and the one after the last too."""
+def _cuts(graph: Graph, rails: Rails, start: int, end: int, most: int) -> list[int]:
+    """Return the rows that a part can start at, the first one and the one after the last too.
+
+    Args:
+        graph: The graph.
+        rails: Its rows.
+        start: The first row.
+        end: The row after the last one.
+        most: Tensors that may be alive at a cut.
+    """
     count = end - start
     change = [0] * (count + 1)
     nets, outputs, ends = graph.nets, graph.outputs, rails.ends
@@ -136,7 +169,7 @@ def _cuts(graph: Graph, rails: Rails, start: int, end: int) -> list[int]:
     alive, cuts = 0, [start]
     for row, more in enumerate(change[: count - 1], start + 1):
         alive += more
-        if alive <= 1:
+        if alive <= most:
             cuts.append(row)
     return [*cuts, end] if count else cuts
 
