@@ -13,6 +13,7 @@ from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.checks import RULES, Level, check
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import (
+    DECODER_RULES,
     ORDER,
     SPEED_RULES,
     Finding,
@@ -38,7 +39,7 @@ _MOST_ROUNDS = 8
     "rules",
     multiple=True,
     metavar="ID",
-    type=click.Choice(sorted((*RULES, *SPEED_RULES))),
+    type=click.Choice(sorted((*RULES, *DECODER_RULES, *SPEED_RULES))),
     help="Only findings of this rule; may be given more than once.",
 )
 @click.option(

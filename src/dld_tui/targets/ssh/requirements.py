@@ -282,6 +282,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "tune": _tune,
     "start_up": _onnxruntime,
     "profile_llm": _onnxruntime,
+    "critical_path": _document,
     "build_tensorrt": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
     "refit_engine": _tensorrt_measured,
