@@ -78,6 +78,8 @@ def command(
 ) -> int:
     """Check a model, one finding a line: what no runtime will take, and what is odd.
 
+    Of a folder its decoder is checked, and genai_config.json against it.
+
     Reads no weights, but with --polygraphy.
 
     Exit status 1 when there are errors or warnings; with --fix, when some are left.
@@ -87,10 +89,20 @@ def command(
     if output is not None:
         require_free(output, force)
     speed = speed or any(rule in SPEED_RULES for rule in rules)
+    config = None
+    if model.is_dir():
+        from dld_tui.core.llm.folder import find_decoder
+
+        model, config = find_decoder(model)
     document = Document.open(model)
     try:
         predictions = predicted(document, model)
         findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
+        if config is not None:
+            from dld_tui.core.llm.agreement import disagreements
+
+            said = _chosen(disagreements(document, config), rules, level)
+            findings = by_severity([*findings, *said])
         repaired = 0
         if output is not None:
             repaired = _repair(document, findings, rules, level, speed)
