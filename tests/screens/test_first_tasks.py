@@ -1,0 +1,162 @@
+"""The first tasks of docs/first-tasks.md, typed as the page says, in a pseudo-terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.support.report_files import make_report
+from tests.support.typist import SPECIAL, Programs
+
+PAGE = Path(__file__).parents[2] / "docs/first-tasks.md"
+_NAMES = {
+    "Enter": "<enter>", "Esc": "<esc>", "↓": "<down>", "→": "<right>", "F5": "<f5>", "F8": "<f8>",
+    **{f"^{letter.upper()}": f"<^{letter}>" for letter in "psu"},
+}  # fmt: skip
+
+
+class Task(NamedTuple):
+    """A row of the page."""
+
+    name: str
+    keys: str
+    presses: int
+
+    @property
+    def parts(self) -> list[str]:
+        """What is sent: a key, or typed text, each at a time."""
+        found = []
+        for key, text in re.findall(r"`([^`]+)`|([^`]+)", self.keys):
+            if key:
+                found.append(SPECIAL[_NAMES[key]] if key in _NAMES else key)
+            elif text.strip():
+                found += [*text.strip()]
+        return found
+
+
+def tasks() -> list[Task]:
+    """Return the rows of the page."""
+    text = PAGE.read_text("utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| (\d+) \| [^|]+ \|$", text, re.M)
+    return [Task(name.partition(" (")[0], keys, int(presses)) for name, keys, presses in rows]
+
+
+def model() -> onnx.ModelProto:
+    """Return a small network with a stride to change and weights of two sizes."""
+    weight = numpy_helper.from_array(
+        np.linspace(-1, 1, 108, dtype=np.float32).reshape(4, 3, 3, 3), "weight"
+    )
+    second = numpy_helper.from_array(
+        np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4, 1, 1), "second_weight"
+    )
+    nodes = [
+        helper.make_node("Conv", ["x", "weight"], ["a"], "stem", strides=[1, 1]),
+        helper.make_node("Relu", ["a"], ["b"], "act"),
+        helper.make_node("Conv", ["b", "second_weight"], ["c"], "mix"),
+        helper.make_node("Add", ["c", "b"], ["y"], "sum"),
+    ]
+    graph = helper.make_graph(
+        nodes, "first",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, "h", "w"])],
+        [weight, second],
+    )  # fmt: skip
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    made.ir_version = 10
+    return made
+
+
+class Seen(NamedTuple):
+    """What came of a task."""
+
+    folder: Path
+    state: dict[str, Any]
+
+    @property
+    def page(self) -> str:
+        """The class of what is in front."""
+        return str(self.state["screens"][-1][0])
+
+    @property
+    def text(self) -> str:
+        """What is in front, as lines."""
+        return "\n".join(self.state["screens"][-1][1:])
+
+    def names(self, file: str = "model.onnx") -> list[str]:
+        """Return the names of the nodes in a file."""
+        return [node.name for node in onnx.load(self.folder / file).graph.node]
+
+
+def _largest_first(seen: Seen) -> bool:
+    rows = [line for line in seen.text.splitlines() if "float32" in line]
+    return seen.page == "InitializersScreen" and "second" not in rows[0] and "second" in rows[1]
+
+
+def _saved_elsewhere(seen: Seen) -> bool:
+    return seen.names("other.onnx") == seen.names() and "other.onnx" in seen.text
+
+
+HAPPENED: dict[str, Callable[[Seen], bool]] = {
+    "the largest weights": _largest_first,
+    "the slowest node": lambda seen: seen.page == "ReportScreen" and "Conv" in seen.text,
+    "change a stride": lambda seen: "strides" in seen.text and "[2, 2]" in seen.text,
+    "what is around this node": lambda seen: seen.state["focus"] == "GraphCanvas#graph-canvas",
+    "a picture of the graph": lambda seen: "<svg" in (seen.folder / "model.svg").read_text(),
+    "compare two profiles": lambda seen: seen.page == "CompareScreen",
+    "fp16, and whether it is still right": lambda seen: (
+        seen.page == "AppliedDialog" and "signal to noise" in seen.text
+    ),
+    "quantize": lambda seen: seen.page == "AppliedDialog" and "int8" in seen.text,
+    "add a machine": lambda seen: "jetson" in seen.text and "10.0.0.7" in seen.text,
+    "undo": lambda seen: "stem" in seen.text and "front" not in seen.text,
+    "save under another name": _saved_elsewhere,
+    "leave without losing anything": lambda seen: (
+        bool(seen.state.get("ended")) and seen.names()[0] == "front"
+    ),
+}
+"""Whether a task was done."""
+
+
+def test_the_page_has_twelve_tasks_and_counts_their_presses() -> None:
+    found = tasks()
+    assert [task.name for task in found] == list(HAPPENED)
+    assert len(found) == 12
+    for task in found:
+        assert task.keys.count("`") == 2 * task.presses, task.name
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    with Programs() as started:
+        yield started
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
+@pytest.mark.parametrize("task", tasks(), ids=lambda task: task.name.replace(" ", "_"))
+def test_a_first_task(
+    programs: Programs, tmp_path: Path, task: Task, size: tuple[int, int]
+) -> None:
+    onnx.save(model(), tmp_path / "model.onnx")
+    (tmp_path / "samples").mkdir()
+    np.save(tmp_path / "samples" / "x.npy", np.ones((1, 3, 16, 16), np.float32))
+    path = "model.onnx"
+    if task.name == "compare two profiles":
+        for name in ("a.dldprof", "b.dldprof"):
+            make_report(tmp_path / name)
+        path = "a.dldprof"
+    with programs.start(tmp_path, path, size=size) as typist:
+        typist.wait_for_screen()
+        typist.settle()
+        typist.slowly(task.parts)
+        typist.settle(0.5)
+        seen = Seen(tmp_path, typist.state())
+    assert not seen.state["faults"]
+    assert HAPPENED[task.name](seen), "" if seen.state.get("ended") else seen.text
