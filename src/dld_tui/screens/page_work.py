@@ -26,10 +26,17 @@ class PageEdits:
     Args:
         page: The page.
         workspace: The history of the document.
+        complain: Says what could not be done; a notice by default.
     """
 
-    def __init__(self, page: Page, workspace: History) -> None:
+    def __init__(
+        self,
+        page: Page,
+        workspace: History,
+        complain: Callable[[DldError], None] | None = None,
+    ) -> None:
         self.page, self.workspace, self.tasks = page, workspace, page.tasks
+        self.complain = complain or self._notify
 
     @property
     def document(self) -> Document:
@@ -62,7 +69,7 @@ class PageEdits:
             return False
         return True
 
-    def complain(self, error: DldError) -> None:
+    def _notify(self, error: DldError) -> None:
         """Say what could not be done."""
         self.page.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
 

@@ -36,10 +36,11 @@ def settings_for_copies(settings: SessionSettings, document: Document) -> Sessio
     buffer that is too small for the next present one, and the run fails. And MatMulNBits with
     ``accuracy_level`` 4 computes zeros where its scales are not constant: casts of them are folded.
     """
-    operators = {node.op_type for scope in document.scopes() for node in scope.nodes}
-    if "GroupQueryAttention" in operators:
+    scopes = list(document.scopes())
+    if any(scope.nodes_of_type("GroupQueryAttention") for scope in scopes):
         settings = replace(settings, reuse_memory=False)
-    if "MatMulNBits" in operators and settings.optimization_level == "disabled":
+    has_packed = any(scope.nodes_of_type("MatMulNBits") for scope in scopes)
+    if has_packed and settings.optimization_level == "disabled":
         settings = replace(settings, optimization_level="basic")
     return settings
 

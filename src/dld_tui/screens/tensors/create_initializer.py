@@ -226,7 +226,7 @@ class CreateInitializer(FormPage):
 
     def __init__(self, workspace: History, scope: Scope, made: Callable[[str], None]) -> None:
         super().__init__()
-        self.edits = PageEdits(self, workspace)
+        self.edits = PageEdits(self, workspace, self._failed)
         self.scope = scope
         self.made = made
 
@@ -312,10 +312,6 @@ class CreateInitializer(FormPage):
             self.dismiss(None)
 
         self.edits.edit_on_thread("Making the initializer", steps, done)
-
-    def complain(self, error: DldError) -> None:
-        """Show below the form what is wrong."""
-        self._failed(error)
 
     def _failed(self, error: DldError) -> None:
         self._show_problem(f"{error.message}. {error.hint}" if error.hint else error.message)

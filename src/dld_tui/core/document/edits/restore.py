@@ -8,7 +8,7 @@ Records are addressed by their place in their list, which is exact in the state 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message_factory import GetMessageClass
 
@@ -45,7 +45,7 @@ def inverse_arguments(document: Document, transaction: Transaction) -> dict[str,
     steps: list[JSON] = []
     failed: SaveError | None = None
     for primitive in reversed(transaction.primitives):
-        describe = cast("Callable[[Document, Any], dict[str, JSON]]", _DESCRIBE[type(primitive)])
+        describe = _DESCRIBE[type(primitive)]
         try:
             if failed is None:
                 steps.append({"scope": list(primitive.scope.path), **describe(document, primitive)})
@@ -249,7 +249,7 @@ def _build_model(scope: Scope, data: dict[str, Any]) -> Primitive:
     return SwapModel(scope.document, read_model(scope.document, data["model"]))
 
 
-_DESCRIBE: dict[type[Any], Any] = {
+_DESCRIBE: dict[type[Any], Callable[[Document, Any], dict[str, JSON]]] = {
     SetText: _describe_text,
     SetLinks: _describe_links,
     SetAttribute: _describe_attribute,
