@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 
 from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
+from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines
@@ -99,6 +101,20 @@ def test_what_computes_something_else_does_not_count(
     (one,) = (one for one in result.candidates if one.key == "threads-1")
     assert one.state == "failed"
     assert one.problem.startswith("output y: 8 of 8 elements are outside of")
+
+
+@pytest.mark.parametrize("binds", [False, True])
+def test_outputs_and_times_are_of_the_model_bound_or_not(tmp_path: Path, binds: bool) -> None:
+    values = {"x": np.arange(8, dtype=np.float32).reshape(1, 8)}
+    sets = [values, {"x": -values["x"]}]
+    path = write(tmp_path, DEEP, "deep.onnx")
+    one = contest.Contestant(path, SessionSettings(), sets, items=2, io_binding=binds)
+    expected = [1 / (1 + np.exp(-feed["x"] * 2 * np.arange(1, 9))) for feed in sets]
+    for found, wanted in zip(one.outputs(), expected, strict=True):
+        np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-6)
+    assert one.time(0.0) > 0
+    one.close()
+    assert one.time(0.0) > 0  # it is made again
 
 
 def test_a_change_that_is_not_there_is_refused(tmp_path: Path) -> None:
