@@ -13,6 +13,8 @@ _WORKSPACE = table(
      "Find the fastest way to run this model whose results are near enough."),
     ("model.start_up", "profiling.start_up", "", "", "measure the start",
      "Say what making a session takes, by stage, and which provider each node is given."),
+    ("model.memory", "profiling.memory", "", "", "memory needed",
+     "Say what a run needs: weights, activations at their peak, and what is alive then."),
     ("model.build", "profiling.build", "f6", "", "build engine",
      "Build a TensorRT engine of this model."),
     ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",

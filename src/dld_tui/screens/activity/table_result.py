@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
+from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
@@ -77,6 +78,11 @@ def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
     stages = [f"{one.name}: {one.ms:.3f} ms" for one in result.stages]
     said = [*start_up_lines(result), "; ".join(stages)]
     return TableResult(f"start of {Path(result.model).name}", said, node_table(result))
+
+
+def of_memory(plan: MemoryPlan, name: str) -> TableResult:
+    """Return the page of what a run of a model needs; `name` is foreign text."""
+    return TableResult(f"memory of {name}", memory_lines(plan), memory_table(plan))
 
 
 def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableResult:

@@ -101,7 +101,7 @@ class WorkspaceScreen(Page):
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
         self.inference = TypeInference(*base, self.panes, self.jobs, self.checks)
         self.saving = Saving(*base, self.inference)
-        self.profiling = Profiling(*base, self.saving)
+        self.profiling = Profiling(*base, self.saving, self.inference)
         self.editing = Editing(*base, self.panes, self.navigation, self.history)
         self.operators = Operators(*base, self.navigation, self.history, self.inference)
         self.wiring = Wiring(*base, self.panes, self.history, self.operators, self.inference)

@@ -14,8 +14,12 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.shell.host import host
+
+_AT_ONCE = 500
+"""Nodes whose memory is counted without a thread."""
 
 
 @dataclass(eq=False)
@@ -23,6 +27,7 @@ class Profiling(Controller):
     """Shows the forms of activities that need the model as a file."""
 
     saving: Saving
+    inference: TypeInference
     _copies: list[Path] = field(default_factory=list)
     """Folders of copies that were made to profile unsaved edits."""
 
@@ -50,6 +55,26 @@ class Profiling(Controller):
     def build(self) -> None:
         """Show the form for building a TensorRT engine of this model."""
         self._start_form("build_tensorrt", "build")
+
+    def memory(self) -> None:
+        """Show what a run of the model needs, as it is now; open dimensions count as 1."""
+        from dld_tui.core.cost.memory import MemoryPlan, memory_plan
+        from dld_tui.core.cost.nodes import ModelCosts
+        from dld_tui.screens.activity.table_result import of_memory
+
+        plans: list[MemoryPlan] = []
+
+        def count() -> None:
+            plans.append(memory_plan(ModelCosts(self.document)))
+
+        def show() -> None:
+            host(self.page).add_page(of_memory(plans[0], self.document.title))
+
+        def begin() -> None:
+            large = len(self.document.main.nodes) > _AT_ONCE
+            self.perform("Counting the memory", count, show, large=large)
+
+        self.inference.when_typed(begin, always=False)
 
     def _start_form(self, activity: str, verb: str) -> None:
         """Show the form of an activity; asks first which model when there are unsaved edits."""
