@@ -118,7 +118,7 @@ class FieldRow(Horizontal):
         if isinstance(self.field, Input):
             empty = visible(empty_text(setting, values))
             if self.suggested:
-                empty = f"{visible(text_of(setting, [*self.suggested]))} (guessed; Enter changes)"
+                empty = f"{visible(text_of(setting, [*self.suggested]))} (guessed)"
             self.field.placeholder = glyphs.shown(empty)
         if setting.param.means is not None:
             self.remark = setting.param.means(values.get(setting.name), values, here)
