@@ -257,6 +257,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "reduce_model",
+        "Reduce a failing model",
+        "Find the smallest part of a model with which a command still fails.",
+        result="dld_tui.core.conversion.reduction:Reduction",
+        command=Command(("reduce",), show="dld_tui.cli.jobs.results:show_reduction"),
+        of_open_model=True,
+        synonyms=("bisect", "debug reduce", "minimal reproducer", "delta debugging"),
+        offered=True,
+    ),
+    _own(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",

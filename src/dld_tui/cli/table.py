@@ -55,6 +55,7 @@ COMMANDS = (
     CommandInfo(
         "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"
     ),
+    CommandInfo("reduce", "Find the smallest part that still fails.", activity="reduce_model"),
     CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.reports.plan"),
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.setup.target"),
     CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.setup.tool"),

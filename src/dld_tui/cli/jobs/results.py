@@ -13,6 +13,7 @@ from dld_tui.activities.refit_engine import Result
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.reports.report import print_report
 from dld_tui.core import fmt
+from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
@@ -153,6 +154,20 @@ def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:
         write(f"Engine: {visible(str(result.engine))}")
     for path in result.saved:
         write(f"Saved: {visible(str(path))}")
+
+
+def show_reduction(result: Reduction, as_json: bool) -> None:
+    """Print how small a failing model became, and what the check printed of it."""
+    if as_json:
+        write_json(result)
+        return
+    left = ", ".join(result.nodes[:10]) + (", …" if len(result.nodes) > 10 else "")
+    before = fmt.plural(result.nodes_before, "node")
+    write(f"{visible(str(result.path))}: {result.nodes_after} of {before}: {visible(left)}")
+    known = f", and {result.known} known from before" if result.known else ""
+    write(f"{fmt.plural(result.tried, 'part')} tried{known} in {fmt.duration(result.seconds)}")
+    for line in result.said.splitlines()[-5:]:
+        write(f"  {visible(line)}")
 
 
 def show_refit(result: Result, as_json: bool) -> None:

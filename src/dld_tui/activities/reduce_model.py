@@ -1,0 +1,261 @@
+"""The smallest part of a model with which a command still fails.
+
+Each trial is noted at once, so a search that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.conversion.reduction import Reduction, smallest
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.params import param, to_json
+from dld_tui.core.text import visible
+
+if TYPE_CHECKING:
+    from dld_tui.core.accuracy.trial_journal import OutcomeJournal
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+
+_TAIL = 4000
+PLACE = "{model}"
+"""Stands for the file of the model in a check."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model, and how it fails."""
+
+    model: Path = param(
+        label="Model",
+        help="The ONNX model that fails.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    check: str = param(
+        label="Check",
+        help="A command that fails for the model, with {model} where its file stands, by default"
+        " at the end. It fails when its exit status is not 0, or a signal ends it.",
+        spellings=("--check",),
+        metavar="COMMAND",
+    )
+    output: Path = param(
+        label="Output",
+        help="The smallest model that still fails.",
+        kind="output",
+        suffix=".onnx",
+        spellings=("-o", "--output"),
+        metavar="OUT",
+    )
+    fail_codes: tuple[str, ...] = param(
+        (),
+        label="Exit status",
+        help="Only these exit statuses are the failure; a negative one is a signal.",
+        spellings=("--fail-code",),
+        metavar="N",
+    )
+    fail_text: str = param(
+        "",
+        label="Text",
+        help="Only a run that prints this text is the failure.",
+        spellings=("--fail-text",),
+        metavar="TEXT",
+    )
+    time_limit: float = param(
+        60.0,
+        label="Time limit",
+        help="A check that takes longer does not count as failed.",
+        unit="s",
+        minimum=0.1,
+        spellings=("--time-limit",),
+        metavar="S",
+    )
+    again: bool = param(
+        False,
+        label="Again",
+        help="Forget the trials of a search that was stopped.",
+        spellings=("--again",),
+    )
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Search.
+
+    Raises:
+        UsageError: The check is no command, or does not fail for the model itself.
+        InputError: The model cannot be opened.
+        UnavailableError: There is no such program.
+        SaveError: A part cannot be written.
+    """
+    from dld_tui.backends.tools.custom import find_program
+    from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.traversal import topological_order
+    from dld_tui.core.paths import cache_dir
+
+    try:
+        words = shlex.split(request.check)
+    except ValueError as error:
+        raise UsageError(f"the check is no command: {error}") from None
+    if not words:
+        raise UsageError("there is no check", hint="Give a command that fails, with --check")
+    if not any(PLACE in word for word in words):
+        words.append(PLACE)
+    words[0] = find_program(words[0])
+    yield Progress(0, None, stage="Opening the model")
+    with contextlib.closing(Document.open(request.model)) as document:
+        nodes = topological_order(document.main)
+        if nodes is None:
+            raise UsageError("the nodes of the model are on a cycle", where=str(request.model))
+        yield from _typed(document, request.model)
+        facts = to_json(replace(request, output=Path(), again=False, time_limit=1.0))
+        name = search_name(model_and_inputs(facts, document, None))
+        journal = OutcomeJournal(
+            cache_dir() / "reduce" / f"{name}.jsonl",
+            [node.ref for node in nodes],
+            again=request.again,
+        )
+        with tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder:
+            search = _Reducing(request, document, nodes, words, journal, Path(folder))
+            yield from search.events()
+
+
+def _typed(document: Document, path: Path) -> Iterator[Event]:
+    """Infer types, which the inputs of parts have to declare; without, parts may not load."""
+    import onnx
+
+    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.document.type_inference import infer_types, take_types
+
+    yield Progress(0, None, stage="Inferring shapes")
+    try:
+        model = onnx.ModelProto.FromString(skeleton_bytes(document))
+        take_types(document, infer_types(model, path)[0])
+    except ActivityError as error:
+        yield Log(visible(str(error)), "warning")
+
+
+class _Reducing:
+    """One search."""
+
+    def __init__(
+        self,
+        request: Request,
+        document: Document,
+        nodes: Sequence[Node],
+        words: Sequence[str],
+        journal: OutcomeJournal,
+        folder: Path,
+    ) -> None:
+        self._request = request
+        self._document = document
+        self._nodes = nodes
+        self._refs = [node.ref for node in nodes]
+        self._words = words
+        self._journal = journal
+        self._folder = folder
+        self._tried = self._known = 0
+        self._said = ""
+
+    def events(self) -> Iterator[Event]:
+        began = time.monotonic()
+        whole = yield from self._fails(tuple(range(len(self._nodes))))
+        if not whole:
+            raise UsageError(
+                "the check does not fail for the model itself",
+                where=shlex.join(self._words),
+                hint=f"It printed: {visible(self._said[-200:])}" if self._said.strip() else None,
+            )
+        search = smallest(len(self._nodes))
+        kept = tuple(range(len(self._nodes)))
+        answer: bool | None = None
+        while True:
+            try:
+                part = next(search) if answer is None else search.send(answer)
+            except StopIteration as end:
+                kept = end.value
+                break
+            answer = yield from self._fails(part)
+            if answer:
+                yield Log(f"{fmt.plural(len(part), 'node')} still fail")
+        said = yield from self._finish(kept)
+        yield Finished(
+            Reduction(
+                self._request.output.absolute(), len(self._nodes), len(kept),
+                [self._refs[at] for at in kept], self._tried, self._known,
+                round(time.monotonic() - began, 3), said,
+            )
+        )  # fmt: skip
+
+    def _finish(self, kept: tuple[int, ...]) -> Generator[Event, None, str]:
+        """Write the smallest model, and check that it is the one that fails."""
+        path = self._write(kept)
+        failed = yield from self._checked(path)
+        if not failed:
+            raise ActivityError(
+                "the smallest model does not fail each time: the check is not deterministic",
+                hint="Repeat the command in the check until it fails, and add --again",
+            )
+        self._write(kept, self._request.output)
+        return self._said
+
+    def _fails(self, part: tuple[int, ...]) -> Generator[Event, None, bool]:
+        from dld_tui.core.accuracy.search import Outcome
+
+        key = frozenset(self._refs[at] for at in part)
+        known = self._journal.known.get(key)
+        if known is not None:
+            self._known += 1
+            return not known.good
+        stage = f"Checking {fmt.plural(len(part), 'node')} of {len(self._nodes)}"
+        yield Progress(self._tried, None, "checks", stage)
+        failed = yield from self._checked(self._write(part))
+        self._tried += 1
+        outcome = Outcome(not failed, 0.0)
+        self._journal.known[key] = outcome
+        self._journal.add(key, outcome)
+        return failed
+
+    def _write(self, part: tuple[int, ...], path: Path | None = None) -> Path:
+        from dld_tui.core.document.extraction import extract_nodes
+        from dld_tui.core.document.serialise import save
+
+        if len(part) == len(self._nodes) and path is None:
+            return self._request.model
+        path = path or self._folder / "model.onnx"
+        found = extract_nodes(self._document, [self._nodes[at] for at in part])
+        with contextlib.closing(found.document):
+            save(found.document, path)
+        return path
+
+    def _checked(self, path: Path) -> Generator[Event, None, bool]:
+        """Run the check on a model and return whether it fails as it is to."""
+        from dld_tui.backends.tools.custom import run_program
+
+        request = self._request
+        words = [word.replace(PLACE, str(path)) for word in self._words]
+        self._said = ""
+        running = run_program(words, Path.cwd(), request.time_limit)
+        while True:
+            try:
+                event = next(running)
+            except StopIteration as stop:
+                end = stop.value
+                break
+            if isinstance(event, Log):
+                self._said = f"{self._said}{event.text}\n"[-_TAIL:]
+            yield Progress(self._tried, None, "checks", "Checking")
+        if end.timed_out or (request.fail_text and request.fail_text not in self._said):
+            return False
+        codes = request.fail_codes
+        return str(end.status) in codes if codes else end.status != 0
