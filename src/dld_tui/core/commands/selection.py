@@ -34,6 +34,8 @@ ROWS: tuple[Command, ...] = table(
      "Write the marked nodes, a body or a function as a model of its own."),
     ("edit.many", "selection.edit_many", "E", "nodes", "edit many",
      "Set the attributes that the marked nodes share."),
+    ("edit.rewrite", "rewriting.show", "Q", "", "find and rewrite",
+     "Find a pattern, at first that of the marked nodes, and mark or replace what it finds."),
     ("edit.export_script", "extraction.export_script", "", "can_undo", "export edits",
      "Write the edits of this session as a script that `dld edit` replays."),
     common="document",

@@ -34,6 +34,7 @@ _WORDS: Mapping[str, str] = {
     "edit.cut": "cut",
     "edit.delete": "remove, erase",
     "edit.export_script": "script, record edits",
+    "edit.rewrite": "pattern, match, replace subgraph, fuse, graph rewriting, rule",
     "edit.extract": "subgraph, submodel, cut out, extract subgraph, split the model",
     "edit.many": "change all, bulk edit",
     "edit.change": "set attribute, attribute, change value, stride, modify attribute",

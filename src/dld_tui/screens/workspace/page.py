@@ -43,6 +43,7 @@ from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.pages import Metadata, Tensors
 from dld_tui.screens.workspace.panes import Area, Panes
 from dld_tui.screens.workspace.profiling import Profiling
+from dld_tui.screens.workspace.rewriting import Rewriting
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.screens.workspace.wiring import Wiring
@@ -106,6 +107,7 @@ class WorkspaceScreen(Page):
         self.operators = Operators(*base, self.navigation, self.history, self.inference)
         self.wiring = Wiring(*base, self.panes, self.history, self.operators, self.inference)
         self.selection = Selection(*base, self.panes, self.navigation, self.history, self.editing)
+        self.rewriting = Rewriting(*base, self.history, self.selection)
         self.extraction = Extraction(*base, self.navigation, self.inference)
         self.functions = Functions(*base, self.panes, self.navigation, self.history)
         self.bodies = Bodies(*base, self.navigation, self.history)

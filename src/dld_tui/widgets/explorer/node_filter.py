@@ -26,6 +26,7 @@ from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
+    from dld_tui.core.rewrite.query import Query
 
 DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
 """Returns the default of a node's attribute as a plain value, or None when it has none."""
@@ -47,6 +48,10 @@ _HAS = re.compile(r"(?P<negated>not\s+)?has\s+@?(?P<subject>[\w.:/-]+)\Z", re.IG
 _TOKEN = re.compile(
     r"'(?:\\.|[^\\'])*'|\"(?:\\.|[^\\\"])*\"|\[|\]|\band\b|.", re.IGNORECASE | re.DOTALL
 )
+
+
+_ONLY_IN_QUERIES = re.compile(r"\b(?:where|or|is)\b|\b(?:in|out)\s*[.\[]|[%(]", re.IGNORECASE)
+"""What a text has that no condition of this grammar has."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +76,28 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class QueryCondition:
+    """A query of ``dld find`` as a condition."""
+
+    text: str
+    """As it was typed."""
+    query: Query
+
+    def holds(self, node: Node, default_of: DefaultOf | None = None) -> bool:
+        """Return whether a node meets it; a field that there is not is met by none."""
+        try:
+            return self.query(node)
+        except UsageError:
+            return False
+
+
+@dataclass(frozen=True)
 class NodeFilter:
     """What a node must be to be shown."""
 
     types: frozenset[tuple[str, str]] = frozenset()
     """(domain, operator type) of those to show; all when empty."""
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[Condition | QueryCondition, ...] = ()
     default_of: DefaultOf | None = None
 
     @property
@@ -96,7 +117,7 @@ class NodeFilter:
         return all(condition.holds(node, self.default_of) for condition in self.conditions)
 
 
-def parse_conditions(text: str) -> tuple[Condition, ...]:
+def parse_conditions(text: str) -> tuple[Condition | QueryCondition, ...]:
     """Return the conditions of a text; empty for an empty one.
 
     Raises:
@@ -105,7 +126,22 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
     parts = [part.strip() for part in _split(text)]
     if parts == [""]:
         return ()
-    return tuple(_parse(part) for part in parts)
+    found = _query(text) if _ONLY_IN_QUERIES.search(text) is not None else None
+    return (found,) if found is not None else tuple(_parse(part) for part in parts)
+
+
+def _query(text: str) -> QueryCondition | None:
+    """Return what a query of ``dld find`` asks for, with or without its operator."""
+    from dld_tui.core.rewrite.query import parse_query
+
+    for whole in (text, f"* where {text}"):
+        try:
+            query = parse_query(whole)
+        except UsageError:
+            continue
+        if query.condition is not None:
+            return QueryCondition(text, query)
+    return None
 
 
 def _split(text: str) -> Iterator[str]:

@@ -1,0 +1,120 @@
+"""Patterns in the open model: found, shown, and replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import DldError
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.selection import Selection
+
+if TYPE_CHECKING:
+    from dld_tui.core.rewrite.rule import Rule
+
+LIVE = 2_000
+"""Nodes of a model that is searched while a pattern is typed: within a frame or two."""
+_MOST_HITS = 12
+
+
+@dataclass(eq=False)
+class Rewriting(Controller):
+    """Finds and replaces patterns."""
+
+    history: History
+    selection: Selection
+
+    def show(self) -> None:
+        """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
+        from dld_tui.core.rewrite.from_nodes import pattern_of
+        from dld_tui.widgets.dialogs.rewriting import RewriteDialog
+
+        value = ""
+        marked = self.model.marked(self.cursor)
+        try:
+            value = pattern_of(marked) if marked else ""
+        except DldError as error:
+            self.complain(error)
+        self.ask(RewriteDialog(value, self.look), self.carry_out)
+
+    def look(self, text: str) -> tuple[str, Sequence[str]]:
+        """Return how many hits there are, and what they are or what would change.
+
+        Raises:
+            DldError: The text is no pattern and no rule.
+        """
+        from dld_tui.core.document.edits.rewriting import preview
+        from dld_tui.core.rewrite.matcher import find_hits
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
+
+        rules = self._rules(text)
+        pattern = None if rules else parse_pattern(text)
+        nodes = sum(len(scope.nodes) for scope in self.document.scopes())
+        if nodes > LIVE or self.document.is_held:
+            return f"{fmt.count(nodes)} nodes are searched only when you accept", ()
+        if pattern is None:
+            done = preview(self.document, text_of_rules(rules))
+            lines = [
+                line
+                for _, _, went, came in done.hits[:_MOST_HITS]
+                for line in (*(f"- {one}" for one in went), *(f"+ {one}" for one in came))
+            ]
+            left = sum(done.refused.values())
+            more = f", {left} left as they are" if left else ""
+            lines += list(done.refused)
+            return f"{fmt.plural(sum(done.counts.values()), 'place')} to replace{more}", lines
+        hits = find_hits(self.document, pattern)
+        lines = [
+            f"{' '.join(node.ref for node in hit.nodes)}"
+            + (f"   cannot be replaced: {hit.problem}" if hit.problem else "")
+            for hit in hits[:_MOST_HITS]
+        ]
+        return fmt.plural(len(hits), "hit"), lines
+
+    def carry_out(self, text: str | None) -> None:
+        """Rewrite by rules, or mark what a pattern finds."""
+        from dld_tui.core.rewrite.matcher import find_hits
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
+
+        if not text:
+            return
+        try:
+            rules = self._rules(text)
+            if not rules:
+                hits = find_hits(self.document, parse_pattern(text))
+                self.selection.set_marks(node for hit in hits for node in hit.nodes)
+                return
+        except DldError as error:
+            self.complain(error)
+            return
+        made = len(self.document.history.done)
+
+        def done() -> None:
+            after = self.document.history.done
+            self.say(after[-1].title if len(after) > made else "Nothing to replace")
+
+        self.history.change(
+            "Rewriting",
+            [lambda: self.document.apply("rewrite", rules=text_of_rules(rules))],
+            large=len(self.document.main.nodes) > MANY,
+            done=done,
+        )
+
+    @staticmethod
+    def _rules(text: str) -> list[Rule]:
+        """Return the rules that a text is or names; none where it is a pattern."""
+        from dld_tui.core.rewrite.library import known_rules, rules_of
+        from dld_tui.core.rewrite.pattern import read_pattern
+        from dld_tui.core.rewrite.text import Reader
+
+        words = text.split()
+        if all(any(word == rule.name for rule in known_rules()) for word in words):
+            return rules_of(words)
+        reader = Reader(text)
+        read_pattern(reader)
+        return rules_of([text]) if not reader.is_done else []
