@@ -54,7 +54,7 @@ class RewriteDialog(Dialog[str]):
     @on(Input.Changed)
     def changed(self) -> None:
         """Look again when nothing was typed for a moment."""
-        self.tasks.start(self._look(self.query_one(Input).value), "look", replace=True)
+        self.tasks.start(self._look(self.query_one(Input).value), "count", replace=True)
 
     async def _look(self, text: str) -> None:
         await asyncio.sleep(_WAIT_S)
