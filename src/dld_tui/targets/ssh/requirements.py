@@ -289,6 +289,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "accuracy": _accuracy,
     "search_precision": _search,
     "isolate_tactic": _both,
+    "reduce_model": _document,
     "infer_shapes": _document,
     "check_full": _check_full,
     "check_sound": _document,
