@@ -42,6 +42,8 @@ _SHORTEST_S, _LONGEST_S = 0.1, 0.5
 """How long one turn takes, unless three passes take longer."""
 _ROUNDS = 12
 _CONFIRM_S = 0.5
+_SEEMS = 0.98
+"""The ratio to the first one of a race below which a set-up goes on without proof."""
 _SETS = 3
 _HELD_BYTES = 2 << 30
 """Weights of sessions that are held at once; with more, sessions are made for each turn."""
@@ -469,12 +471,12 @@ class _Tuning:
             self._is_whole = False
         reference = setups[0]
         ratios = {key: race.ratio(key, keys[0]) or 9e9 for key in race.running}
+        # What only seems to be faster goes on, too: the winner has to prove it.
         faster = [
-            key for key in sorted(race.running, key=ratios.__getitem__)
-            if key != keys[0] and ratios[key] < 1 and (
-                race.rounds < 4 or race.is_slower(keys[0], key)
-            )
-        ]  # fmt: skip
+            key
+            for key in sorted(race.running, key=ratios.__getitem__)
+            if key != keys[0] and (ratios[key] < _SEEMS or race.is_slower(keys[0], key))
+        ]
         return [*(self._setups[key] for key in faster), reference]
 
     def _admitted(self, stage: str, setups: Sequence[Setup]) -> Iterator[Event]:
