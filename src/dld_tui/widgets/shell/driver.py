@@ -17,6 +17,8 @@ import asyncio
 import os
 import re
 import signal
+import termios
+import tty
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -427,7 +429,25 @@ class DiffDriver(LinuxDriver):
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGTERM, self._app.exit, int(ExitStatus.CANCELLED)
         )
+        before = self._take_keys()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        if before is not None:
+            self.attrs_before = before
+
+    def _take_keys(self) -> list[Any] | None:
+        """Take keys one by one before anything is shown, and return how the terminal took them.
+
+        Somebody who sees the program types at it: in a line that is not taken yet, the terminal
+        itself would swallow Ctrl+Q and Ctrl+S, and Ctrl+W and Ctrl+U would erase other keys.
+        """
+        try:
+            before, raw = termios.tcgetattr(self.fileno), termios.tcgetattr(self.fileno)
+            raw[tty.LFLAG] = self._patch_lflag(raw[tty.LFLAG])
+            raw[tty.IFLAG] = self._patch_iflag(raw[tty.IFLAG])
+            termios.tcsetattr(self.fileno, termios.TCSANOW, raw)
+        except termios.error:
+            return None
+        return before
 
 
 def erases_with_background(environ: Mapping[str, str]) -> bool:
