@@ -88,6 +88,8 @@ def start_up_lines(found: StartUp) -> list[str]:
     if worst is not None and found.session_ms > 0 and worst.ms > 0:
         share = 100 * worst.ms / found.session_ms
         lines.append(f"Most of it is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
+    if any(stage.ms < 0 for stage in found.stages):
+        lines.append("A stage below 0 saves others more than it takes, or is within the noise.")
     by: dict[str, int] = {}
     for node in found.nodes:
         by[node.provider] = by.get(node.provider, 0) + 1

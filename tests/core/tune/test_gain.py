@@ -50,6 +50,17 @@ def test_the_gain_is_told_by_node_and_operator(tmp_path: Path) -> None:
     assert "Add is new with 0.500 ms" in lines[1]
 
 
+def test_what_is_saved_between_nodes_is_called_so(tmp_path: Path) -> None:
+    """As by a CUDA graph: launches go, kernels take their time."""
+    before = report(tmp_path / "a.dldprof", 10.0, {0: 3.0, 1: 1.0})
+    after = report(tmp_path / "b.dldprof", 6.0, {0: 2.9, 1: 1.05})
+    lines, share = gain_lines(Comparison([open_subject(before), open_subject(after)]))
+    assert share == pytest.approx(1.25)
+    assert lines == [
+        "The nodes take as long as before: what is saved is between them, in launches and copies."
+    ]
+
+
 def test_without_layers_nothing_is_attributed(tmp_path: Path) -> None:
     pair = [open_subject(report(tmp_path / name, 2.0, {0: 1.0})) for name in ("a", "b")]
     assert gain_lines(Comparison(pair)) == (["No layer was measured in both profiles."], None)

@@ -8,6 +8,8 @@ from dld_tui.core.compare.model import Row
 from dld_tui.core.text import clip, visible
 
 _NAMED = 3
+_BETWEEN_PERCENT = 10
+"""A share of named nodes below which the gain is not theirs."""
 _NAME = 40
 
 
@@ -24,6 +26,9 @@ def gain_lines(comparison: Comparison) -> tuple[list[str], float | None]:
     if not whole or not named:
         return ["No layer was measured in both profiles."], None
     share = max(0.0, min(100.0, 100 * gained / whole))
+    if share < _BETWEEN_PERCENT:
+        between = "The nodes take as long as before: what is saved is between them, in launches and"
+        return [f"{between} copies."], share
     top = sorted(named, key=lambda row: row.cells[1].delta_ms or 0.0)[:_NAMED]
     names = ", ".join(
         f"{clip(visible(row.key), _NAME, keep='end')} ({_signed(row)} ms)" for row in top
