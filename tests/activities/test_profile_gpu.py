@@ -13,7 +13,7 @@ from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import run
 from dld_tui.activities.profile_onnxruntime_request import Request
 from dld_tui.backends.gpu import capture
-from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+from dld_tui.backends.onnxruntime import profiling
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
@@ -221,7 +221,7 @@ def test_a_crash_while_layers_are_profiled_leaves_the_timeline(
     def crash(*arguments: Any) -> Any:
         raise ActivityError("the profiled session crashed")
 
-    monkeypatch.setattr(ProfilingRun, "_profiled_session", crash)
+    monkeypatch.setattr(profiling, "profiled_session", crash)
     with pytest.raises(ActivityError) as caught:
         profile(tmp_path)
     assert "What was measured before is in" in str(caught.value.hint)

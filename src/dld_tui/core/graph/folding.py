@@ -298,6 +298,7 @@ class Fold:
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         said = len(self._outer) if is_all else max(len(self._outer), len(shared))
+        said = min(said, max(len(self._outer), len(self._scope) - 1))  # a name is better than none
         return "/".join(self._scope[said:])
 
     @cached_property

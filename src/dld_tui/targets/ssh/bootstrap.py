@@ -26,6 +26,8 @@ OLDEST_PYTHON = (3, 10)
 _PLAIN = re.compile(r"[a-z0-9.-]{1,40}")
 _LEFT_OUT = ("app.py", "cli", "screens", "styles", "widgets", "__main__.py", "__pycache__")
 """What no worker needs."""
+_SENT = frozenset((".py", ".json", ".rules"))
+"""Endings of modules and of the tables beside them."""
 
 PROBE = """
 import json, os, platform, sys
@@ -203,7 +205,7 @@ def _files(folder: Path) -> Iterator[Path]:
             continue
         if entry.is_dir():
             yield from _files(entry)
-        elif entry.suffix == ".py":
+        elif entry.suffix in _SENT:
             yield entry
 
 

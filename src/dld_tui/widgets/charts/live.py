@@ -83,6 +83,8 @@ def _rounded(value: float, *, up: bool) -> float:
     if value <= 0:
         return 0.0
     power: float = 10.0 ** math.floor(math.log10(value))
+    if power > value:  # the logarithm was rounded up
+        power /= 10
     steps = [step * power for step in _STEPS]
     if up:
         return next((step for step in steps if step >= value), steps[-1])

@@ -439,6 +439,20 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"scope": path(scope), "nodes": [n.ref for n in dice.sample(same, min(size, len(same)))]}
 
 
+@holds("rewrite", keeps=True, touches=["node", "value_info"], selects=True)
+def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+    sums = [
+        [path(scope), node.ref]
+        for scope in document.scopes()
+        for node in scope.nodes_of_type("Add")
+        if not node.domain
+    ]
+    if not sums:
+        return None
+    at = dice.sample(sums, min(size, len(sums)))
+    return {"rules": "Add(x, y) => Sub(x, Neg(y))", "at": at}  # the same bits by IEEE 754
+
+
 @holds("delete_nodes", keeps=True, touches=["node", "value_info", "output"], selects=True)
 def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     found = identities(document)
