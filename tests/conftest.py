@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dld_tui.core.collector import collect
 from tests.support import quick_textual
 
 # Else each process that a test starts would compile all that it imports.
@@ -33,6 +34,8 @@ _FOREIGN = (
     "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR",
     "NV_DLD_CACHE_DIR", "PYTHONWARNINGS", "SSH_CONNECTION", "TEXTUAL_THEME", "TMUX",
 )  # fmt: skip
+
+_MANY_DESCRIPTORS = 256
 
 _SERVERS = {"sshd", "own_sshd", "jump"}
 """The fixtures that start an SSH server."""
@@ -91,6 +94,17 @@ def isolation(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Itera
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def few_descriptors() -> Iterator[None]:
+    """Close what tests left open before a process has too many: documents are in cycles.
+
+    The usual limit is 1,024, and ``select`` takes none above.
+    """
+    yield
+    if len(os.listdir("/proc/self/fd")) > _MANY_DESCRIPTORS:
+        collect()
 
 
 @pytest.fixture(autouse=True)
