@@ -76,7 +76,7 @@ def test_actions_are_found_by_scope() -> None:
     pane = by_id()["pane.2"]
     assert pane.action_string == "command('panes.go_to', '2')"
     assert by_id()["edit.undo"].action_string == "command('history.undo')"
-    assert by_id()["list.search"].action_string == "search"
+    assert by_id()["list.mark"].action_string == "mark"
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"

@@ -82,9 +82,9 @@ async def test_the_tensors_and_their_verdict(tmp_path: Path, size: tuple[int, in
 async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, WIDE) as session:
-        assert "errors" not in [overlay.name for overlay in session.screen.graph.overlays()]
+        assert "errors" not in [overlay.name for overlay in session.screen.graph.colours.overlays()]
         await compared(session, path)
-        overlay = next(o for o in session.screen.graph.overlays() if o.name == "errors")
+        overlay = next(o for o in session.screen.graph.colours.overlays() if o.name == "errors")
         rows = range(len(session.screen.document.main.nodes) + 2)
         assert any(overlay.text(row, row + 1) for row in rows)
         assert overlay.legend.endswith("in accuracy of model.onnx")

@@ -171,7 +171,7 @@ async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert pane(screen).table.has_focus
-        assert "1 of 3, more than noise" in pane(screen).frame_title
+        assert "1 of 3, more than noise" in pane(screen).frame.title
         await pilot.press("escape", "escape")
         await pilot.pause()
         assert keys(screen) == ["one", "reorder", "same"]

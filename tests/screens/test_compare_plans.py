@@ -160,7 +160,7 @@ async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path
         assert isinstance(shown, WorkspaceScreen)
         app.show_page(shown)
         await until(pilot, lambda: engine.loaded is not None and shown.graph.model is not None)
-        times, title = shown.graph.ask_times()
+        times, title = shown.graph.colours.ask_times()
         assert {node.name: time for node, time in times.items()} == {
             "first": 2.0, "second": 2.0, "last": 1.0,
         }  # fmt: skip

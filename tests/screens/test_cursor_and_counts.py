@@ -94,9 +94,9 @@ def view_of(session: Session) -> LineView:
 def title_of(view: LineView) -> str:
     widget: Widget | None = view
     while widget is not None:
-        title = f"{getattr(widget, 'frame_title', '')} {getattr(widget, 'frame_keys', '')}"
-        if title.strip():
-            return title
+        frame = getattr(widget, "frame", None)
+        if frame is not None and frame.title:
+            return f"{frame.title} {frame.keys}"
         widget = widget.parent if isinstance(widget.parent, Widget) else None
     return ""
 
@@ -174,12 +174,12 @@ async def _in_order(pilot: Pilot[Any], page: ListPage[Any], rename: Callable[[],
     await pilot.press("d", "r")  # the question has the answer "remove"
     await wait_for(pilot, lambda: pilot.app.screen is page and len(view.order) == COUNT - 2)
     assert view.key_at_cursor() == "d4"
-    assert about.frame_title.endswith("d4")
+    assert about.frame.title.endswith("d4")
     rename()
     page.show_rows("z4")
     view.action_sort_reverse()
     assert (view.cursor, view.key_at_cursor()) == (0, "z4")
-    assert about.frame_title.endswith("z4")
+    assert about.frame.title.endswith("z4")
     await pilot.press("escape")
 
 

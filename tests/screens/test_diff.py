@@ -45,7 +45,7 @@ async def opened(
         await until(pilot, lambda: isinstance(app.screen, DiffScreen) and app.screen.found)
         screen = app.screen
         assert isinstance(screen, DiffScreen)
-        await until(pilot, lambda: view(screen).frame_title)
+        await until(pilot, lambda: view(screen).frame.title)
         yield pilot, screen
 
 

@@ -209,12 +209,12 @@ async def test_a_new_document_and_one_with_edits_run_as_they_are(
         await session.pilot.press("enter")
         await session.until(lambda: session.app.page is session.screen)
         graph = session.screen.graph
-        await session.until(lambda: "errors" in [each.name for each in graph.overlays()])
-        while graph._overlay.name != "errors":
-            graph.next_overlay()
-        assert graph._overlay.legend.endswith(" in accuracy of new.onnx as edited")
+        await session.until(lambda: "errors" in [each.name for each in graph.colours.overlays()])
+        while graph.colours.overlay.name != "errors":
+            graph.colours.next()
+        assert graph.colours.overlay.legend.endswith(" in accuracy of new.onnx as edited")
         weigh(session, 5)
-        await session.until(lambda: "before the last edits" in graph._overlay.legend)
+        await session.until(lambda: "before the last edits" in graph.colours.overlay.legend)
 
 
 async def test_what_is_named_after_the_model_and_what_is_said_of_it(

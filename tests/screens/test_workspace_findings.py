@@ -123,7 +123,7 @@ async def test_a_filter_shows_some_and_esc_shows_all(shady: Path) -> None:
         every = len(pane.findings)
         await session.press("o")
         assert {finding.rule for finding in pane.shown} == {"arity"}
-        assert "1 of arity shown" in pane.frame_keys
+        assert "1 of arity shown" in pane.frame.keys
         await session.press("o")
         assert len(pane.shown) == every
         await session.press("/")

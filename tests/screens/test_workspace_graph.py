@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.widgets.graph.model import GraphModel, GraphView
-from dld_tui.widgets.graph.views import AT_ONCE
+from dld_tui.widgets.graph.pane import AT_ONCE
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, opened
@@ -76,7 +76,7 @@ async def test_views_cycle_and_keep_the_cursor(layers: Path, size: tuple[int, in
             assert at(session) == "/layers.3/gate"
             await session.press("v")
             views.append(view(session))
-            choices = session.screen.graph.frame_choices
+            choices = session.screen.graph.frame.choices
             assert choices is not None
             assert choices.names[choices.chosen] == view(session).value
             assert "v overview rail canvas focus" in session.text
@@ -305,7 +305,7 @@ async def test_bodies_are_drawn_when_they_are_entered(branches: Path) -> None:
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
         assert model.scope is named(session, "inner").scope
-        assert "then_branch" in session.screen.graph.frame_title
+        assert "then_branch" in session.screen.graph.frame.title
         assert at(session) == "inner"
 
 

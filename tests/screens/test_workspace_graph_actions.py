@@ -84,12 +84,12 @@ async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[in
         await session.press("space")
         await session.until(lambda: session.screen.explorer.marked == [named(session, "second")])
         assert re.search("• *Add", session.text)
-        assert "1 marked" in session.screen.graph.frame_keys
+        assert "1 marked" in session.screen.graph.frame.keys
         await session.press("v", "space")
         await session.until(lambda: session.screen.explorer.marked == [])
         session.screen.selection.set_marks([named(session, "third"), named(session, "last")])
         await session.pilot.pause()
-        assert "2 marked" in session.screen.graph.frame_keys
+        assert "2 marked" in session.screen.graph.frame.keys
         await session.press("escape")
         await session.until(lambda: session.screen.explorer.marked == [])
 
@@ -145,7 +145,7 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
     async with opened(layers) as session:
         await to_graph(session, "/stem")
         await session.press("o")
-        assert "overview · precision" in session.screen.graph.frame_title
+        assert "overview · precision" in session.screen.graph.frame.title
         assert "· precision" in session.text
         await session.press("o")
         assert "· weights 192 B" in session.text
@@ -153,11 +153,11 @@ async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None
         await session.settle()
         assert "· weights 192 B" in session.text
         await session.press("o")
-        assert "weights" not in session.screen.graph.frame_title
+        assert "weights" not in session.screen.graph.frame.title
 
 
 def says(session: Session, text: str) -> bool:
-    return text in session.screen.graph.frame_title
+    return text in session.screen.graph.frame.title
 
 
 class Profile(TextPage):
@@ -172,7 +172,7 @@ class Profile(TextPage):
 async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(layers: Path) -> None:
     async with opened(layers) as session:
         await to_graph(session, "/stem")
-        assert "time" not in session.screen.graph.frame_title
+        assert "time" not in session.screen.graph.frame.title
         for name in ("first", "newest"):
             session.app.add_page(Profile(name))
             await session.pilot.pause()
@@ -180,16 +180,16 @@ async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(lay
             said = f"in {name}"
             await session.until(partial(says, session, said))
         count = len(session.screen.document.main.nodes)
-        assert f"· time {0.25 * count:.3f} ms in newest" in session.screen.graph.frame_title
-        while "time" in session.screen.graph.frame_title:
+        assert f"· time {0.25 * count:.3f} ms in newest" in session.screen.graph.frame.title
+        while "time" in session.screen.graph.frame.title:
             await session.press("o")
-        shown = session.screen.graph.frame_title
+        shown = session.screen.graph.frame.title
         session.app.add_page(Profile("third"))
         await session.pilot.pause()
         session.app.show_page(session.screen)
         await session.pilot.pause()
         await session.settle()
-        assert session.screen.graph.frame_title == shown
+        assert session.screen.graph.frame.title == shown
 
 
 async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:

@@ -186,6 +186,6 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}
         graph = session.screen.panes.graph
         await session.until(lambda: graph.model is not None)
-        (shown,) = [one for one in graph.overlays() if one.name == "quantized"]
+        (shown,) = [one for one in graph.colours.overlays() if one.name == "quantized"]
         assert shown.legend == "2 nodes would be"
         assert title == " would be"

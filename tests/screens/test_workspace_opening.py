@@ -79,9 +79,9 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
             asked_on.append(current_thread())
             return {}, ""
 
-        screen.graph.ask_times = times
-        screen.graph.next_overlay()
-        await session.until(lambda: "precision" in screen.graph.frame_title)
+        screen.graph.colours.ask_times = times
+        screen.graph.colours.next()
+        await session.until(lambda: "precision" in screen.graph.frame.title)
         assert len(asked_on) == 1
         assert asked_on[0] is not main_thread()
         # After an edit the model itself is read.

@@ -110,15 +110,15 @@ async def test_the_graph_shows_types_that_come_late(tmp_path: Path) -> None:
         await session.press("2", "v", "v")  # rows, and no boxes
         graph = session.screen.panes.graph
         assert graph.model is not None
-        graph._overlay = PrecisionOverlay(graph.model)
+        graph.colours.overlay = PrecisionOverlay(graph.model)
         row = next(
             at for at, one in enumerate(graph.model.rows) if "aside" in graph.list.lines.text(at)
         )
-        assert graph._overlay.text(row, row + 1) == "f32"
+        assert graph.colours.overlay.text(row, row + 1) == "f32"
         found = InferredTypes()
         found.scopes.append(([], {"s": ValueType("int8", (7,))}))
         session.screen.inference._inferred(session.screen.model.version, found)
-        assert graph._overlay.text(row, row + 1) == "i8"
+        assert graph.colours.overlay.text(row, row + 1) == "i8"
         await session.settle()
         assert "i8[7]" in session.text
 

@@ -3,34 +3,34 @@ from __future__ import annotations
 from textual.containers import Vertical
 
 from dld_tui.widgets.lists.line_view import LineView, ListSource
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 
-class Pane(Frame, LineView):
+class Pane(LineView):
     pass
 
 
-class Box(Frame, Vertical):
+class Box(Framed, Vertical):
     pass
 
 
 async def test_title_at_the_left_and_keys_at_the_right() -> None:
     pane = Pane(ListSource([[("x", "")]]))
-    pane.frame("Layers", "/ filter")
+    pane.frame.show("Layers", "/ filter")
     app = HostApp(pane)
     async with app.run_test(size=(40, 6)) as pilot:
         assert rows_of(app)[0] == "┏━ Layers ━━━━━━━━━━━━━━━━━━ / filter ━┓"
         await pilot.resize_terminal(30, 6)
         assert rows_of(app)[0] == "┏━ Layers ━━━━━━━━ / filter ━┓"
-        pane.frame("Layers")
+        pane.frame.show("Layers")
         assert rows_of(app)[0].startswith("┏━ Layers ━━━━━")
 
 
 async def test_the_focus_shows_in_weight_and_colour() -> None:
     first, second = Pane(), Pane()
-    first.frame("One")
-    second.frame("Two")
+    first.frame.show("One")
+    second.frame.show("Two")
     app = HostApp(first, second)
     async with app.run_test(size=(40, 12)) as pilot:
         assert rows_of(app)[0].startswith("┏━ One")
@@ -43,7 +43,7 @@ async def test_the_focus_shows_in_weight_and_colour() -> None:
 
 async def test_a_title_is_text() -> None:
     pane = Pane()
-    pane.frame(HOSTILE + ESCAPE, "[b]keys[/b]")
+    pane.frame.show(HOSTILE + ESCAPE, "[b]keys[/b]")
     app = HostApp(pane)
     async with app.run_test(size=(60, 6)):
         row = rows_of(app)[0]
@@ -53,7 +53,7 @@ async def test_a_title_is_text() -> None:
 
 async def test_a_narrow_frame_cuts_the_keys_first() -> None:
     box = Box()
-    box.frame("Layers of the model", "many keys that do not fit here at all")
+    box.frame.show("Layers of the model", "many keys that do not fit here at all")
     app = HostApp(box)
     async with app.run_test(size=(30, 6)):
         row = rows_of(app)[0]

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dld_tui.core.graph.graph import Graph
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import Says, draw
-from dld_tui.widgets.lists.search_bar import SearchBar
+from dld_tui.widgets.lists.search import SearchBar
 from tests.support.graphs import graph_of_links
 from tests.support.tui import HostApp, rows_of
 

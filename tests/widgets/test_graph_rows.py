@@ -13,7 +13,7 @@ from dld_tui.widgets.graph.overlays import (
     FindingsOverlay,
     Overlay,
     cost_overlay,
-    overlays,
+    overlays_of,
     time_overlay,
 )
 from dld_tui.widgets.graph.rows import GraphRows
@@ -50,7 +50,7 @@ def test_rows_are_never_wider_than_the_view(tmp_path: Path, text: str, view: Gra
     notes = GraphNotes(model)
     notes.has_precisions = True
     notes.set_findings([Finding("error", "r", "m", model.scope, model.scope.nodes[0])])
-    for overlay in overlays(model, notes, {model.scope.nodes[0]: 1.0}, "report"):
+    for overlay in overlays_of(model, notes, {model.scope.nodes[0]: 1.0}, "report"):
         rows = GraphRows(model, notes, overlay)
         for width in (30, 40, 58, 79, 90, 140):
             for at in range(len(rows)):
@@ -147,7 +147,7 @@ def test_a_fold_has_the_operations_of_what_is_in_it(deep: GraphModel) -> None:
 
 
 def test_overlays_are_those_that_have_something_to_say(deep: GraphModel, tmp_path: Path) -> None:
-    names = [overlay.name for overlay in overlays(deep, GraphNotes(deep), {}, "")]
+    names = [overlay.name for overlay in overlays_of(deep, GraphNotes(deep), {}, "")]
     assert names == ["operators", "precision", "weights"]
 
 

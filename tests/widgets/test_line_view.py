@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from dld_tui.widgets.lists import line_source
+from dld_tui.widgets.lists import search
 from dld_tui.widgets.lists.line_view import LineView, ListSource
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, Numbered, rows_of, until
 
@@ -159,7 +159,7 @@ async def test_search_goes_on_from_the_cursor_and_wraps() -> None:
         await until(pilot, lambda: view.cursor == 7)
         await pilot.press("N")
         await until(pilot, lambda: view.cursor == 40_000)
-        view.search("Conv", start=0)  # a capital makes the case count
+        view.finder.start("Conv", first=0)  # a capital makes the case count
         await until(pilot, lambda: view.cursor == 7)
 
 
@@ -170,15 +170,15 @@ async def test_escape_returns_to_where_the_search_began() -> None:
         await until(pilot, lambda: view.cursor == 500)
         await pilot.press("escape")
         assert view.cursor == 1
-        assert view.search_pattern == ""
+        assert view.finder.pattern == ""
         assert view.has_focus
 
 
 async def test_a_search_that_finds_nothing_says_so_and_does_not_stall(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert 0 < line_source._SLICE_S <= 0.02
-    monkeypatch.setattr(line_source, "_SLICE_S", -1.0)  # a slice is as short as can be
+    assert 0 < search._SLICE_S <= 0.02
+    monkeypatch.setattr(search, "_SLICE_S", -1.0)  # a slice is as short as can be
     read: list[int] = []
 
     class Counted(Numbered):
@@ -190,7 +190,7 @@ async def test_a_search_that_finds_nothing_says_so_and_does_not_stall(
     app = HostApp(view)
     async with app.run_test(size=(60, 10)) as pilot:
         read.clear()
-        view.search("nowhere")
+        view.finder.start("nowhere")
         assert len(read) == 256, "the rest is searched in slices, between other events"
         await until(pilot, lambda: bool(app._notifications))
         assert set(read) == set(range(5000))
@@ -200,7 +200,7 @@ async def test_a_search_that_finds_nothing_says_so_and_does_not_stall(
 async def test_matches_are_shown() -> None:
     app, view, _ = app_with(10)
     async with app.run_test(size=(40, 10)):
-        view.search("row 3")
+        view.finder.start("row 3")
         styles = [segment.style for segment in view.render_line(3)]
         plain = [segment.style for segment in view.render_line(4)]
         assert len(set(map(str, styles))) > len(set(map(str, plain)))

@@ -11,12 +11,12 @@ from textual.widget import Widget
 from dld_tui.core.errors import DldError
 from dld_tui.styles import STYLES
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
 
-class FormBox(Frame, Vertical):
+class FormBox(Framed, Vertical):
     """The frame of a form."""
 
 
@@ -29,7 +29,7 @@ class FormPage(Page):
     def boxed(self, title: str, keys: str, form: ParamForm, *below: Widget) -> FormBox:
         """Return the frame with the form, and what is below it."""
         box = FormBox(form, *below)
-        box.frame(title, keys)
+        box.frame.show(title, keys)
         return box
 
     @property

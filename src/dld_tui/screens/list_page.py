@@ -14,18 +14,17 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import Page
 
 LABEL = 18
 """Cells of the names in the pane below a list."""
 
 
-class ListTable(Frame, TableView):
+class ListTable(TableView):
     """The rows of a list page."""
 
 
-class AboutRow(Frame, LineView):
+class AboutRow(LineView):
     """What is known of the row under the cursor."""
 
 
@@ -51,11 +50,11 @@ class ListPage(Page, Generic[Row]):
     def body(self) -> Iterable[Widget]:
         """Return the list, and the pane below it."""
         view = ListTable(empty=hint(self.LIST_EMPTY))
-        view.frame(self.LIST_TITLE, self.LIST_KEYS)
+        view.frame.show(self.LIST_TITLE, self.LIST_KEYS)
         yield view
         if self.ABOUT_TITLE:
             about = AboutRow(ListSource([]), gutter=False)
-            about.frame(self.ABOUT_TITLE)
+            about.frame.show(self.ABOUT_TITLE)
             yield about
 
     @property

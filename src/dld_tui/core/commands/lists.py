@@ -23,15 +23,15 @@ _LIST = table(
     ("list.activate", "activate", "enter", "", "open", "Open or jump to the cursor's line."),
     ("list.mark", "mark", "space", "", "mark", "Mark or unmark the line and move down."),
     ("list.mark_range", "mark_range", "M", "", "mark range", "Mark from the last mark to here."),
-    ("list.search_next", "search_next", "n", "", "next match", "Go to the next match."),
-    ("list.search_previous", "search_previous", "N", "", "previous match",
+    ("list.search_next", "finder.next", "n", "", "next match", "Go to the next match."),
+    ("list.search_previous", "finder.previous", "N", "", "previous match",
      "Go to the previous match."),
     ("list.copy", "copy_line", "Y", "", "copy line", "Copy the line's text to the clipboard."),
     palette=False,
 )
 _SEARCH = table(
     "list",
-    ("list.search", "search", "slash", "", "search", "Search in this list."),
+    ("list.search", "finder.ask", "slash", "", "search", "Search in this list."),
 )
 _SORT = table(
     "table",

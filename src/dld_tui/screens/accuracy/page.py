@@ -123,7 +123,7 @@ class AccuracyScreen(ListPage[Row]):
         order = "in order" if self.by_order else "largest errors first"
         title = f"{fmt.plural(len(shown), 'tensor')}, {order}"
         keys = "{accuracy.filter} filter  {table.sort} sort"
-        self.view.frame(title, self.filter if self.filter != "all tensors" else keys)
+        self.view.frame.show(title, self.filter if self.filter != "all tensors" else keys)
         return accuracy_table(shown, "screen")
 
     def facts(self) -> set[str]:

@@ -102,7 +102,7 @@ class PrecisionScreen(ListPage[Kept]):
         self.view.empty = (
             "No node has to stay in fp32" if self.kept == [] else "There is no such set"
         )
-        self.view.frame(
+        self.view.frame.show(
             fmt.plural(len(self.kept or ()), "node"),
             "{precision.apply} apply  {precision.script} script",
         )
@@ -259,7 +259,7 @@ class TacticsScreen(ListPage[BadTactic]):
         found = tactic_table(self.data)
         title = "tactic" if self.data.culprits else "suspect"
         keys = "{tactics.copy} copy command" if self.command else ""
-        self.view.frame(fmt.plural(len(found), title), keys)
+        self.view.frame.show(fmt.plural(len(found), title), keys)
         return found
 
     def _head(self) -> list[Paragraph]:

@@ -128,7 +128,7 @@ class ConvertForm(ActivityScreen):
             id="target",
         )
         box = ActivityBox(result, form, self.guessed.rows, Rows([[]], id="command"))
-        box.frame(self.activity.title, _KEYS)
+        box.frame.show(self.activity.title, _KEYS)
         yield box
 
     @property

@@ -26,7 +26,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import EndedJob, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import JobRun, task
@@ -112,11 +112,11 @@ _MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _NAME, _STAGE, _BAR = 16, 26, 16
 
 
-class JobsBox(Frame, Vertical):
+class JobsBox(Framed, Vertical):
     """The frame of the rows, one a target."""
 
 
-class JobsLog(Frame, LineView):
+class JobsLog(LineView):
     """What the jobs say, following the end."""
 
     HELP = "The messages of all jobs, each with its target."
@@ -224,10 +224,10 @@ class ManyJobsScreen(Page):
         rows = Rows([[]] * len(self.runs), id="runs")
         rows.styles.height = len(self.runs)
         box = JobsBox(rows, Rows([[]], id="figures"))
-        box.frame(self.job_title, "{many_jobs.cancel} cancel all")
+        box.frame.show(self.job_title, "{many_jobs.cancel} cancel all")
         yield box
         log = JobsLog(empty="nothing was said yet", gutter=False, tail=True)
-        log.frame("Log", "{many_jobs.copy} copy")
+        log.frame.show("Log", "{many_jobs.copy} copy")
         yield log
 
     def on_mount(self) -> None:
@@ -299,7 +299,7 @@ class ManyJobsScreen(Page):
             many, f"{many} reports were written"
         )
         self.query_one("#figures", Rows).set_rows([[(text, "dim")]])
-        self.query_one(JobsBox).frame(
+        self.query_one(JobsBox).frame.show(
             self.job_title, "{many_jobs.result} open  {many_jobs.cancel} close"
         )
         self.refresh_bindings()
@@ -330,7 +330,7 @@ class ManyJobsScreen(Page):
             if run.end is None:
                 run.runner.cancel()
         if not self.is_over:
-            self.query_one(JobsBox).frame(self.job_title, "stopping …")
+            self.query_one(JobsBox).frame.show(self.job_title, "stopping …")
 
     def action_result(self) -> None:
         """Close the page and compare the reports; a single one is opened."""

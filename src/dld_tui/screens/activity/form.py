@@ -43,7 +43,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
@@ -99,7 +99,7 @@ _AND = " + "
 """Between the names of several targets; no name holds a blank."""
 
 
-class ActivityBox(Frame, Vertical):
+class ActivityBox(Framed, Vertical):
     """The frame of the form."""
 
 
@@ -162,7 +162,7 @@ class ActivityScreen(Page):
             Rows([[]] * self._command_rows, id="command"),
         )
         box.set_class(bool(rows), "-stated")
-        box.frame(self.activity.title, _KEYS)
+        box.frame.show(self.activity.title, _KEYS)
         yield box
 
     def _remembered(self) -> dict[str, JSON]:

@@ -28,7 +28,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.host import host as host_of
 from dld_tui.widgets.shell.page import Page
@@ -43,11 +43,11 @@ _LIVE_ROWS = 8
 _LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 
 
-class JobBox(Frame, Vertical):
+class JobBox(Framed, Vertical):
     """The frame of the progress."""
 
 
-class LogView(Frame, LineView):
+class LogView(LineView):
     """What the job says, following the end."""
 
     HELP = "The job's messages. The view follows the end while the cursor is on the last line."
@@ -170,10 +170,10 @@ class JobScreen(Page):
         box = JobBox(
             ProgressRows(), Rows([[]], id="stages"), Rows([[]], id="figures"), Rows([], id="live")
         )
-        box.frame(self.job_title, "{job.cancel} cancel")
+        box.frame.show(self.job_title, "{job.cancel} cancel")
         yield box
         log = LogView(empty="nothing was said yet", gutter=False, tail=True)
-        log.frame("Log", "{job.copy} copy")
+        log.frame.show("Log", "{job.copy} copy")
         yield log
 
     def on_mount(self) -> None:
@@ -303,7 +303,7 @@ class JobScreen(Page):
     def _ended(self) -> None:
         box = self.query_one(JobBox)
         node = "  {job.node} go to node" if "failed_node" in self.facts() else ""
-        box.frame(self.job_title, "{job.cancel} close  {job.again} again" + node)
+        box.frame.show(self.job_title, "{job.cancel} close  {job.again} again" + node)
         if isinstance(self.end, Failed):
             self._texts.append(str(self.end.to_error()))
             if self.end.details:
@@ -396,7 +396,7 @@ class JobScreen(Page):
         self._series.clear()
         self._stages = Stages()
         self.runner = JobRun(self._start)
-        self.query_one(JobBox).frame(self.job_title, "{job.cancel} cancel")
+        self.query_one(JobBox).frame.show(self.job_title, "{job.cancel} cancel")
         self._show_log()
         self._show_work()
         self.refresh_bindings()

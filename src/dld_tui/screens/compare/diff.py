@@ -135,7 +135,7 @@ class DiffScreen(Page):
         lines, title = await on_thread(_lines, self.found, self.status, self.with_same)
         view = self.query_one(DiffView)
         view.set_lines(lines)
-        view.frame(
+        view.frame.show(
             title,
             self.status
             or ("all nodes" if self.with_same else "{diff.filter} filter  {diff.all} all"),

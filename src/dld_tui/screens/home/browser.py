@@ -15,12 +15,12 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, NOTE, Unit
 from dld_tui.core.text import cell_width, fit, visible
 from dld_tui.widgets.charts.bars import bar
-from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.lists.table_pane import TablePane
 from dld_tui.widgets.lists.table_view import TableView, bar_ramp
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 
 KINDS = {
     "ONNX": "model",
@@ -67,7 +67,7 @@ class HerePane(TablePane):
     def show_files(self, files: Sequence[FoundFile], note: str) -> None:
         """Show files; `note` says what was left out."""
         self.files = files
-        self.frame("Here", note or "{list.search} filter")
+        self.frame.show("Here", note or "{list.search} filter")
         self.fill()
 
     def fill(self) -> None:
@@ -160,7 +160,7 @@ def _block_rows(blocks: Sequence[tuple[str, int]], width: int) -> list[list[Piec
     ]
 
 
-class PreviewPane(Frame, VerticalScroll):
+class PreviewPane(Framed, VerticalScroll):
     """What is in the file under the cursor."""
 
     can_focus = False
@@ -171,5 +171,5 @@ class PreviewPane(Frame, VerticalScroll):
 
     def show(self, path: str, preview: Preview | None) -> None:
         """Show what is in a file; None while it is read."""
-        self.frame(os.path.basename(path))
+        self.frame.show(os.path.basename(path))
         self.query_one(PreviewRows).show(preview)

@@ -18,7 +18,6 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.shell.commands import HasCommands, bindings_for, scopes_of
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (
@@ -69,7 +68,7 @@ _SCOPES = {
 }
 
 
-class HelpList(Frame, LineView):
+class HelpList(LineView):
     """The lines of the help."""
 
 
@@ -89,7 +88,7 @@ class HelpScreen(Page):
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = HelpList(gutter=False)
-        view.frame("Help", "{list.activate} run  {list.search} search  {page.close} close")
+        view.frame.show("Help", "{list.activate} run  {list.search} search  {page.close} close")
         yield view
 
     def on_mount(self) -> None:

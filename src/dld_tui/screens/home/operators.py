@@ -14,11 +14,11 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
 from dld_tui.widgets.operators.browser import OperatorBrowser
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 
 
-class OperatorsBox(Frame, Vertical):
+class OperatorsBox(Framed, Vertical):
     """The frame of the browser."""
 
 
@@ -49,7 +49,7 @@ class OperatorsScreen(Page):
         """Return the browser."""
         browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
         box = OperatorsBox(browser)
-        box.frame("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")
+        box.frame.show("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")
         yield box
 
     def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:

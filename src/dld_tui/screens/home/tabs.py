@@ -15,7 +15,7 @@ from textual.containers import Container
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collect
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.tab_strip import TabStrip
 from dld_tui.widgets.tasks import on_thread
@@ -75,7 +75,7 @@ class OpeningPage(Page):
     def body(self) -> Iterable[Widget]:
         """Return a frame, as the first pane of the file will have."""
         pane = OpeningPane()
-        pane.frame(self._file_name)
+        pane.frame.show(self._file_name)
         yield pane
 
     def on_mount(self) -> None:
@@ -84,10 +84,10 @@ class OpeningPage(Page):
 
     async def _say_size(self) -> None:
         size = await on_thread(_size_text, self._file)
-        self.query_one(OpeningPane).frame(self._file_name, size)
+        self.query_one(OpeningPane).frame.show(self._file_name, size)
 
 
-class OpeningPane(Frame, Container):
+class OpeningPane(Framed, Container):
     """What is empty for the moment that it is seen."""
 
 

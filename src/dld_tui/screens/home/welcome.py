@@ -36,7 +36,7 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
@@ -94,11 +94,11 @@ def _first_steps(keymap: Mapping[str, str]) -> list[list[Piece]]:
     ]
 
 
-class OpenBox(Frame, Vertical):
+class OpenBox(Framed, Vertical):
     """The frame of the path field."""
 
 
-class RecentList(Frame, TableView):
+class RecentList(TableView):
     """Files that were opened before."""
 
     HELP = (
@@ -147,11 +147,11 @@ class StartSource:
         ]
 
 
-class FirstSteps(Frame, Rows):
+class FirstSteps(Framed, Rows):
     """What to press first, where there is room for it."""
 
 
-class StartList(Frame, LineView):
+class StartList(LineView):
     """What one can begin with."""
 
     HELP = (
@@ -194,18 +194,18 @@ class WelcomeScreen(Page):
     def body(self) -> Iterable[Widget]:
         """Return the path field, the files here, the recent ones and the things to start."""
         box = OpenBox(PathInput(), id="open")
-        box.frame("Open", "Tab complete  {list.activate} open")
+        box.frame.show("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
             recent_table(()),
             empty="No file was opened yet. Type a path above, or try the demo models below.",
             id="recent",
         )
-        recent.frame("Recent", "{recent.forget} forget  {list.search} search")
+        recent.frame.show("Recent", "{recent.forget} forget  {list.search} search")
         keymap = host(self).config.keys
         start = StartList(StartSource(keymap), id="start")
-        start.frame("Start")
+        start.frame.show("Start")
         steps = FirstSteps(_first_steps(keymap), id="steps")
-        steps.frame("First steps")
+        steps.frame.show("First steps")
         here = HerePane(this_folder(), id="here")
         left = Vertical(here, recent, id="left")
         right = Vertical(PreviewPane(id="preview", classes="frame"), start, steps, id="right")
@@ -295,7 +295,7 @@ class WelcomeScreen(Page):
     def _show(self, entries: list[_Entry]) -> None:
         view = self.query_one(RecentList)
         view.set_table(recent_table(entries))
-        view.frame("Recent", "{recent.forget} forget  {list.search} search" if entries else "")
+        view.frame.show("Recent", "{recent.forget} forget  {list.search} search" if entries else "")
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
         """Open the path that was typed."""

@@ -346,7 +346,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
     def table(self) -> Table[FunctionRow]:
         """Return the functions."""
         rows = function_rows(self.edits.document)
-        self.view.frame(f"Functions ({len(rows)})", "{list.activate} open")
+        self.view.frame.show(f"Functions ({len(rows)})", "{list.activate} open")
         return function_list(rows)
 
     def row_changed(self) -> None:

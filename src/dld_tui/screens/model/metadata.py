@@ -24,7 +24,6 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
@@ -197,7 +196,7 @@ def _annotation(record: onnx.TensorAnnotation, part: Part) -> MetadataRow:
     return MetadataRow("annotation", visible(name), text, part, name)
 
 
-class MetadataList(Frame, LineView):
+class MetadataList(LineView):
     """The rows."""
 
 
@@ -228,7 +227,7 @@ class MetadataScreen(Page):
     def body(self) -> Iterable[Widget]:
         """Return the list."""
         view = MetadataList(MetadataLines(self.edits.document, self.subject))
-        view.frame(
+        view.frame.show(
             "Metadata",
             "{metadata.edit} edit  {metadata.add} add  {metadata.delete} delete  {page.close} "
             "close",

@@ -159,7 +159,7 @@ class ProfilesScreen(ListPage[RangeRow]):
             else _NO_DYNAMIC
         )
         count = fmt.plural(len(found), "profile")
-        self.view.frame(
+        self.view.frame.show(
             "Shape profiles",
             f"{count}   {{profiles.add}} add  {{profiles.edit}} edit  {{profiles.delete}} delete"
             "  {page.close} close",

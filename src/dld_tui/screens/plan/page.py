@@ -323,7 +323,7 @@ class PlanScreen(Panes, Page):
             if layer.time_ms is not None
         }
         self.graph.has_precisions = not loaded.plan.names_only
-        self.graph.ask_times = lambda: (times, "the profile")
+        self.graph.colours.ask_times = lambda: (times, "the profile")
         self.graph.set_findings(loaded.findings)
         self.graph.show(loaded.graph)
 

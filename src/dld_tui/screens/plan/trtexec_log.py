@@ -21,7 +21,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.plan.trtexec_log import LogRows, level_of, summary_lines
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
@@ -59,7 +58,7 @@ def read(path: Path) -> ReadLog:
     return ReadLog(read_log(text), lines, problems, is_cut)
 
 
-class LogSummary(Frame, LineView):
+class LogSummary(LineView):
     """What the log says in short."""
 
     HELP = (
@@ -73,7 +72,7 @@ class LogSummary(Frame, LineView):
     def show(self, log: TrtexecLog) -> None:
         """Show a log."""
         self.shown_log = log
-        self.frame("trtexec", "{log.command} copy command")
+        self.frame.show("trtexec", "{log.command} copy command")
         self._draw()
 
     def on_resize(self) -> None:
@@ -86,7 +85,7 @@ class LogSummary(Frame, LineView):
             self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
 
 
-class LogLines(Frame, LineView):
+class LogLines(LineView):
     """All lines of the log."""
 
     HELP = (
@@ -133,7 +132,7 @@ class LogScreen(Page):
         self.query_one(LogSummary).show(found.log)
         view = self.query_one(LogLines)
         cut = ", the first 64 MiB" if found.is_cut else ""
-        view.frame(
+        view.frame.show(
             f"Log · {len(found.lines):,} lines{cut}",
             "{list.search} search  {log.problem} next warning",
         )

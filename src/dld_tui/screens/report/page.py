@@ -292,7 +292,7 @@ class ReportScreen(Panes, Page):
         self.shown_pass = index
         view = self.query_one(TimelineView)
         view.set_timeline(timeline)
-        view.frame(
+        view.frame.show(
             self._pass_title(index, timeline),
             "{report.zoom_in} {report.zoom_out} zoom  {timeline.measure} measure",
         )

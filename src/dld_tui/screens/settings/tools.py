@@ -142,7 +142,7 @@ class ToolsScreen(ListPage[Tool]):
         """Return the settings of the tool."""
         tool = self.row
         title = f"Settings of {visible(tool.name)}" if tool else "Settings"
-        self.query_one(AboutRow).frame(title)
+        self.query_one(AboutRow).frame.show(title)
         return labelled(lines_about(tool)) if tool else []
 
     # What can be done

@@ -238,12 +238,12 @@ class TargetsScreen(ListPage[Connection]):
         """Return the settings of the target, or the steps of its test."""
         pane, row = self.query_one(AboutRow), self.row
         if row is None:
-            pane.frame("Settings")
+            pane.frame.show("Settings")
             return []
         if row.name not in self._steps:
-            pane.frame(f"Settings of {row.name}", "{targets.test} test")
+            pane.frame.show(f"Settings of {row.name}", "{targets.test} test")
             return labelled(settings_shown(row))
-        pane.frame(f"Test of {row.name}", "{targets.copy} copy")
+        pane.frame.show(f"Test of {row.name}", "{targets.copy} copy")
         room = max(20, pane.size.width - LABEL - 5)
         lines = [line for step in self._steps[row.name] for line in _step_lines(step, room)]
         return [*lines, [("…", "accent")]] if row.name in self._testing else lines

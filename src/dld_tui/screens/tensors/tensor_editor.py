@@ -171,7 +171,7 @@ class TensorScreen(Page):
         parts = [name, f"{tensor.dtype}{shape}", fmt.size(tensor.nbytes)]
         if tensor.is_external:
             parts.append(f"in {visible(tensor.external_entries.get('location', ''))}")
-        self.pane.frame(dot.join(parts))
+        self.pane.frame.show(dot.join(parts))
         self.crumb(visible(" › ".join(self.place.scope.path)) or "main")
 
     def _document_changed(self, change: Change) -> None:

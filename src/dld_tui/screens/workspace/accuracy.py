@@ -129,4 +129,4 @@ class Accuracy(Controller):
         if errors != self._errors:
             self._errors = errors
             if self.panes.graph.model is not None:
-                self.page.call_later(self.panes.graph.weighed)
+                self.page.call_later(self.panes.graph.colours.weighed)

@@ -180,11 +180,11 @@ class Graphs(Controller):
         else:
             self._begun = None
             self.panes.graph.has_precisions = self.model.listing.has_precisions
-            self.panes.graph.ask_times = self._node_times
-            self.panes.graph.has_reports = self._has_reports
-            self.panes.graph.ask_errors = self.accuracy.tensor_errors
-            self.panes.graph.ask_quantized = self._quantized
-            self.panes.graph.ask_flops = self._flops
+            self.panes.graph.colours.ask_times = self._node_times
+            self.panes.graph.colours.has_reports = self._has_reports
+            self.panes.graph.colours.ask_errors = self.accuracy.tensor_errors
+            self.panes.graph.colours.ask_quantized = self._quantized
+            self.panes.graph.colours.ask_flops = self._flops
             self.panes.graph.show(model)
             if self.panes.explorer.node is not None and not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)
@@ -192,7 +192,7 @@ class Graphs(Controller):
 
     def _graph_weighed(self, model: GraphModel) -> None:
         if self.page.is_attached and self.model.is_open and self.panes.graph.model is model:
-            self.panes.graph.weighed()
+            self.panes.graph.colours.weighed()
 
     def _graph_ended(self) -> None:
         self.model.is_arranging = False
@@ -304,7 +304,7 @@ class Graphs(Controller):
         reports = tuple(page for page in host(self.page).pages if page.knows_times)
         if reports != self._reports and self.model.is_open:
             self._reports = reports
-            self.panes.graph.weighed()
+            self.panes.graph.colours.weighed()
 
     def _node_times(self) -> tuple[Mapping[Node, float], str]:
         """Return the milliseconds of nodes in what was opened last: a report, or an engine.

@@ -188,7 +188,7 @@ class TypeInference(Controller):
         self.checks.add_external(predicted_findings(document, found.errors), RULE)
         self._show_types()
         if has_news:
-            self.panes.graph.types_changed()
+            self.panes.graph.colours.types_changed()
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""

@@ -21,7 +21,7 @@ from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
-from dld_tui.widgets.shell.frame import CHOICE, Frame
+from dld_tui.widgets.shell.frame import CHOICE, Framed
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class Panes(Controller):
         self.findings = Findings(id="findings")
         for number, name in layout.NUMBERS.items():
             pane = self.pane(name)
-            if isinstance(pane, Frame):
-                pane.frame_number = number
+            if isinstance(pane, (Framed, LineView)):
+                pane.frame.number = number
         await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
 
     # --- what they show -------------------------------------------------------------------------

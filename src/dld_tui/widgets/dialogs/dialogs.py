@@ -22,7 +22,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.front import Front
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _WIDTH = 72
 """Cells of text in a dialog; less on narrow screens."""
 
 
-class DialogBox(Frame, Vertical):
+class DialogBox(Framed, Vertical):
     """The framed box of a dialog."""
 
 
@@ -47,7 +47,7 @@ class Dialog(Front, ModalScreen[T | None]):
     def compose(self) -> ComposeResult:
         """Lay out the box."""
         box = DialogBox(*self.body(), classes="dialog")
-        box.frame(self.TITLE_TEXT, self.KEYS)
+        box.frame.show(self.TITLE_TEXT, self.KEYS)
         yield box
 
     def body(self) -> Iterable[Widget]:

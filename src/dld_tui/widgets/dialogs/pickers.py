@@ -12,7 +12,7 @@ from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.fuzzy import FuzzyIndex
 from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.text import cell_width, fit, visible
-from dld_tui.widgets.dialogs.search import CollectingDialog, SearchDialog
+from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.terminals import Terminal, terminals_of
@@ -28,7 +28,7 @@ _SORTED_BY_FIT = 100
 _LEAVE_EMPTY: tuple[str, Definition | None] = ("", None)
 
 
-class ValuePicker(CollectingDialog[str]):
+class ValuePicker(SearchDialog[str]):
     """Gives the name of the chosen value, ``""`` for the row `empty_label`, or None.
 
     Values are collected in slices between key presses, so that a model with 50,000 of them opens
@@ -261,7 +261,7 @@ class TerminalPicker(SearchDialog[Terminal]):
         self.dismiss(self._shown[index])
 
 
-class NodePicker(CollectingDialog[Node]):
+class NodePicker(SearchDialog[Node]):
     """Gives a node of a scope, or of a subgraph in it, or None.
 
     Nodes are collected in slices between key presses, so that a model with 50,000 of them opens the

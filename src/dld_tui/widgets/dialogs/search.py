@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -32,7 +31,8 @@ _OTHER_ROWS = 10
 class SearchDialog(Dialog[T]):
     """Type to search, arrows to choose, Enter to take; override :meth:`found` and :meth:`choose`.
 
-    The field has the keys all the time, so the list never has the focus.
+    The field has the keys all the time, so the list never has the focus. Many things are collected
+    while one may already type: override :meth:`collect`.
     """
 
     KEYS = "Enter choose  Esc close"
@@ -42,6 +42,8 @@ class SearchDialog(Dialog[T]):
     """Rows of the list on a high screen."""
     WIDTH = 0
     """Cells of text on a wide screen; 0 for those of all dialogs."""
+    complete = True
+    """Whether everything has been collected."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down", "move(1)", show=False),
         Binding("up", "move(-1)", show=False),
@@ -67,10 +69,24 @@ class SearchDialog(Dialog[T]):
         return max(20, min(self.WIDTH, self.app.size.width - 8))
 
     def on_mount(self) -> None:
-        """List everything."""
+        """List what is there, and collect the rest."""
         if self.WIDTH:
             self.query_one(DialogBox).styles.width = self.text_width + 4
         self.search_again()
+        if not self.complete:
+            self.tasks.start(self._collect_rest(), "collect")
+
+    def collect(self, most: int) -> None:
+        """Take up to `most` more things in; sets ``complete`` when there is nothing more."""
+
+    async def _collect_rest(self) -> None:
+        deadline = monotonic() + _SLICE_S
+        while not self.complete:
+            self.collect(_CHUNK)
+            if monotonic() > deadline:
+                await asyncio.sleep(0)
+                deadline = monotonic() + _SLICE_S
+        self.search_again(keep=True)
 
     @property
     def query_text(self) -> str:
@@ -118,34 +134,6 @@ class SearchDialog(Dialog[T]):
         """Take the row that was clicked twice."""
         event.stop()
         self.choose(event.index)
-
-
-class CollectingDialog(SearchDialog[T]):
-    """A search dialog for many things: they are collected while one may already type.
-
-    Override :meth:`collect`, which sets ``complete`` when there is nothing more.
-    """
-
-    complete = False
-
-    @abstractmethod
-    def collect(self, most: int) -> None:
-        """Take up to `most` more things in."""
-
-    def on_mount(self) -> None:
-        """List what is there and collect the rest."""
-        super().on_mount()
-        if not self.complete:
-            self.tasks.start(self._collect_rest(), "collect")
-
-    async def _collect_rest(self) -> None:
-        deadline = monotonic() + _SLICE_S
-        while not self.complete:
-            self.collect(_CHUNK)
-            if monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = monotonic() + _SLICE_S
-        self.search_again(keep=True)
 
 
 MOST = 200

@@ -17,7 +17,6 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
 
 STATUS_STYLES = {
     "added": "good",
@@ -278,7 +277,7 @@ def _styles(row: DiffRow, style: str) -> tuple[str, str]:
     return (style, style) if row.change.status != "changed" else ("", "")
 
 
-class DiffView(Frame, LineView):
+class DiffView(LineView):
     """The rows."""
 
     HELP = (
@@ -319,7 +318,7 @@ class DiffView(Frame, LineView):
         return False
 
 
-class DiffDetail(Frame, LineView):
+class DiffDetail(LineView):
     """Everything about the row under the cursor, wrapped."""
 
     HELP = "The whole text of the row under the cursor."
@@ -335,7 +334,7 @@ class DiffDetail(Frame, LineView):
             rows = [
                 [(text, "")] for text in wrap(left if left == right else f"{left}\n{right}", cells)
             ]
-        self.frame("Difference", "")
+        self.frame.show("Difference", "")
         self.set_lines(ListSource(rows), keep=False)
 
 

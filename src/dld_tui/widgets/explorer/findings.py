@@ -17,15 +17,15 @@ from textual.widgets import Input
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.hints import hint
-from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}
 _NODE_CELLS = 34
@@ -78,6 +78,7 @@ class FindingsList(LineView):
     def __init__(self, pane: Findings) -> None:
         super().__init__(empty="Nothing was found.", id="findings-list")
         self.pane = pane
+        self.finder.open_filter = pane.type_filter
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to clear."""
@@ -101,10 +102,6 @@ class FindingsList(LineView):
     def action_only_rule(self) -> None:
         """Show only findings of this rule, or all again."""
         self.pane.toggle_rule()
-
-    def begin_search(self) -> None:
-        """Type a filter."""
-        self.pane.type_filter()
 
     def action_clear(self) -> None:
         """Show all findings again."""
@@ -158,7 +155,7 @@ class FindingLines:
         return pieces
 
 
-class Findings(Frame, Vertical):
+class Findings(Framed, Vertical):
     """The pane."""
 
     @dataclass
@@ -220,7 +217,7 @@ class Findings(Frame, Vertical):
         parts = [summary_text(self.findings)]
         if self.is_filtered:
             parts.append(f"{len(self.shown)} of {self._rule or 'these'} shown")
-        self.frame("Findings", "   ".join(filter(None, (*parts, state))))
+        self.frame.show("Findings", "   ".join(filter(None, (*parts, state))))
 
     def _show(self) -> None:
         words = self._text.lower().split()

@@ -34,12 +34,12 @@ from dld_tui.widgets.explorer.model import (
 )
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.hints import hint
-from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.search import FilterBar, LineSearch
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -47,6 +47,23 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.widgets.explorer.node_filter import NodeFilter
+
+
+class NodeSearch(LineSearch):
+    """Asking types a filter; the next match is a node that the last filter fits."""
+
+    def __init__(self, view: ExplorerList) -> None:
+        super().__init__(view)
+        self.explorer = view.explorer
+        self.open_filter = self.explorer.type_filter
+
+    def next(self) -> None:
+        """Go to the next node that the last filter text fits."""
+        self.explorer.find(1)
+
+    def previous(self) -> None:
+        """Go to the previous one."""
+        self.explorer.find(-1)
 
 
 class ExplorerList(LineView):
@@ -67,6 +84,7 @@ class ExplorerList(LineView):
     def __init__(self, explorer: Explorer) -> None:
         super().__init__(empty="No node passes the filter. Esc clears it.", id="explorer-list")
         self.explorer = explorer
+        self.finder = NodeSearch(self)
         self.header_rows = 1
 
     def on_resize(self) -> None:
@@ -113,14 +131,6 @@ class ExplorerList(LineView):
         """Reverse the order."""
         self.explorer.reverse_sort()
 
-    def begin_search(self) -> None:
-        """Type a filter."""
-        self.explorer.type_filter()
-
-    def search_again(self, backwards: bool) -> None:
-        """Go to the next or previous node that the last filter text fits."""
-        self.explorer.find(-1 if backwards else 1)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to clear."""
         if action == "clear":
@@ -147,7 +157,7 @@ _LEAST_FILLED = 24
 _VIEWS, _SORTS = list(View), list(Sort)
 
 
-class Explorer(Frame, Vertical):
+class Explorer(Framed, Vertical):
     """The pane: filter line, column names, rows."""
 
     tasks = cached_property(Tasks)
@@ -231,7 +241,7 @@ class Explorer(Frame, Vertical):
             "" if root is self.model.document.main else f" {glyphs.current().crumb} {root.title}"
         )
         filters = self.node_filter.active if self.node_filter is not None else 0
-        self.frame(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
+        self.frame.show(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
 
     @property
     def item(self) -> Item | None:
@@ -405,7 +415,7 @@ class Explorer(Frame, Vertical):
         self._last_text = text.strip() or self._last_text
         node = self.node
         self.model.set_text(text)
-        self.list.search_pattern = text.strip() if len(text.split()) == 1 else ""
+        self.list.finder.pattern = text.strip() if len(text.split()) == 1 else ""
         if node is not None and not self.model.filtering:
             reveal(self.model, node)
         self.rebuild()

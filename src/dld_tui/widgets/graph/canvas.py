@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from textual import events
@@ -16,7 +17,8 @@ from textual.strip import Strip
 from dld_tui.core.graph.layout import Box, Layout
 from dld_tui.core.graph.links import Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
-from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
+from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
+from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell.commands import Commands, bindings_for
 
@@ -93,13 +95,14 @@ _MARGIN = 2
 """Cells that are seen around the cursor's box."""
 
 
-class GraphCanvas(LineSearch, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A drawing that is larger than the screen, and a cursor on one of its boxes."""
 
     SCOPE = "canvas"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("canvas")
     COMPONENT_CLASSES: ClassVar[set[str]] = {"line--viewport"}
     ALLOW_SELECT = False
+    finder = cached_property(LineSearch)
     HELP = (
         "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
         "{graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "

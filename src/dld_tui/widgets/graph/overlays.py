@@ -6,10 +6,9 @@ An overlay answers for a range of rows, so that a fold shows the sum of what is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.text import visible
@@ -17,9 +16,7 @@ from dld_tui.widgets.charts.bars import HEATS, heat, hottest
 from dld_tui.widgets.graph.model import LEVEL_STYLES, LEVELS, GraphNotes
 from dld_tui.widgets.graph.viewed import ViewedGraph
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.tasks import Tasks, on_thread, task
 
 _MOST_ROWS = 400
 """Rows of a fold whose precisions are looked at, the first ones."""
@@ -264,7 +261,7 @@ def error_overlay(
     return ErrorOverlay("errors", f" in {visible(title)}", own, own) if any(own) else None
 
 
-def overlays(
+def overlays_of(
     model: ViewedGraph,
     notes: GraphNotes,
     times: Mapping[Any, float],
@@ -285,118 +282,3 @@ def overlays(
         quantized_overlay(model, *quantized) if quantized[0] else None,
     ]
     return [overlay for overlay in found if overlay is not None]
-
-
-if TYPE_CHECKING:
-    from textual.containers import Vertical
-
-    _Base = Vertical
-else:
-    _Base = object
-
-AT_ONCE = 1_000
-"""Vertices of the largest graph whose overlays are made between two key presses."""
-AskTimes = Callable[[], "tuple[Mapping[Any, float], str]"]
-"""Returns milliseconds by node or layer, and which report they are from; empty without a report.
-Called on a thread where the graph is large."""
-
-
-class Colours(_Base):
-    """The part of the graph pane that says what the colours mean."""
-
-    tasks = cached_property(Tasks)
-    """Its long work."""
-    model: ViewedGraph | None
-    notes: GraphNotes | None
-    list: LineView
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.ask_times: AskTimes = lambda: ({}, "")
-        self.ask_errors: AskTimes = lambda: ({}, "")
-        """The same, of errors relative to the values, from a comparison of results."""
-        self.ask_quantized: AskTimes = lambda: ({}, "")
-        """How many quantized tensors nodes take and make, or would."""
-        self.ask_flops: AskTimes = lambda: ({}, "")
-        """How many operations nodes compute."""
-        self._overlay = Overlay()
-        self.has_reports: Callable[[], bool] = lambda: False
-        """Whether there is anything that may know times; asked often."""
-        self._overlay_name = ""
-        """The overlay that was chosen; empty for the times of the newest report, if there are."""
-
-    @property
-    def cursor_vertex(self) -> int:
-        """The vertex under the cursor."""
-        raise NotImplementedError
-
-    def show_view(self, vertex: int) -> None:
-        """Show the present view with the cursor on a vertex."""
-        raise NotImplementedError
-
-    def overlays(self) -> Sequence[Overlay]:
-        """Return what the colours can say now."""
-        if self.model is None or self.notes is None:
-            return [Overlay()]
-        told = self.ask_errors(), self.ask_quantized(), self.ask_flops()
-        return overlays(self.model, self.notes, *self.ask_times(), *told)
-
-    def weighed(self) -> None:
-        """Show the sizes of the weights, which are known now."""
-        before = self._overlay
-        self.find_overlay()
-        if self._overlay is not before:
-            self.show_view(self.cursor_vertex)
-        self.list.invalidate()
-
-    def types_changed(self) -> None:
-        """Show the types of values that are known now; boxes are as wide as these."""
-        self._overlay.forget_types()
-        if self.list.display:
-            self.list.invalidate()
-        else:
-            self.show_view(self.cursor_vertex)
-
-    def find_overlay(self) -> None:
-        """Take the overlay that was chosen, of this graph, where it has something to say."""
-        self._overlay = Overlay()
-        if self._overlay_name == Overlay.name:
-            return
-        if self._overlay_name or self.has_reports():
-            self._with_overlays(self._take_same)
-
-    def _take_same(self, found: Sequence[Overlay]) -> None:
-        wanted = self._overlay_name or TimeOverlay.name
-        same = (overlay for overlay in found if overlay.name == wanted)
-        self._overlay = next(same, self._overlay)
-        if self._is_large:
-            self.show_view(self.cursor_vertex)
-
-    def next_overlay(self) -> None:
-        """Let the colours say the next thing."""
-        self._with_overlays(self._take_next)
-
-    def _take_next(self, found: Sequence[Overlay]) -> None:
-        names = [overlay.name for overlay in found]
-        at = names.index(self._overlay.name) if self._overlay.name in names else -1
-        self._overlay = found[(at + 1) % len(found)]
-        self._overlay_name = self._overlay.name
-        self.show_view(self.cursor_vertex)
-
-    @property
-    def _is_large(self) -> bool:
-        return self.model is not None and len(self.model.graph) > AT_ONCE
-
-    @task("overlays", replace=True)
-    async def _with_overlays(self, take: Callable[[Sequence[Overlay]], None]) -> None:
-        """Find out what the colours can say; a report may have a time for each of many nodes."""
-        if not self._is_large:
-            take(self.overlays())
-            return
-        model = self.model
-        try:
-            found = await on_thread(self.overlays)
-        except (RuntimeError, KeyError, IndexError):
-            return  # an edit has changed the model while it was read: all is found again after it
-        if self.model is model:
-            take(found)

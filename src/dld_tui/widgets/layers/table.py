@@ -337,7 +337,7 @@ class LayerPane(TablePane):
         else:
             of = "" if shown == whole else f" of {fmt.count(whole)}"
             title = f"{rows} · {fmt.count(shown)}{of}"
-        self.frame(title, self._keys)
+        self.frame.show(title, self._keys)
 
 
 def column_title(column: Column[Any]) -> str:

@@ -1,16 +1,11 @@
-"""What a :class:`~dld_tui.widgets.lists.line_view.LineView` shows and searches: rows on demand.
-
-What a :class:`~dld_tui.widgets.lists.line_view.LineView` shows: rows made on demand.
-"""
+"""What a :class:`~dld_tui.widgets.lists.line_view.LineView` shows: rows made on demand."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
-from time import monotonic
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 Piece: TypeAlias = "tuple[str, str]"
 """(text, style class): one or more of the names in STYLES, by spaces, or ``""``."""
@@ -88,19 +83,6 @@ class LogSource(ListSource):
         return key - self.gone if 0 <= key - self.gone < len(self.rows) else None
 
 
-if TYPE_CHECKING:
-    from textual.scroll_view import ScrollView
-
-    from dld_tui.widgets.tasks import Tasks
-
-    _Base = ScrollView
-else:
-    _Base = object
-
-_SLICE_S = 0.02
-"""How long a search may keep the event loop before it lets others run."""
-
-
 @lru_cache(maxsize=16)
 def compiled(pattern: str) -> re.Pattern[str]:
     """Return what a row that has `pattern` matches."""
@@ -121,94 +103,3 @@ def matches(text: str, pattern: str) -> Iterator[tuple[str, bool]]:
         end = match.end()
     if end < len(text) or not text:
         yield text[end:], False
-
-
-class LineSearch(_Base):
-    """A mixin with `/`, `n` and `N` for a view that has ``lines`` and ``cursor``."""
-
-    lines: LineSource
-    cursor: int
-    tasks: Tasks
-
-    search_pattern: str = ""
-
-    @property
-    def is_searched(self) -> bool:
-        """Whether the keys go to the line that asks what to search for in it."""
-        focused = self.screen.focused
-        return focused is not None and getattr(focused.parent, "view", None) is self
-
-    def invalidate(self) -> None:
-        """Draw all rows again."""
-        self.refresh()
-
-    def search(self, pattern: str, backwards: bool = False, *, start: int | None = None) -> None:
-        """Move to the next row whose text has `pattern`, from `start` or after the cursor.
-
-        A pattern in lower case ignores case. A long list is searched in slices between events;
-        :meth:`search_ended` is told the result.
-        """
-        if pattern != self.search_pattern:
-            self.search_pattern = pattern
-            self.refresh()
-        if not pattern:
-            return
-        steps = self._search_steps(pattern, backwards, start)
-        self.tasks.start(self._search_on(steps), "search", replace=True)
-
-    async def _search_on(self, steps: Iterator[int | None]) -> None:
-        deadline = monotonic() + _SLICE_S
-        for found in steps:
-            if found is not None:
-                return self.search_ended(found)
-            if monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = monotonic() + _SLICE_S
-        return self.search_ended(None)
-
-    def _search_steps(
-        self, pattern: str, backwards: bool, start: int | None
-    ) -> Iterator[int | None]:
-        """Yield None every few hundred rows, and the index once found."""
-        is_match = compiled(pattern).search
-        count = len(self.lines)
-        step = -1 if backwards else 1
-        first = self.cursor + step if start is None else start
-        for done in range(count):
-            index = (first + done * step) % count
-            if index >= len(self.lines):  # the list got shorter meanwhile
-                return
-            if is_match(self.lines.text(index)):
-                yield index
-                return
-            if done % 256 == 255:
-                yield None
-
-    def search_ended(self, found: int | None) -> None:
-        """Move to the row that was found, or say that there is none."""
-        if found is not None:
-            self.cursor = found
-        else:
-            self.notify(f"Not found: {self.search_pattern[:60]}", timeout=3, markup=False)
-
-    def action_search(self) -> None:
-        """Ask what to search for."""
-        self.begin_search()
-
-    def begin_search(self) -> None:
-        """Ask what to search for, in a line below the view."""
-        from dld_tui.widgets.lists.search_bar import SearchBar
-
-        self.screen.mount(SearchBar(self))
-
-    def action_search_next(self) -> None:
-        """Go to the next match."""
-        self.search_again(backwards=False)
-
-    def action_search_previous(self) -> None:
-        """Go to the previous match."""
-        self.search_again(backwards=True)
-
-    def search_again(self, backwards: bool) -> None:
-        """Go to the next or the previous match."""
-        self.search(self.search_pattern, backwards)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from textual import events
@@ -32,10 +33,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.lists.line_source import LineSearch, LineSource, ListSource, Piece
+from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
+from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.shell.frame import Frame
 
 
 @dataclass
@@ -58,7 +61,7 @@ _MARGIN = 2
 """Rows kept visible above and below the cursor when the view is high enough."""
 
 
-class LineView(LineSearch, Commands, ScrollView, can_focus=True, inherit_bindings=False):
+class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A list of any length with a cursor, marks and search."""
 
     SCOPE = "list"
@@ -73,6 +76,9 @@ class LineView(LineSearch, Commands, ScrollView, can_focus=True, inherit_binding
 
     A scroll repaints the whole view, so jumping keeps the average key press small over SSH.
     """
+
+    finder = cached_property(LineSearch)
+    frame = cached_property(Frame)
 
     MarksChanged = MarksChanged
     marks: set[Hashable]
@@ -370,7 +376,7 @@ class LineView(LineSearch, Commands, ScrollView, can_focus=True, inherit_binding
         is_cursor = index == self.cursor
         is_marked = bool(self.marks) and self.lines.key(index) in self.marks
         states = (("mark",) if is_marked else ()) + (("cursor",) if is_cursor else ())
-        key = (index, width, states, self.search_pattern, self.has_focus)
+        key = (index, width, states, self.finder.pattern, self.has_focus)
         strip = self._strips.get(key)
         if strip is None:
             pieces = self.lines.line(index, width - self._gutter_cells)
@@ -393,6 +399,17 @@ class LineView(LineSearch, Commands, ScrollView, can_focus=True, inherit_binding
         super().notify_style_update()
         self.piece_styles.forget()
         self._strips.clear()
+        if self.is_mounted:
+            self.frame.draw()
+
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        # Not each new size is told by an event.
+        is_changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if is_changed:
+            self.frame.draw()
+        return is_changed
 
     def on_resize(self) -> None:
         """Keep the cursor in view at any size."""

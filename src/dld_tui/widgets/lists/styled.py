@@ -61,7 +61,7 @@ class PieceStyles:
     """Turns pieces into segments in the styles of a widget.
 
     The widget tells with :meth:`forget` that its styles may be others. Parts of texts that match
-    its ``search_pattern``, if it has one, are shown in the style ``match``.
+    the pattern of its ``finder``, if it has one, are shown in the style ``match``.
     """
 
     def __init__(self, widget: Widget) -> None:
@@ -83,7 +83,8 @@ class PieceStyles:
         return strip.extend_cell_length(width, self.style("", states))
 
     def _marked(self, pieces: Sequence[Piece], room: int) -> Iterator[Piece]:
-        pattern = getattr(self.widget, "search_pattern", "")
+        finder = getattr(self.widget, "finder", None)
+        pattern = "" if finder is None else finder.pattern
         for text, name in pieces:
             # A source should have made the text safe and short; never trust that it did.
             safe = glyphs.shown(visible(text[: max(0, room)]))

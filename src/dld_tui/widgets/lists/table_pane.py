@@ -10,14 +10,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from dld_tui.widgets.lists.filter_bar import FilterBar
 from dld_tui.widgets.lists.line_view import MarksChanged
+from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 
 
-class TablePane(Frame, Vertical):
+class TablePane(Framed, Vertical):
     """Override :meth:`fill`, which shows the rows that pass :attr:`filter`."""
 
     VIEW: ClassVar[type[TableView]] = TableView
@@ -32,7 +32,7 @@ class TablePane(Frame, Vertical):
         """Lay out the filter, the table and the lines of what is marked."""
         yield FilterBar(self.FILTER_HELP, "table-filter")
         view = self.VIEW(id=self.VIEW_ID)
-        view.open_filter = self.open_filter
+        view.finder.open_filter = self.open_filter
         yield view
         yield Rows([[]], id="sums")
 

@@ -12,7 +12,7 @@ the right end (see ``table_columns``), and a sign at the end of the header tells
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -234,8 +234,6 @@ class TableView(LineView):
 
     SCOPE = "table"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
-    open_filter: Callable[[], None] | None = None
-    """What ``/`` does where a pane filters the rows, instead of searching them."""
     FITTED: ClassVar[bool] = False
     """Columns are only as wide as what stands in them: names get the room."""
 
@@ -346,13 +344,6 @@ class TableView(LineView):
     def shown_rows(self) -> list[Any]:
         """Return the rows as they are shown: filtered and sorted."""
         return [self.table.rows[at] for at in self.order]
-
-    def begin_search(self) -> None:
-        """Ask what to search for, or open the pane's filter."""
-        if self.open_filter is None:
-            super().begin_search()
-        else:
-            self.open_filter()
 
     # Sorting
 

@@ -23,10 +23,11 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.parameters.model import DEFAULTS, DOCUMENTATION, NodeRows, ScopeRows
 from dld_tui.widgets.parameters.rows import ParameterLines, ParameterRow
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks, task, with_progress
 
 if TYPE_CHECKING:
@@ -37,6 +38,20 @@ if TYPE_CHECKING:
 
 _REPORT_S = 0.1
 """How often a tensor that is being read says how far it is."""
+
+
+class ParametersSearch(LineSearch):
+    """A search that finds default values although they are folded."""
+
+    def __init__(self, view: ParametersList) -> None:
+        super().__init__(view)
+        self.owner = view.owner
+
+    def start(self, pattern: str, backwards: bool = False, *, first: int | None = None) -> None:
+        """Move to the next row that has `pattern`."""
+        if pattern:
+            self.owner.unfold_for(compiled(pattern))
+        super().start(pattern, backwards, first=first)
 
 
 class ParametersList(LineView):
@@ -54,6 +69,7 @@ class ParametersList(LineView):
     def __init__(self, owner: Parameters) -> None:
         super().__init__(empty="Nothing is chosen.", id="parameters-list")
         self.owner = owner
+        self.finder = ParametersSearch(self)
 
     def show(self, rows: Sequence[ParameterRow], *, keep: bool) -> None:
         """Show other rows; only those that look different are painted again.
@@ -90,12 +106,6 @@ class ParametersList(LineView):
         """Go where the row leads."""
         self.owner.activate()
 
-    def search(self, pattern: str, backwards: bool = False, *, start: int | None = None) -> None:
-        """Move to the next row that has `pattern`; defaults are found although they are folded."""
-        if pattern:
-            self.owner.unfold_for(compiled(pattern))
-        super().search(pattern, backwards, start=start)
-
     def mark(self) -> None:
         """Fold or unfold; nothing here can be marked."""
         self.owner.toggle_fold()
@@ -118,7 +128,7 @@ class ParametersList(LineView):
             self.owner.post_message(self.owner.Left())
 
 
-class Parameters(Frame, Vertical):
+class Parameters(Framed, Vertical):
     """The pane.
 
     Args:
@@ -184,7 +194,7 @@ class Parameters(Frame, Vertical):
 
     def on_mount(self) -> None:
         """Draw the empty pane."""
-        self.frame("Parameters")
+        self.frame.show("Parameters")
 
     # --- rows -----------------------------------------------------------------------------------
 
@@ -226,11 +236,13 @@ class Parameters(Frame, Vertical):
     def _say_title(self) -> None:
         subject = self.subject
         if subject is None:
-            self.frame("Parameters")
+            self.frame.show("Parameters")
         elif isinstance(subject, Node):
-            self.frame(visible(subject.op_type), "{edit.change} edit" if self._editable else "")
+            self.frame.show(
+                visible(subject.op_type), "{edit.change} edit" if self._editable else ""
+            )
         else:
-            self.frame(visible(subject.title))
+            self.frame.show(visible(subject.title))
 
     @property
     def row(self) -> ParameterRow | None:

@@ -29,7 +29,7 @@ from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 
 # --- all that is known of one layer of an engine, as lines; some of them go somewhere on Enter ---
 
@@ -49,7 +49,7 @@ class NodeLine:
     """Among the layer's nodes."""
 
 
-class PlanDetails(Frame, LineView):
+class PlanDetails(LineView):
     """The layer under the cursor of another pane."""
 
     HELP = (
@@ -74,7 +74,7 @@ class PlanDetails(Frame, LineView):
         """Show a layer, the ONNX nodes that it computes and what was found in it."""
         same = self._shown is not None and self._shown[0].index == layer.index
         self._shown = (layer, nodes, findings)
-        self.frame(f"Layer {layer.index}", "s go to node")
+        self.frame.show(f"Layer {layer.index}", "s go to node")
         self._draw(keep=same)
 
     def on_resize(self) -> None:
@@ -271,7 +271,7 @@ class FindingRows:
         return pieces
 
 
-class PlanFindings(Frame, LineView):
+class PlanFindings(LineView):
     """The findings of an engine."""
 
     HELP = (
@@ -292,7 +292,7 @@ class PlanFindings(Frame, LineView):
             if any(finding.level == level for finding in findings)
         ]
         title = f"Findings · {', '.join(counts)}" if counts else "Findings"
-        self.frame(title, "{list.activate} layer" if findings else "")
+        self.frame.show(title, "{list.activate} layer" if findings else "")
         self.set_lines(FindingRows(findings, layers))
 
     def finding_at_cursor(self) -> PlanFinding | None:
@@ -352,7 +352,7 @@ class SpecialNames(Rows):
         return [[(name, "current" if at == self.at else "dim") for at, name in shown]]
 
 
-class SpecialPane(Frame, Vertical):
+class SpecialPane(Framed, Vertical):
     """One special table, and the names of all."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -392,7 +392,7 @@ class SpecialPane(Frame, Vertical):
         """Show a table by its place."""
         self.at = at
         if not self.tables:
-            self.frame("Special tables")
+            self.frame.show("Special tables")
             return
         table = self.tables[at]
         is_same = table.name == self.view.table.name
@@ -402,7 +402,7 @@ class SpecialPane(Frame, Vertical):
         names = self.query_one(SpecialNames)
         names.tables, names.at = self.tables, at
         names.refresh()
-        self.frame(
+        self.frame.show(
             f"{table.title} · {fmt.count(len(table.rows))}",
             "{plan.table} next table  {table.sort} sort",
         )

@@ -32,7 +32,6 @@ from dld_tui.widgets.report.summary import (
 )
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
 
 # --- the report card of an engine as lines: its time, precisions, types, findings ----------------
 
@@ -251,7 +250,7 @@ def _missing(facts: PlanFacts, width: int) -> list[Line]:
 _ROOF_BAR = 16
 
 
-class PlanSummary(Frame, LineView):
+class PlanSummary(LineView):
     """What the engine is, how long it takes, where the time goes, and what to look at."""
 
     HELP = (
@@ -267,7 +266,7 @@ class PlanSummary(Frame, LineView):
     def set_plan(self, facts: PlanFacts) -> None:
         """Show an engine."""
         self.about = facts
-        self.frame("Engine")
+        self.frame.show("Engine")
         self._draw()
 
     def on_resize(self) -> None:

@@ -21,7 +21,6 @@ from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_pane import TablePane
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
 
 _NAME_CELLS = 24
 
@@ -95,7 +94,7 @@ _KEYS = (
 _LOOK_S = 0.1
 
 
-class CompareAbout(Frame, LineView):
+class CompareAbout(LineView):
     """What differs, what makes it unfair, and where the time went."""
 
     HELP = (
@@ -109,7 +108,7 @@ class CompareAbout(Frame, LineView):
         """Show a comparison."""
         self.comparison = comparison
         titles = ", ".join(visible(title) for title in comparison.titles)
-        self.frame(f"Compare · {titles}", "{compare.base} next base")
+        self.frame.show(f"Compare · {titles}", "{compare.base} next base")
         self._fill()
         self._look_again()
 
@@ -223,7 +222,7 @@ class ComparePane(TablePane):
         comparison = self.comparison
         base = label(comparison.base) if comparison is not None else ""
         by = "Other precision or tactic" if self.by == MISMATCH else f"By {self.by}"
-        self.frame(f"{by}{place} · {fmt.count(shown)}{of}{sure} · base {base}", _KEYS)
+        self.frame.show(f"{by}{place} · {fmt.count(shown)}{of}{sure} · base {base}", _KEYS)
 
     # What is where
 

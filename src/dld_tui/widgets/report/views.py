@@ -47,7 +47,7 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.timeline.timescale import time_text
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ _LEAST_FOR_BOTH = 10
 """Rows from which two charts are shown."""
 
 
-class SummaryView(Frame, LineView):
+class SummaryView(LineView):
     """What was measured, the median, the costliest layers, what to look at first."""
 
     HELP = (
@@ -210,7 +210,7 @@ class SummaryView(Frame, LineView):
     ) -> None:
         """Show a report's summary; `gpu` is of its median pass."""
         self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
-        self.frame("Summary", "{report.card} share")
+        self.frame.show("Summary", "{report.card} share")
         self._draw()
 
     def on_resize(self) -> None:
@@ -277,7 +277,7 @@ class PassesChart(Rows):
         return [[(" " + self.title, "dim")], *([(" ", ""), *line] for line in lines)]
 
 
-class ChartPane(Frame, Vertical):
+class ChartPane(Framed, Vertical):
     """The charts of a report, one at a time, and latency over the passes."""
 
     @dataclass
@@ -374,7 +374,7 @@ class ChartPane(Frame, Vertical):
         keys = "{report.chart} next chart"
         if self._rows:
             keys += "  {report.unit} ms or percent"
-        self.frame(self.titles[self.chart], keys)
+        self.frame.show(self.titles[self.chart], keys)
 
     def chart_lines(self, width: int, height: int) -> list[Line]:
         """Return a chart that has no bars to walk through."""
@@ -392,7 +392,7 @@ class ChartPane(Frame, Vertical):
         event.stop()
 
 
-class EnvironmentView(Frame, LineView):
+class EnvironmentView(LineView):
     """Settings, environment, model and remarks of a run."""
 
     HELP = "What was asked for, and what the machine was like: versions, clocks, power mode."
@@ -406,7 +406,7 @@ class EnvironmentView(Frame, LineView):
 
     def set_report(self, report: Report, model_problem: str | None) -> None:
         """Show what a report says about its run."""
-        self.frame("Environment and settings")
+        self.frame.show("Environment and settings")
         self.set_lines(ListSource(environment_lines(report, model_problem)), keep=False)
 
 

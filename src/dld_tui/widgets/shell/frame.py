@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
@@ -40,21 +41,22 @@ class Choices:
     chosen: int
 
 
-class Frame(_Base):
-    """A mixin for a widget with a border, put before the widget class.
+class Frame:
+    """The border of a widget, which has it as ``frame`` and draws it anew with :meth:`draw`.
 
-    Call :meth:`frame` at any time; the text is taken as text. The style sheet draws the border: the
-    class ``frame`` has a thin one, heavier and coloured with the focus inside.
+    The text is taken as text. The style sheet draws the border: the class ``frame`` has a thin one,
+    heavier and coloured with the focus inside.
     """
 
-    frame_number = 0
-    """The key that goes to it, before its title; 0 for none."""
-    frame_title = ""
-    frame_keys = ""
-    frame_choices: Choices | None = None
-    _drawn: Content | None = None
+    def __init__(self, widget: Widget) -> None:
+        self.widget = widget
+        self.number = 0
+        """The key that goes to it, before its title; 0 for none."""
+        self.title = self.keys = ""
+        self.choices: Choices | None = None
+        self._drawn: Content | None = None
 
-    def frame(self, title: str, keys: str = "", choices: Choices | None = None) -> None:
+    def show(self, title: str, keys: str = "", choices: Choices | None = None) -> None:
         """Set what the upper border says at its left and at its right.
 
         A command's id in braces among the keys, as in ``{tools.add} add``, stands for its key.
@@ -62,43 +64,26 @@ class Frame(_Base):
         """
         with contextlib.suppress(KeyError):  # braces of a text that is no hint
             keys = hint(keys)
-        title, keys = visible(title), visible(keys)
-        said = (title, keys, choices)
-        if (
-            said != (self.frame_title, self.frame_keys, self.frame_choices)
-            or self._border_title is None
-        ):
-            self.frame_title, self.frame_keys, self.frame_choices = said
-            self.add_class("frame")
-            self._draw_frame()
+        shown = (visible(title), visible(keys), choices)
+        if shown != (self.title, self.keys, self.choices) or self.widget._border_title is None:
+            self.title, self.keys, self.choices = shown
+            self.widget.add_class("frame")
+            self.draw()
 
-    def _size_updated(
-        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
-    ) -> bool:
-        """Fill the border for the new width: not each new size is told by an event."""
-        is_changed = super()._size_updated(size, virtual_size, container_size, layout)
-        if is_changed:
-            self._draw_frame()
-        return is_changed
-
-    def notify_style_update(self) -> None:
-        """Take the border's new colour, e.g. when the focus moves."""
-        super().notify_style_update()
-        if self.is_mounted:
-            self._draw_frame()
-
-    def _draw_frame(self) -> None:
-        width = self.outer_size.width - 6  # corners, and the blanks that Textual adds
-        if width <= 0 or not (self.frame_title or self.frame_keys):
+    def draw(self) -> None:
+        """Fill the border for the widget's width and colours, which may be others now."""
+        width = self.widget.outer_size.width - 6  # corners, and the blanks that Textual adds
+        if width <= 0 or not (self.title or self.keys):
             return
-        kind, colour = self.styles.border_top
-        quiet = Style(foreground=self.styles.border_title_color)
-        loud = Style(bold=True, foreground=self.styles.color)
-        title, keys, names = self.frame_title, self.frame_keys, self._names(width)
-        if names and self.frame_choices is not None:
-            title, keys = self.frame_choices.title, self.frame_choices.keys
+        styles = self.widget.styles
+        kind, colour = styles.border_top
+        quiet = Style(foreground=styles.border_title_color)
+        loud = Style(bold=True, foreground=styles.color)
+        title, keys, names = self.title, self.keys, self._names(width)
+        if names and self.choices is not None:
+            title, keys = self.choices.title, self.choices.keys
             width -= sum(cell_width(name) + 1 for name in names)
-        key = f"{self.frame_number} " if self.frame_number else ""
+        key = f"{self.number} " if self.number else ""
         width -= len(key)
         keys = clip(keys, max(0, width - 6 - min(cell_width(title), 20)))
         title = clip(title, width - (cell_width(keys) + 2 if keys else 0))
@@ -109,24 +94,45 @@ class Frame(_Base):
             parts.append((f" {line} ", Style(foreground=colour)))
             parts.append((keys, quiet))
         for number, name in enumerate(names):
-            is_chosen = self.frame_choices is not None and number == self.frame_choices.chosen
+            is_chosen = self.choices is not None and number == self.choices.chosen
             # Reversed, so that it is seen without colours, too.
             style = loud + Style(reverse=True) if is_chosen else quiet
             parts += [(" ", quiet), (name, style + Style.from_meta({CHOICE: number}))]
         content = Content.assemble(*((glyphs.shown(text), style) for text, style in parts))
         # Contents with the same text are equal to ``==``, whatever their styles are.
         if self._drawn is None or not content.is_same(self._drawn):
-            self.border_title = self._drawn = content
+            self.widget.border_title = self._drawn = content
 
     def _names(self, width: int) -> tuple[str, ...]:
         """Return what one can choose from, where all of it fits."""
-        choices = self.frame_choices
+        choices = self.choices
         if choices is None:
             return ()
         others = cell_width(choices.title) + cell_width(choices.keys) + 3
-        others += len(f"{self.frame_number} ") if self.frame_number else 0
+        others += len(f"{self.number} ") if self.number else 0
         needed = others + sum(cell_width(name) + 1 for name in choices.names)
         return choices.names if needed <= width else ()
+
+
+class Framed(_Base):
+    """A mixin for a container with a frame, put before its class; a LineView has one anyway."""
+
+    frame = cached_property(Frame)
+
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        # Not each new size is told by an event.
+        is_changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if is_changed:
+            self.frame.draw()
+        return is_changed
+
+    def notify_style_update(self) -> None:
+        """Take the border's new colour, e.g. when the focus moves."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self.frame.draw()
 
 
 class PlainScrollBar(ScrollBarRender):

@@ -293,7 +293,7 @@ class InitializersPane(TablePane):
         problems = sum(bool(problem) for problem in self._problems.values())
         if problems:
             parts.append(fmt.plural(problems, "problem"))
-        self.frame(dot.join(parts), _KEYS)
+        self.frame.show(dot.join(parts), _KEYS)
 
     def sums(self, marks: set[Hashable]) -> Sequence[str]:
         """Return how many are marked, and how large they are."""

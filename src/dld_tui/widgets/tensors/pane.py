@@ -22,7 +22,7 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import saves
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid
 
 _LEAST_FIELD = 14
@@ -106,7 +106,7 @@ class CellEditor(TextField):
         self.query_ancestor(GridPane).accept(down, across)
 
 
-class GridPane(Frame, Vertical):
+class GridPane(Framed, Vertical):
     """The pane. Ask it for a cell's value with :meth:`ask`."""
 
     class Next(Message):

@@ -20,7 +20,7 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.rows import ParameterRow
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 
 if TYPE_CHECKING:
     from dld_tui.core.document.tensor import Tensor
@@ -179,7 +179,7 @@ class SideState:
     """Whether somebody asked for the reading, which Esc stops then instead of leaving."""
 
 
-class TensorSide(Frame, Rows):
+class TensorSide(Framed, Rows):
     """The pane."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -188,7 +188,7 @@ class TensorSide(Frame, Rows):
 
     def on_mount(self) -> None:
         """Draw the frame."""
-        self.frame("Statistics")
+        self.frame.show("Statistics")
 
     def show(self, state: SideState) -> None:
         """Show how far it is, or the figures."""

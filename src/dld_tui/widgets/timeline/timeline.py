@@ -28,7 +28,7 @@ from dld_tui.widgets.operators.styles import operator_style
 from dld_tui.widgets.report.views import layer_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import Commands, bindings_for
-from dld_tui.widgets.shell.frame import Frame
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.timeline.cells import (
     COMPONENTS,
     Cell,
@@ -208,7 +208,7 @@ Describe = Callable[[int], "Sequence[Sequence[Piece]]"]
 
 
 class TimelineView(
-    Frame,
+    Framed,
     Commands,
     Widget,
     can_focus=True,
@@ -355,7 +355,7 @@ class TimelineView(
 
     def on_resize(self) -> None:
         """Take the new width, and keep the cursor's lane in view."""
-        self._draw_frame()
+        self.frame.draw()
         self.scale = self.scale.resized(self.window_cells)
         self.rescaled()
         self.show_lane()
