@@ -61,7 +61,7 @@ def collector_paused() -> Iterator[None]:
         if was_enabled:
             if not _frozen[0]:
                 # What was made is old at once; as young it would be walked over right away.
-                # (`gc.get_freeze_count` walks over all that is frozen: 20 ms for a million objects.)
+                # (`gc.get_freeze_count` walks over all that is frozen: a million take 20 ms.)
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
