@@ -44,17 +44,17 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(DEVELOPED)  ## run the tests, but for the tiers that take long
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not models and not rtx and not slow and not ssh'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive and not models and not rtx and not slow and not ssh'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tests
+check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tests but exhaustive ones
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive'
 
 test-aarch64:  ## install and run on an emulated arm64 machine: root, debootstrap and qemu-user
 	@$(PYTHON) -m scripts.aarch64

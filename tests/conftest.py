@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import sys
@@ -9,11 +10,12 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dld_tui.core.collector import collect
+from dld_tui.core import collector
 from tests.support import quick_textual
 
 # Else each process that a test starts would compile all that it imports.
@@ -54,6 +56,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "real_models" in fixtures:
             item.add_marker(pytest.mark.models)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected, which stays, out of all later collections."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program freeze and unfreeze nothing: 10,000 tests would be walked over each time."""
+    others = {name: getattr(gc, name) for name in ("collect", "disable", "enable", "isenabled")}
+    quiet = SimpleNamespace(freeze=lambda: None, unfreeze=lambda: None, **others)
+    monkeypatch.setattr(collector, "gc", quiet)
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +119,7 @@ def few_descriptors() -> Iterator[None]:
     """
     yield
     if len(os.listdir("/proc/self/fd")) > _MANY_DESCRIPTORS:
-        collect()
+        collector.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+
+from dld_tui.core import collector
 from dld_tui.core.collector import collect, freeze
+
+
+@pytest.fixture(autouse=True)
+def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it freeze for real, which it may not in other tests."""
+    monkeypatch.setattr(collector, "gc", gc)
 
 
 class _Ring:
