@@ -37,8 +37,7 @@ from dld_tui.widgets.shell.commands import Commands, HasCommands, binding_of, bi
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.shell.themes import THEMES
-from dld_tui.widgets.stylesheet import KeptStylesheet
+from dld_tui.widgets.shell.themes import THEMES, KeptStylesheet
 from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
@@ -384,7 +383,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def action_quit(self) -> None:
         """Leave, after asking when something would be lost."""
-        from dld_tui.screens.home.leaving import ask_to_quit
+        from dld_tui.screens.asking import ask_to_quit
 
         ask_to_quit(self, self._open_screens())
 

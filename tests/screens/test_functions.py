@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.document.local_functions import function_attributes, key_of
 from dld_tui.core.errors import UsageError
 from dld_tui.screens.model.functions import FunctionsScreen, parse_declaration
-from dld_tui.widgets.dialogs.fields import FieldsDialog
+from dld_tui.widgets.dialogs.dialogs import FieldsDialog
 from tests.support import body_models, models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 

@@ -9,8 +9,7 @@ from dld_tui.core.document import Document
 from dld_tui.screens.tensors.create_initializer import CreateInitializer
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
-from dld_tui.widgets.dialogs.dialogs import TextDialog
-from dld_tui.widgets.dialogs.fields import FieldsDialog
+from dld_tui.widgets.dialogs.dialogs import FieldsDialog, TextDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from tests.support.tensors import listed
 from tests.support.workspace import WIDE, Session

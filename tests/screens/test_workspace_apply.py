@@ -15,7 +15,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
-from dld_tui.screens.workspace.apply_conversion import Result
+from dld_tui.screens.workspace.conversion import Result
 from tests.core.checks.test_sound import CONV, NARROWED
 from tests.screens.test_workspace_modify import form
 from tests.support import models

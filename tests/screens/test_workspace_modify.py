@@ -13,7 +13,7 @@ from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
 from dld_tui.screens.workspace.conversion import result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
-from dld_tui.widgets.dialogs.tick_dialog import TickDialog
+from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.core.conversion.test_storage import model_file

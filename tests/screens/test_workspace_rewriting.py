@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.widgets.dialogs.rewriting import RewriteDialog
+from dld_tui.screens.workspace.rewriting import RewriteDialog
 from tests.support import models
 from tests.support.workspace import opened
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from dld_tui.widgets.shell.tab_strip import TabStrip
+from dld_tui.widgets.shell.bars import TabStrip
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 

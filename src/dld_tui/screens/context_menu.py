@@ -51,7 +51,6 @@ class ContextMenu(Dialog[Entry]):
         self._key_cells = 0
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         keys = letters(self.entries, getattr(self.app, "_keymap", {}))
         names = [key_name(own[0]) for own in keys]
         self._key_cells = max(_LEAST_KEY_CELLS, *map(cell_width, names)) + 2
@@ -91,7 +90,6 @@ class ContextMenu(Dialog[Entry]):
         self.query_one(LineView).focus()
 
     def action_take(self, at: int) -> None:
-        """Run a command by its letter, or say why it cannot run."""
         entry = self.entries[at]
         if entry.why_not:
             self.notify(f"{entry.command.title}: {entry.why_not}", timeout=3, markup=False)

@@ -42,7 +42,6 @@ class FormPage(Page):
         self.form.focus_first()
 
     def facts(self) -> set[str]:
-        """Return whether the form may be used."""
         forms = self.query(ParamForm)
         return super().facts() | ({"valid"} if forms and forms.first().valid else set())
 
@@ -51,11 +50,9 @@ class FormPage(Page):
         self.refresh_bindings()
 
     def action_next_page(self) -> None:
-        """Show the next page of settings."""
         self.form.step_page(1)
 
     def action_previous_page(self) -> None:
-        """Show the previous page of settings."""
         self.form.step_page(-1)
 
 

@@ -48,7 +48,6 @@ class ListPage(Page, Generic[Row]):
         raise NotImplementedError
 
     def body(self) -> Iterable[Widget]:
-        """Return the list, and the pane below it."""
         view = ListTable(empty=hint(self.LIST_EMPTY))
         view.frame.show(self.LIST_TITLE, self.LIST_KEYS)
         yield view
@@ -92,7 +91,6 @@ class ListPage(Page, Generic[Row]):
         """Do what Enter and a double click on a row are for."""
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         has_row = bool(self.ROW_FACT) and self.row is not None
         return super().facts() | ({self.ROW_FACT} if has_row else set())
 

@@ -30,7 +30,6 @@ class PaneStrip(Rows):
         self.current = names[0]
 
     def content(self, width: int) -> list[Line]:
-        """Return the row."""
         line: Line = [(" ", "bar-row")]
         for number, name in enumerate(self.names, 1):
             chosen = name == self.current
@@ -94,7 +93,6 @@ class Panes(_Base):
             strip.refresh()
 
     def action_pane(self, number: str) -> None:
-        """Go to a pane by its number."""
         self.show_pane(self.PANES[int(number) - 1])
 
     def show_pane(self, name: str) -> None:
@@ -109,7 +107,6 @@ class Panes(_Base):
         self.query_one(self.FOCUS.get(self.pane, f"#{self.pane}")).focus()
 
     def action_maximise_pane(self) -> None:
-        """Give the focused pane all the room, or take it back."""
         self.maximise(not self.maximised)
 
     def maximise(self, maximised: bool) -> None:

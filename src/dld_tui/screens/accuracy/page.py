@@ -50,7 +50,7 @@ class AccuracyScreen(ListPage[Row]):
 
     SCOPE = "accuracy"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
-    CSS_PATH = STYLES / "accuracy.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tensor to show"
     HELP = (
         "Each row is a tensor of the model. The largest errors come first; {accuracy.order} lists "
@@ -79,7 +79,6 @@ class AccuracyScreen(ListPage[Row]):
         return cls(result, model_of(values))
 
     def body(self) -> Iterable[Widget]:
-        """Return the verdict and the table."""
         return ResultHead(
             self._head(), keys="{accuracy.remarks} shows all remarks"
         ), *super().body()
@@ -113,7 +112,6 @@ class AccuracyScreen(ListPage[Row]):
             head.set_paragraphs(self._head())
 
     def action_remarks(self) -> None:
-        """Show all that is said of the comparison."""
         self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
 
     def table(self) -> Table[Row]:
@@ -127,7 +125,6 @@ class AccuracyScreen(ListPage[Row]):
         return accuracy_table(shown, "screen")
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         row = self.row
         known = {
             "tensor_node": row is not None and bool(row.node),
@@ -158,25 +155,21 @@ class AccuracyScreen(ListPage[Row]):
         self.action_go_to_node()
 
     def action_go_to_node(self) -> None:
-        """Show the node in the model."""
         row = self.row
         if row is not None and row.node:
             self.subject.show_node([], row.node)
 
     def action_filter(self) -> None:
-        """Show the next choice of tensors."""
         names = list(_FILTERS)
         self.filter = names[(names.index(self.filter) + 1) % len(names)]
         self.show_rows()
 
     def action_in_order(self) -> None:
-        """List the tensors in the other order."""
         self.by_order = not self.by_order
         self.view.sort_by(None)
         self.show_rows()
 
     def action_first(self) -> None:
-        """Go to the first tensor that is not within its tolerance."""
         first = self.found.first
         if first is None:
             return
@@ -186,8 +179,6 @@ class AccuracyScreen(ListPage[Row]):
         self.view.go_to_key(first.name)
 
     def action_save_csv(self) -> None:
-        """Write all tensors."""
-
         def write(path: Path, overwrite: bool) -> Sequence[str]:
             return write_text(path, rows_csv(self.found.rows), overwrite=overwrite)
 

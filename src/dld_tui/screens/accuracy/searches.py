@@ -60,7 +60,7 @@ class PrecisionScreen(ListPage[Kept]):
 
     SCOPE = "precision"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
-    CSS_PATH = STYLES / "accuracy.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     ROW_FACT = "kept_node"
     HELP = (
         "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
@@ -93,7 +93,6 @@ class PrecisionScreen(ListPage[Kept]):
         return bool(self.data["precision"] == "int8")
 
     def body(self) -> Iterable[Widget]:
-        """Return what was found and the nodes."""
         yield Rows(self._head(), id="head")
         yield from super().body()
 
@@ -139,7 +138,6 @@ class PrecisionScreen(ListPage[Kept]):
         return lines[:8]
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         is_usable = bool(self.data.get("kept" if self._is_int8 else "edits"))
         return super().facts() | ({"precisions"} if is_usable else set())
 
@@ -148,13 +146,11 @@ class PrecisionScreen(ListPage[Kept]):
         self.action_go_to_node()
 
     def action_go_to_node(self) -> None:
-        """Show the node in the model."""
         node = self.row
         if node is not None:
             self.subject.show_node(node["scope"], node["node"])
 
     def action_apply(self) -> None:
-        """Set the precisions in the editor."""
         owner = host(self)
         page, document = self._editor()
         if page is None or document is None:
@@ -195,8 +191,6 @@ class PrecisionScreen(ListPage[Kept]):
         return None, None
 
     def action_save_script(self) -> None:
-        """Write the edit script."""
-
         def write(path: Path, overwrite: bool) -> Sequence[str]:
             lines = [json.dumps(edit, ensure_ascii=False) for edit in self.data["edits"]]
             if self._is_int8:
@@ -222,7 +216,7 @@ class TacticsScreen(ListPage[BadTactic]):
 
     SCOPE = "tactics"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
-    CSS_PATH = STYLES / "accuracy.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tactic is to blame"
     HELP = (
         "The tactics of TensorRT that make the result wrong, each by itself: a build without them "
@@ -247,7 +241,6 @@ class TacticsScreen(ListPage[BadTactic]):
         return avoiding_command(self.data, self.subject.path)
 
     def body(self) -> Iterable[Widget]:
-        """Return what was found and the layers."""
         return ResultHead(self._head(), keys="{tactics.remarks} shows all remarks"), *super().body()
 
     def on_mount(self) -> None:
@@ -272,13 +265,10 @@ class TacticsScreen(ListPage[BadTactic]):
         return lines + [Paragraph(remark, "dim") for remark in data.remarks]
 
     def action_remarks(self) -> None:
-        """Show all that is said of the search."""
         self.app.push_screen(ParagraphsDialog("Remarks", self._head()))
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         return super().facts() | ({"avoids"} if self.command else set())
 
     def action_copy_command(self) -> None:
-        """Copy the command that builds without the tactics."""
         self.app.copy_to_clipboard(self.command)

@@ -19,8 +19,7 @@ from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists
 from dld_tui.targets import registry as targets
-from dld_tui.widgets.dialogs.search import PickItem
-from dld_tui.widgets.dialogs.tick_dialog import TickDialog
+from dld_tui.widgets.dialogs.search import PickItem, TickDialog
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import FieldRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows
@@ -119,7 +118,6 @@ class ConvertForm(ActivityScreen):
         self._lists = lists or {}
 
     def body(self) -> Iterable[Widget]:
-        """Return the form and the equal command line."""
         form = ParamForm(self.activity.request, self._remembered() | self.given)
         wanted = host(self).state.get("forms", _RESULT).get("is")
         result = Horizontal(
@@ -178,7 +176,6 @@ class ConvertForm(ActivityScreen):
         return row if isinstance(row, FieldRow) and row.setting.name in self._lists else None
 
     def action_tick(self) -> None:
-        """Tick in a list what is typed in the field else."""
         row = self._tickable
         if row is None:
             return

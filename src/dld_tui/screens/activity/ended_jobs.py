@@ -40,7 +40,7 @@ class EndedJobsScreen(ListPage[EndedJob]):
     SCOPE = "ended_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "ended_jobs")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "ended_jobs.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     tab_title = "ended jobs"
     LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
     HELP = (
@@ -71,7 +71,6 @@ class EndedJobsScreen(ListPage[EndedJob]):
         )  # fmt: skip
 
     def facts(self) -> set[str]:
-        """Return whether there is a file to open."""
         return super().facts() | ({"result"} if self.row is not None and self.row.files else set())
 
     def about(self) -> list[Line]:
@@ -91,14 +90,12 @@ class EndedJobsScreen(ListPage[EndedJob]):
         self.action_result()
 
     def action_result(self) -> None:
-        """Open what the job wrote."""
         if self.row is not None and self.row.files:
             owner, path = host(self), Path(self.row.files[0])
             self.dismiss(None)
             owner.open_path(path)
 
     def action_copy_log(self) -> None:
-        """Copy result and log."""
         job = self.row
         if job is not None:
             rows = [f"{label}: {text}" for label, text in job.result]
@@ -179,7 +176,7 @@ class ManyJobsScreen(Page):
     SCOPE = "many_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "many_jobs")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "job.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs"
     HELP = (
         "{many_jobs.cancel} stops all jobs. When all have ended well, their reports are compared; "
@@ -220,7 +217,6 @@ class ManyJobsScreen(Page):
         return f"{self.job_title} continues on {there}; Targets lists it under J" if going else ""
 
     def body(self) -> Iterable[Widget]:
-        """Return a row for each target, and the log."""
         rows = Rows([[]] * len(self.runs), id="runs")
         rows.styles.height = len(self.runs)
         box = JobsBox(rows, Rows([[]], id="figures"))
@@ -249,7 +245,6 @@ class ManyJobsScreen(Page):
                 run.runner.leave()
 
     def facts(self) -> set[str]:
-        """Return whether they run, have ended, and have reports."""
         found = super().facts() | {"finished" if self.is_over else "running"}
         return found | ({"result"} if self.is_over and self.reports else set())
 
@@ -344,5 +339,4 @@ class ManyJobsScreen(Page):
             owner.add_page(CompareScreen(reports))
 
     def action_copy_log(self) -> None:
-        """Copy what the jobs said."""
         self.app.copy_to_clipboard("\n".join(self._texts))

@@ -24,8 +24,7 @@ from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.guess import GuessedShapes, Presets
-from dld_tui.screens.activity.result_head import View
-from dld_tui.screens.activity.run import show_view
+from dld_tui.screens.activity.result_head import View, show_view
 from dld_tui.screens.activity.tensorrt import (
     Libraries,
     has_engines,
@@ -144,7 +143,6 @@ class ActivityScreen(Page):
         return [setting.name for setting in settings_of(self.activity.request)]
 
     def body(self) -> Iterable[Widget]:
-        """Return the target, the form and the equal command line."""
         values = self._remembered() | self.given
         names = targets.names()
         chosen = host(self).config.target
@@ -254,7 +252,6 @@ class ActivityScreen(Page):
         form.set_reasons(self.own_reasons(values))
 
     def facts(self) -> set[str]:
-        """Return whether it may be run."""
         forms = self.query(ParamForm)
         found = {"valid"} if forms and forms.first().valid else set()
         if len(targets.names()) > 1:
@@ -326,7 +323,6 @@ class ActivityScreen(Page):
 
     @task()
     async def action_run_on(self) -> None:
-        """Ask for several targets to run on at once."""
         field = self.query_one("#target ChoiceField", ChoiceField)
         names = await self.tasks.ask(TargetsDialog(targets.names(), self._targets()))
         if names:
@@ -408,23 +404,18 @@ class ActivityScreen(Page):
         show_view(owner, self.result_view(result, values))
 
     def action_next_page(self) -> None:
-        """Show the next page of settings."""
         self.query_one(ParamForm).step_page(1)
 
     def action_previous_page(self) -> None:
-        """Show the previous page of settings."""
         self.query_one(ParamForm).step_page(-1)
 
     def action_defaults(self) -> None:
-        """Set every field back."""
         self.query_one(ParamForm).reset()
 
     def action_copy_command(self) -> None:
-        """Copy the equal command line."""
         self.app.copy_to_clipboard(self.command_line)
 
     def action_copy_trtexec(self) -> None:
-        """Copy the equal command of trtexec."""
         if command := self.trtexec_command:
             self.app.copy_to_clipboard(command)
 

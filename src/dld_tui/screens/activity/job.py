@@ -102,7 +102,7 @@ class JobScreen(Page):
     SCOPE = "job"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "job")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "job.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     tab_title = "job"
     HELP = (
         "{job.cancel} stops the job. When it has ended, {job.result} opens its result and "
@@ -166,7 +166,6 @@ class JobScreen(Page):
         return f"{self.job_title} continues on {self.target}; Targets lists it under J"
 
     def body(self) -> Iterable[Widget]:
-        """Return the progress and the log."""
         box = JobBox(
             ProgressRows(), Rows([[]], id="stages"), Rows([[]], id="figures"), Rows([], id="live")
         )
@@ -199,7 +198,6 @@ class JobScreen(Page):
         self._job_input.leave()
 
     def facts(self) -> set[str]:
-        """Return whether it runs, has ended, and has a result."""
         facts = super().facts()
         facts.add("running" if self.end is None else "finished")
         if isinstance(self.end, Failed) and self.end.finding is not None:
@@ -355,15 +353,12 @@ class JobScreen(Page):
             self.runner.cancel()
 
     def action_result(self) -> None:
-        """Close the page and open what the job made."""
         self.open_result()
 
     def action_go_to_node(self) -> None:
-        """Close the page and show the node that the failure is about."""
         self.go_to_node()
 
     def action_again(self) -> None:
-        """Run the job again."""
         self.run_again()
 
     def open_result(self) -> None:
@@ -403,5 +398,4 @@ class JobScreen(Page):
         self._run()
 
     def action_copy_log(self) -> None:
-        """Copy what the job said."""
         self.app.copy_to_clipboard("\n".join(self._texts))

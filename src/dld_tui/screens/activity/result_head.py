@@ -10,8 +10,10 @@ from typing import Any, ClassVar, TypeAlias
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dld_tui.activities import registry
 from dld_tui.activities.build_tensorrt import Result as Built
 from dld_tui.activities.refit_engine import Result as Refitted
+from dld_tui.core.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
@@ -20,6 +22,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.host import Host
 from dld_tui.widgets.shell.page import Page
 
 _LEAST_TABLE = 10
@@ -55,7 +58,6 @@ class ResultHead(Rows):
             self.refresh(layout=True)
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return the rows, as many as there is room for."""
         room = max(4, min(_MOST, self.app.size.height - _LEAST_TABLE))
         if self._made is None or self._made[0] != (width, room):
             rows = paragraph_rows(self._paragraphs, width)
@@ -93,7 +95,6 @@ class ParagraphsDialog(Dialog[None]):
         self._paragraphs = paragraphs
 
     def body(self) -> Iterable[Widget]:
-        """Return the rows."""
         rows = paragraph_rows(self._paragraphs, self.text_width - 1)
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = max(1, min(len(rows), self.app.size.height - 8))
@@ -126,3 +127,23 @@ def built_engine(result: Built, values: Mapping[str, JSON]) -> View:
 def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
     """Return that an engine has its new weights."""
     return visible(f"{result.engine} is built")
+
+
+def show_view(owner: Host, view: View) -> None:
+    """Show what came of a job: a page, a file or a text."""
+    if isinstance(view, Page):
+        owner.add_page(view)
+    elif isinstance(view, Path):
+        owner.open_path(view)
+    elif view is not None:
+        owner.page.app.notify(view, timeout=8, markup=False)
+
+
+def run_activity(owner: Host, activity: str, values: Mapping[str, JSON]) -> None:
+    """Run an activity here, and show what comes of it."""
+    about = registry.find(activity)
+
+    def done(result: Any) -> None:
+        show_view(owner, resolve(about.result_view)(result, values))
+
+    owner.run_job(about.id, values, done, title=about.title)

@@ -34,7 +34,7 @@ class TableResult(ListPage[Any]):
 
     SCOPE = "result"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("result")
-    CSS_PATH = STYLES / "accuracy.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     LIST_KEYS = "{result.csv} save csv  {table.sort} sort"
     LIST_EMPTY = "There are no rows"
     HELP = "{result.copy} copies what is said, {result.csv} writes the table."
@@ -47,7 +47,6 @@ class TableResult(ListPage[Any]):
         self.LIST_TITLE = rows.title  # type: ignore[misc]
 
     def body(self) -> Iterable[Widget]:
-        """Return the sentences and the table."""
         styles = ["strong", *[""] * len(self.said)]
         yield ResultHead([Paragraph(*pair) for pair in zip(self.said, styles, strict=False)])
         yield from super().body()
@@ -61,12 +60,9 @@ class TableResult(ListPage[Any]):
         return self._rows
 
     def action_copy(self) -> None:
-        """Copy what is said."""
         self.app.copy_to_clipboard("\n".join(self.said))
 
     def action_save_csv(self) -> None:
-        """Ask where to write the table."""
-
         def write(path: Path, overwrite: bool) -> Sequence[str]:
             return write_text(path, csv_of(self._rows), overwrite=overwrite)
 

@@ -39,7 +39,7 @@ class DiffScreen(Page):
 
     SCOPE = "diff"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("diff")
-    CSS_PATH = STYLES / "diff.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     AUTO_FOCUS = "DiffView"
     HELP = DiffView.HELP
 
@@ -56,7 +56,6 @@ class DiffScreen(Page):
         self._documents: list[Document] = []
 
     def body(self) -> Iterable[Widget]:
-        """Return the columns and the detail below them."""
         return (
             Rows([[(" comparing …", "dim")]], id="loading"),
             Container(
@@ -164,7 +163,6 @@ class DiffScreen(Page):
             self.action_show_old()
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         row = self.row()
         found = {
             "compared": self.found is not None,
@@ -183,7 +181,6 @@ class DiffScreen(Page):
     # Commands
 
     def action_filter_status(self) -> None:
-        """Show the changes of the next status, all after the last."""
         if self.found is None:
             return
         present = {status for found in self.found.counts().values() for status in found}
@@ -193,17 +190,14 @@ class DiffScreen(Page):
         self._show_rows()
 
     def action_toggle_same(self) -> None:
-        """Show the nodes that are the same, too, or leave them out."""
         self.with_same = not self.with_same
         self.status = ""
         self._show_rows()
 
     def action_next_change(self) -> None:
-        """Go to the next change."""
         self._step(1)
 
     def action_previous_change(self) -> None:
-        """Go to the change before."""
         self._step(-1)
 
     def _step(self, step: int) -> None:
@@ -211,13 +205,11 @@ class DiffScreen(Page):
             self.notify("No further change", timeout=2)
 
     def action_show_new(self) -> None:
-        """Show the node in the new model."""
         row = self.row()
         if row is not None and row.new_node is not None:
             self._reveal(self.new, row, is_old=False)
 
     def action_show_old(self) -> None:
-        """Show the node in the old model."""
         row = self.row()
         if row is not None and row.old_node is not None:
             self._reveal(self.old, row, is_old=True)
@@ -228,14 +220,12 @@ class DiffScreen(Page):
             host(self).reveal(path, node.scope.path, node.ref)
 
     def action_again(self) -> None:
-        """Compare the files again, as they are now."""
         self.found = None
         self.query_one("#diff").display = False
         self.query_one("#loading").display = True
         self._start()
 
     def action_clear(self) -> None:
-        """Stop comparing, or show all changes again."""
         if self.found is None:
             self.tasks.cancel("load")
         elif self.status or self.with_same:

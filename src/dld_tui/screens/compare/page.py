@@ -109,7 +109,7 @@ class CompareScreen(Page):
 
     SCOPE = "compare"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("compare")
-    CSS_PATH = STYLES / "compare.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     AUTO_FOCUS = "CompareTable"
     HELP = CompareTable.HELP
 
@@ -125,7 +125,6 @@ class CompareScreen(Page):
         self.comparison: Comparison | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Return what is said about the whole, and the rows."""
         return (
             Rows([[(" reading …", "dim")]], id="loading"),
             Container(CompareAbout(gutter=False, id="about"), ComparePane(id="rows"), id="compare"),
@@ -188,7 +187,6 @@ class CompareScreen(Page):
 
     @task("rows", replace=True)
     async def action_base(self) -> None:
-        """Compare with the next report."""
         comparison = self.comparison
         if comparison is not None:
             base = (comparison.base + 1) % len(self.subjects)
@@ -199,7 +197,6 @@ class CompareScreen(Page):
         return self.query_one(ComparePane).groupings()
 
     def action_group(self) -> None:
-        """Compare by the next thing."""
         pane = self.query_one(ComparePane)
         pane.group = None
         comparison = self.comparison
@@ -231,7 +228,6 @@ class CompareScreen(Page):
             self.activate()
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         found = {
             "comparison": self.comparison is not None,
             "compared_layer": self.layer_place() is not None,
@@ -300,7 +296,6 @@ class CompareScreen(Page):
             host(self).reveal_layer(self.paths[report], index)
 
     def action_go_to_node(self) -> None:
-        """Show the ONNX node in the model."""
         found = self.node_place()
         if found is None:
             return
@@ -313,11 +308,9 @@ class CompareScreen(Page):
     # Rows
 
     def action_filter(self) -> None:
-        """Filter the rows while one types."""
         self.query_one(ComparePane).open_filter()
 
     def action_sure(self) -> None:
-        """Show only what changed by more than noise, or all again."""
         pane = self.query_one(ComparePane)
         pane.sure_only = not pane.sure_only
         pane.fill()
@@ -364,7 +357,6 @@ class CompareScreen(Page):
 
     @task()
     async def action_add_report(self) -> None:
-        """Compare with one more report."""
         path = await ask_report(host(self), "Compare with", self.paths)
         if path is not None:
             self.paths.append(path)
@@ -382,7 +374,6 @@ class CompareScreen(Page):
             self.read()
 
     def action_again(self) -> None:
-        """Read the reports once more, as they are now."""
         self.read()
 
 

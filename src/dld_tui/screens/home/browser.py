@@ -18,8 +18,7 @@ from dld_tui.widgets.charts.bars import bar
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_pane import TablePane
-from dld_tui.widgets.lists.table_view import TableView, bar_ramp
+from dld_tui.widgets.lists.table_view import TablePane, TableView, bar_ramp
 from dld_tui.widgets.shell.frame import Framed
 
 KINDS = {
@@ -127,7 +126,6 @@ class PreviewRows(Rows):
         self.refresh(layout=True)
 
     def content(self, width: int) -> list[list[Piece]]:
-        """Return the lines, and a bar for each part of the graph."""
         if self.preview is None:
             return [[("reading", "dim")]]
         if self.preview.problem:
@@ -166,7 +164,6 @@ class PreviewPane(Framed, VerticalScroll):
     can_focus = False
 
     def compose(self) -> list[PreviewRows]:
-        """Lay out the lines."""
         return [PreviewRows()]
 
     def show(self, path: str, preview: Preview | None) -> None:

@@ -86,7 +86,6 @@ class HelpScreen(Page):
         """The commands by their rows."""
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         view = HelpList(gutter=False)
         view.frame.show("Help", "{list.activate} run  {list.search} search  {page.close} close")
         yield view

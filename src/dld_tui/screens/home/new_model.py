@@ -56,7 +56,6 @@ class NewModelScreen(FormPage):
         return command_line(["dld", "new", "OUT.onnx"], NewModel, values)
 
     def action_create(self) -> None:
-        """Open the model, or say what is wrong with the form."""
         from dld_tui.screens.openers import make_new
 
         try:
@@ -70,7 +69,6 @@ class NewModelScreen(FormPage):
         owner.add_page(make_new(request))
 
     def action_copy_command(self) -> None:
-        """Copy the equal command line."""
         self.app.copy_to_clipboard(self.command_line)
 
 

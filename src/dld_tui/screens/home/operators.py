@@ -46,7 +46,6 @@ class OperatorsScreen(Page):
         self.start = start
 
     def body(self) -> Iterable[Widget]:
-        """Return the browser."""
         browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
         box = OperatorsBox(browser)
         box.frame.show("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")

@@ -15,9 +15,9 @@ from textual.containers import Container
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collect
+from dld_tui.widgets.shell.bars import TabStrip
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.shell.tab_strip import TabStrip
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ class OpeningPage(Page):
         return True
 
     def body(self) -> Iterable[Widget]:
-        """Return a frame, as the first pane of the file will have."""
         pane = OpeningPane()
         pane.frame.show(self._file_name)
         yield pane
@@ -110,7 +109,6 @@ class Tabs(_Base):
         return cast("Page", self.screen_stack[0])
 
     def facts(self) -> set[str]:
-        """Return what holds for the commands of the app."""
         seen = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
         others = len(self.pages) > (1 if seen else 0)
         return {name for name, holds in (("tab", seen), ("tabs", others)) if holds}
@@ -163,24 +161,21 @@ class Tabs(_Base):
         self.screen.refresh_bindings()
 
     def action_next_tab(self, step: int = 1) -> None:
-        """Show the next tab, the first one after the last."""
         if self.pages:
             at = self.pages.index(self.page) if self.page in self.pages else -1
             self.show_page(self.pages[(at + step) % len(self.pages)])
 
     def action_previous_tab(self) -> None:
-        """Show the previous tab."""
         self.action_next_tab(-1)
 
     def action_close_tab(self) -> None:
         """Close the shown tab; asks when it has unsaved edits."""
-        from dld_tui.screens.home.leaving import ask_to_close
+        from dld_tui.screens.asking import ask_to_close
 
         if self.page in self.pages:
             ask_to_close(self, self.page, self.close_page)
 
     async def action_close_front(self) -> None:
-        """Close the tab, or leave the program where it is the last one."""
         if self.page in self.pages and len(self.pages) > 1:
             self.action_close_tab()
         elif self.page not in self.pages and self.pages:
@@ -189,5 +184,4 @@ class Tabs(_Base):
             await self.action_quit()
 
     def action_start_page(self) -> None:
-        """Show the start page."""
         self.switch_mode(START)

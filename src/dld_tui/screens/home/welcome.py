@@ -62,7 +62,6 @@ class OpenPathDialog(Dialog[Path]):
         self.placeholder = placeholder
 
     def body(self) -> Iterable[Widget]:
-        """Return the field."""
         yield PathInput(self.value, self.placeholder or "path of a model or a report", rows=10)
 
     def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
@@ -130,11 +129,9 @@ class StartSource:
         return len(self.rows)
 
     def key(self, index: int) -> str:
-        """Return what the row starts."""
         return self.rows[index][0]
 
     def text(self, index: int) -> str:
-        """Return the row's text."""
         return "  ".join(self.rows[index][1:])
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
@@ -318,7 +315,6 @@ class WelcomeScreen(Page):
         host(self).open_all(await on_thread(_write_demo))
 
     def action_forget(self) -> None:
-        """Take the file under the cursor from the list."""
         view = self.query_one(RecentList)
         key = view.key_at_cursor()
         if view.has_focus and key is not None:
@@ -326,7 +322,6 @@ class WelcomeScreen(Page):
             self.on_screen_resume(None)
 
     def action_path(self) -> None:
-        """Go to the path field."""
         self.query_one(Input).focus()
 
 

@@ -29,8 +29,7 @@ from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY
-from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
+from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -164,7 +163,6 @@ class AttributesDialog(Dialog[None]):
         self._rows: tuple[FunctionAttribute, ...] = ()
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         view = LineView(empty="It has no attributes. a declares one.")
         view.styles.height = max(4, min(12, self.app.size.height - 10))
         yield view
@@ -192,11 +190,9 @@ class AttributesDialog(Dialog[None]):
             self._ask(name_editor(self._row.text)[0])
 
     def action_declare(self) -> None:
-        """Declare another attribute."""
         self._ask("")
 
     def action_remove(self) -> None:
-        """Take the one under the cursor away."""
         row = self._row
         if row is None:
             return
@@ -309,7 +305,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
         """Where to go when the page is closed."""
 
     def body(self) -> Iterable[Widget]:
-        """Return the table and the details of the row under the cursor."""
         yield from super().body()
         details = Rows([[]] * _DETAIL_ROWS, id="signature")
         details.styles.height = _DETAIL_ROWS
@@ -328,7 +323,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
             self.edits.document.on_change.remove(self._document_changed)
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands."""
         row, history = self.row if self.is_mounted else None, self.edits.document.history
         known = {
             "called": row is not None and bool(row.instances),
@@ -377,7 +371,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
         self.action_open()
 
     def action_open(self) -> None:
-        """Show the nodes of the function in the workspace."""
         if self.row is not None:
             self._leave(self.row.scope)
 
@@ -420,11 +413,9 @@ class FunctionsScreen(ListPage[FunctionRow]):
             self.edits.complain(error)
 
     def action_create(self) -> None:
-        """Add a function without nodes."""
         self.app.push_screen(create_dialog(self._edit))
 
     def action_rename(self) -> None:
-        """Rename the function and its instances."""
         if self.row is not None:
             message = f"{fmt.plural(len(self.row.instances), 'instance')} of it will follow."
             self.app.push_screen(
@@ -432,7 +423,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
             )
 
     def action_duplicate(self) -> None:
-        """Add a copy under another name."""
         if self.row is not None:
             message = "Nothing calls the copy yet. Give it another name, domain or overload."
             scope = self.row.scope
@@ -446,7 +436,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
             self._try("delete_function", scope=list(self.row.scope.path))
 
     def action_inline_all(self) -> None:
-        """Replace every instance by the nodes of the function."""
         row = self.row
         if row is None:
             return
@@ -458,7 +447,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
         self.edits.edit_on_thread(f"Inlining {row.key[1]}", [step])
 
     def action_attributes(self) -> None:
-        """Declare attributes of the function."""
         if self.row is not None:
             self.app.push_screen(AttributesDialog(self.row.scope, self.edits.edit))
 

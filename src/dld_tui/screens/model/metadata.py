@@ -140,17 +140,14 @@ class MetadataLines:
         return _annotation(self._annotations[index - 1], part)
 
     def key(self, index: int) -> Hashable:
-        """Return what the row is about."""
         row = self.row(index)
         return (row.kind, row.part.title, row.key or row.label)
 
     def text(self, index: int) -> str:
-        """Return what search and copy see."""
         row = self.row(index)
         return f"{row.label}  {visible(row.value)}".rstrip()
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row: label and the first line of the value."""
         row = self.row(index)
         if row.kind == "part":
             return [(clip(row.label, width), "strong")]
@@ -225,7 +222,6 @@ class MetadataScreen(Page):
         self.subject = subject
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         view = MetadataList(MetadataLines(self.edits.document, self.subject))
         view.frame.show(
             "Metadata",
@@ -264,7 +260,6 @@ class MetadataScreen(Page):
         return lines.row(at) if isinstance(lines, MetadataLines) and at < len(lines) else None
 
     def facts(self) -> set[str]:
-        """Return whether the row can be edited."""
         facts = super().facts()
         row = self.row if self.is_mounted and self.query(MetadataList) else None
         history = self.edits.document.history
@@ -289,7 +284,6 @@ class MetadataScreen(Page):
 
     @task()
     async def action_edit(self) -> None:
-        """Edit the text, number or type at the cursor."""
         row = self.row
         if row is None or not row.is_text:
             return
@@ -328,7 +322,6 @@ class MetadataScreen(Page):
         )
 
     def action_delete(self) -> None:
-        """Remove the entry, text or declared type at the cursor."""
         row = self.row
         if row is not None and row.is_text:
             self._write(row, None)

@@ -30,7 +30,6 @@ class VersionDialog(Dialog[int]):
         self.versions = list(range(newest, 0, -1))
 
     def body(self) -> Iterable[Widget]:
-        """Return the explanation and the list."""
         yield Rows([[(f"The model has version {self.present} of ai.onnx.", "dim")], []])
         rows: list[list[Piece]] = [
             [(f"{version:>4}", "strong"), (self._note(version), "dim")] for version in self.versions
@@ -71,7 +70,6 @@ class ConversionDialog(Dialog[bool]):
         self.name_of_file = name
 
     def body(self) -> Iterable[Widget]:
-        """Return the lines and the name of the file."""
         rows: list[list[Piece]] = []
         for number, line in enumerate(self.lines):
             style = "strong" if number == 0 else "warn" if "not converted" in line else ""
@@ -95,7 +93,6 @@ class ConversionDialog(Dialog[bool]):
         self.action_enter()
 
     def action_enter(self) -> None:
-        """Open the result, or close."""
         self.dismiss(self.ANSWER)
 
 
@@ -125,7 +122,6 @@ class AppliedDialog(ConversionDialog):
         ]
 
     def action_undo(self) -> None:
-        """Take it back."""
         self.dismiss(True)
 
 

@@ -194,13 +194,11 @@ class ProfilesScreen(ListPage[RangeRow]):
         self.view.go_to_key((len(profiles), next(iter(copied), "")))
 
     def action_delete(self) -> None:
-        """Remove the profile under the cursor."""
         row = self.row
         if row is not None:
             self._set([p for at, p in enumerate(self.profiles) if at != row.profile])
 
     def action_edit(self) -> None:
-        """Edit the shapes under the cursor."""
         row = self.row
         if row is None:
             return
@@ -229,7 +227,6 @@ class RangeDialog(Dialog[Range]):
         self.TITLE_TEXT = f"Profile {row.profile + 1}: {visible(row.name)}"
 
     def body(self) -> Iterable[Widget]:
-        """Return the three fields."""
         present = self.row.range or default_range(self.row.dims or ())
         declared = visible(fmt.shape(self.row.dims))
         yield Rows([[("declared ", "dim"), (declared, "io"), ("   write 1x3x224x224", "dim")], []])

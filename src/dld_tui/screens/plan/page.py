@@ -246,7 +246,6 @@ class PlanScreen(Panes, Page):
         self._known_facts: set[str] = set()
 
     def body(self) -> Iterable[Widget]:
-        """Return the panes."""
         return (
             PaneStrip(PANES),
             Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
@@ -347,7 +346,6 @@ class PlanScreen(Panes, Page):
         return loaded.layers[row] if loaded is not None and row is not None else None
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         layer = self.layer_at_cursor()
         found = {
             "plan": self.loaded is not None,
@@ -547,7 +545,6 @@ class PlanScreen(Panes, Page):
 
     @task()
     async def action_choose_model(self) -> None:
-        """Ask for the ONNX model and look the nodes up in it."""
         start = str(self.path.parent) + os.sep if self.path is not None else ""
         hint = "path of the ONNX model that the engine was built from"
         path = await self.tasks.ask(OpenPathDialog("The model of the engine", start, hint))
@@ -555,19 +552,16 @@ class PlanScreen(Panes, Page):
             self.read(path)
 
     def action_again(self) -> None:
-        """Read the files once more, as they are now."""
         self.read()
 
     # --- the table ------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
-        """Filter the layers while one types."""
         self.show_pane("layers")
         self.layer_pane.open_filter()
 
     @task()
     async def action_narrow(self) -> None:
-        """Ask for a value that the shown layers have in common."""
         loaded = self.loaded
         if loaded is None:
             return
@@ -580,13 +574,11 @@ class PlanScreen(Panes, Page):
             self.show_pane("layers")
 
     def action_group(self) -> None:
-        """Group the layers by the next thing."""
         self.show_pane("layers")
         self.layer_pane.next_grouping()
 
     @task()
     async def action_columns(self) -> None:
-        """Choose the columns of the layer table."""
         pane = self.layer_pane
         keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
         if keys is not None and keys != pane.columns:
@@ -616,14 +608,12 @@ class PlanScreen(Panes, Page):
             self.show_in_table(self.row)
 
     def action_details(self) -> None:
-        """Go to the details of the layer."""
         details = self.query_one(PlanDetails)
         if not details.display or not details.region.area:
             self.show_pane("layers")
         self.call_after_refresh(details.focus)
 
     def action_next_table(self) -> None:
-        """Show the next chart, or the next special table."""
         if self.pane == "tables":
             self.query_one(SpecialPane).next_table()
         else:
@@ -631,7 +621,6 @@ class PlanScreen(Panes, Page):
             self.query_one(PlanCharts).next_chart()
 
     def action_unit(self) -> None:
-        """Switch the chart between milliseconds and percent."""
         self.query_one(PlanCharts).toggle_unit()
 
     def row_of_finding(self) -> int | None:
@@ -644,7 +633,6 @@ class PlanScreen(Panes, Page):
         return next((row for row, layer in layers if layer.index == index), None)
 
     def action_context_menu(self) -> None:
-        """Show the commands for the layer under the cursor."""
         layer = self.layer_at_cursor()
         if layer is not None:
             open_menu(self.app, self, "layer", layer.name)
@@ -688,7 +676,6 @@ class PlanScreen(Panes, Page):
         return "", csv_of(layer_table(pane.shown_layers(), "engine csv"))
 
     def action_export(self) -> None:
-        """Ask for a path and write the whole engine as one HTML page."""
         loaded = self.loaded
         if loaded is None:
             return
@@ -718,7 +705,6 @@ class PlanScreen(Panes, Page):
 
     @task()
     async def action_compare_with(self) -> None:
-        """Choose another engine or report and compare this one with it."""
         await ask_reports(host(self), self.path)
 
     def complain(self, error: DldError) -> None:

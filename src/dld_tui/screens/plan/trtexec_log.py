@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,19 +12,130 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from dld_tui.core import fmt
 from dld_tui.core.files.source import Source
-from dld_tui.core.plan.trtexec_log import TrtexecLog, read_log
-from dld_tui.core.text import visible
+from dld_tui.core.plan.file_set import device_name, device_of
+from dld_tui.core.plan.trtexec_log import TrtexecLog, read_log, summary_doubts
+from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.core.types import JSON
 from dld_tui.screens.files import read_or_close
 from dld_tui.styles import STYLES
-from dld_tui.widgets.lists.line_source import ListSource
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.plan.trtexec_log import LogRows, level_of, summary_lines
+from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
+
+_LEVEL = re.compile(r"\[([WEF])\] ")
+_HEAD = 120
+"""Characters of a line in which its level stands."""
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_SHOWN = 2_000
+"""Characters of a line that are shown."""
+_MESSAGES = 4
+_TIMES = ("Throughput", "Latency", "GPU Compute Time", "Enqueue Time", "H2D Latency", "D2H Latency")
+_MEDIAN = 3
+"""Place of the median among the figures of a time: min, max, mean, median, percentiles."""
+
+
+def level_of(line: str) -> str:
+    """Return ``warn`` or ``bad`` for a warning or an error; empty for other lines."""
+    found = _LEVEL.search(line, 0, _HEAD)
+    if found is None:
+        return ""
+    return "warn" if found[1] == "W" else "bad"
+
+
+class LogRows:
+    """The lines of a log; only those that are seen are made ready to be shown."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self.content_width = min(max((len(line) for line in lines), default=0), _SHOWN) + 2
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def key(self, index: int) -> Hashable:
+        return index
+
+    def text(self, index: int) -> str:
+        return visible(_ESCAPE.sub("", self.lines[index]))
+
+    def line(self, index: int, width: int) -> Sequence[Piece]:
+        text = clip(visible(_ESCAPE.sub("", self.lines[index][:_SHOWN])), width)
+        return [(text, level_of(self.lines[index]) or ("strong" if "=== " in text else ""))]
+
+
+def summary_lines(log: TrtexecLog, width: int) -> list[Line]:
+    """Return the log in short for `width` cells."""
+    shown = glyphs.current()
+    good = log.status == "PASSED"
+    head: Line = [(log.status or "NO RESULT", "good strong" if good else "bad strong")]
+    device = visible(device_name(device_of(log.metadata)))
+    version = f"TensorRT {visible(log.version)}" if log.version else ""
+    runs = f"the last of {log.runs} runs" if log.runs > 1 else ""
+    for part in filter(None, (version, device, runs)):
+        head.append((f" {shown.dot} {part}", "dim"))
+    lines: list[Line] = [head]
+    for number, part in enumerate(wrap(visible(log.command), width - 2)):
+        lines.append([("$ " if number == 0 else "  ", "key"), (part, "")])
+    lines += _times(log, width)
+    facts = [f"{visible(name)} {visible(value)}" for name, value in log.facts.items()]
+    if facts:
+        lines.append([(clip(f" {shown.dot} ".join(facts), width), "dim")])
+    doubts = [*log.doubts, *summary_doubts(_summary_of(log), log.percentiles)]
+    lines += [[(clip(visible(text), width), "warn")] for text in doubts]
+    lines += _messages(log.errors, "error", "bad", shown.error, width)
+    lines += _messages(log.warnings, "warning", "warn", shown.warning, width)
+    return lines
+
+
+def _summary_of(log: TrtexecLog) -> dict[str, JSON]:
+    """Return the performance summary of a log; empty without one."""
+    return log.sections.get("performance_summary", {})
+
+
+def _times(log: TrtexecLog, width: int) -> list[Line]:
+    """Return the figures of the performance summary, as many a row as fit."""
+    summary = _summary_of(log)
+    rows: list[Line] = [[]]
+    used = 0
+    for name in _TIMES:
+        if name not in summary:
+            continue
+        text = _figure(name, summary[name])
+        cells = len(name) + cell_width(text) + 4
+        if used and used + cells > width:
+            rows.append([])
+            used = 0
+        rows[-1] += [(f"{name} ", "dim"), (f"{text}   ", "number")]
+        used += cells
+    return [row for row in rows if row]
+
+
+def _figure(name: str, value: JSON) -> str:
+    if isinstance(value, (int, float)):
+        return f"{value:,.1f} qps" if name == "Throughput" else fmt.milliseconds(value)
+    if isinstance(value, list) and len(value) > _MEDIAN:
+        found = value[_MEDIAN]
+        return f"{fmt.milliseconds(found)} ms" if isinstance(found, (int, float)) else fmt.UNKNOWN
+    return fmt.UNKNOWN
+
+
+def _messages(
+    found: Sequence[str], noun: str, style: str, glyph: str, width: int
+) -> list[Line]:  # fmt: skip
+    if not found:
+        return []
+    lines: list[Line] = [[(f"{glyph} {fmt.plural(len(found), noun)}", style)]]
+    lines += [[("  ", ""), (clip(visible(text), width - 2), "")] for text in found[:_MESSAGES]]
+    return lines
+
 
 _MOST_BYTES = 64 << 20
 """Of a log that is read; what follows is left out, and said."""
@@ -109,7 +221,6 @@ class LogScreen(Page):
         self.shown_log: ReadLog | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Return the two parts."""
         return (
             Rows([[(f" reading {visible(self.tab_title)} …", "dim")]], id="loading"),
             Vertical(LogSummary(), LogLines(id="log-lines"), id="log"),
@@ -142,7 +253,6 @@ class LogScreen(Page):
         self.refresh_bindings()
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         found = self.shown_log
         log = found.log if found is not None else None
         known = {
@@ -153,12 +263,10 @@ class LogScreen(Page):
         return super().facts() | {name for name, holds in known.items() if holds}
 
     def action_copy_command(self) -> None:
-        """Copy the command that reproduces the run."""
         if self.shown_log is not None:
             self.app.copy_to_clipboard(visible(self.shown_log.log.command))
 
     def action_next_problem(self) -> None:
-        """Go to the next warning or error, the first one after the last."""
         found = self.shown_log
         if found is None or not found.problems:
             self.notify("The log has no warnings and no errors", timeout=3)
@@ -169,7 +277,6 @@ class LogScreen(Page):
         view.focus()
 
     def action_open_plan(self) -> None:
-        """Show the layers that the log tells of, in a tab of their own."""
         from dld_tui.screens.plan.page import PlanScreen
 
         if self.path is not None:

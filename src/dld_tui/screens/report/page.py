@@ -529,7 +529,7 @@ class ReportScreen(Panes, Page):
             return
         activity, values = request_of(report, story.steps[int(answer)], path)
         if activity == "tune":
-            from dld_tui.screens.activity.run import run_activity
+            from dld_tui.screens.activity.result_head import run_activity
 
             run_activity(host(self), activity, values)
         else:
@@ -537,7 +537,7 @@ class ReportScreen(Panes, Page):
 
     def action_critical_path(self) -> None:
         """Find the longest path through the times of this report."""
-        from dld_tui.screens.activity.run import run_activity
+        from dld_tui.screens.activity.result_head import run_activity
 
         path = self.model_path()
         if path is not None and self.path is not None:

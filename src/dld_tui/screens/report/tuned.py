@@ -27,7 +27,7 @@ class TuneScreen(ListPage[Candidate]):
 
     SCOPE = "tuned"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
-    CSS_PATH = STYLES / "accuracy.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     LIST_TITLE = "What was tried"
     LIST_KEYS = "{tuned.open} open  {tuned.compare} compare"
     LIST_EMPTY = "Nothing was tried"

@@ -44,7 +44,6 @@ class SettingsScreen(FormPage):
         self._before: Config | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Return the form."""
         self._before = host(self).config
         broken = settings.unavailable_settings()
         shown = (
@@ -77,7 +76,6 @@ class SettingsScreen(FormPage):
         self.refresh(layout=True)
 
     def action_save(self) -> None:
-        """Write what differs from the defaults or from the file."""
         changed = self._config()
         if changed is None or self._before is None:
             return

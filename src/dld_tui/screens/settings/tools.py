@@ -55,7 +55,6 @@ class ToolFormScreen(FormPage):
         self.tool = tool
 
     def body(self) -> Iterable[Widget]:
-        """Return the form."""
         form = ParamForm(ToolForm, form_values(self.tool) if self.tool else {})
         title = f"Tool {self.tool.name}" if self.tool else "New tool"
         yield self.boxed(title, "{tool_form.save} save  {page.close} close", form)
@@ -64,7 +63,6 @@ class ToolFormScreen(FormPage):
     """The name under which it was saved; empty when it was not."""
 
     def action_save(self) -> None:
-        """Save, or say what is wrong."""
         self.saved = saved_as(self, self.save)
 
     def save(self) -> str:
@@ -86,7 +84,7 @@ class ToolsScreen(ListPage[Tool]):
     SCOPE = "tools"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tools")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "tools.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     tab_title = "tools"
     LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS
     LIST_EMPTY = "There is no tool yet. {tools.add} adds a program that is run on models."
@@ -148,17 +146,14 @@ class ToolsScreen(ListPage[Tool]):
     # What can be done
 
     def action_run(self) -> None:
-        """Close the page and run the tool on the model of the tab."""
         self.chosen = self.row
         if self.chosen is not None:
             self.dismiss(None)
 
     def action_add(self) -> None:
-        """Ask for a new tool."""
         self._open_form(ToolFormScreen())
 
     def action_edit(self) -> None:
-        """Change the tool under the cursor."""
         tool = self.row
         if tool is not None:
             self._open_form(ToolFormScreen(tool))
@@ -171,7 +166,6 @@ class ToolsScreen(ListPage[Tool]):
 
     @task()
     async def action_remove(self) -> None:
-        """Forget the tool under the cursor, after asking."""
         tool = self.row
         if tool is None:
             return
@@ -189,7 +183,6 @@ class ToolsScreen(ListPage[Tool]):
         self._read()
 
     def action_copy(self) -> None:
-        """Copy the application and its arguments."""
         tool = self.row
         if tool is not None:
             self.app.copy_to_clipboard(visible(line_of([tool.application, *tool.arguments])))

@@ -36,7 +36,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
     SCOPE = "target_jobs"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_jobs")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "targets.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs on targets"
     LIST_TITLE, LIST_KEYS = "Jobs on targets", _KEYS
     LIST_EMPTY = "No job on a target waits to be fetched."
@@ -74,7 +74,6 @@ class TargetJobsScreen(ListPage[StoredJob]):
         self.action_attach()
 
     def action_again(self) -> None:
-        """Ask every target that has jobs how they are."""
         self._states.clear()
         self.show_rows()
         self.tasks.cancel("jobs")
@@ -95,14 +94,12 @@ class TargetJobsScreen(ListPage[StoredJob]):
         self.show_rows()
 
     def action_attach(self) -> None:
-        """Show how far the job is, and fetch its result."""
         job = self.row
         if job is not None:
             self.app.push_screen(self._screen(job))
 
     @task()
     async def action_stop(self) -> None:
-        """Stop the job, after asking."""
         job = self.row
         if job is None:
             return

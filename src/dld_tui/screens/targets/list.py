@@ -62,7 +62,6 @@ class TargetsDialog(Dialog[list[str]]):
         self.marked = set(marked)
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         text = "All of them run at once; their reports are compared."
         yield Rows([[(text, "dim")], []])
         view = LineView(ListSource(self._rows(), self.names))
@@ -113,7 +112,6 @@ class TargetFormScreen(FormPage):
         self.connection = connection
 
     def body(self) -> Iterable[Widget]:
-        """Return the form."""
         values = form_values(self.connection) if self.connection else {}
         title = f"Target {self.connection.name}" if self.connection else "New target"
         form = ParamForm(ConnectionForm, values)
@@ -123,7 +121,6 @@ class TargetFormScreen(FormPage):
     """The name under which it was saved; empty when it was not."""
 
     def action_save(self) -> None:
-        """Save, or say what is wrong."""
         self.saved = saved_as(self, self.save)
 
     def save(self) -> str:
@@ -149,7 +146,7 @@ class TargetsScreen(ListPage[Connection]):
     SCOPE = "targets"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "targets")
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    CSS_PATH = STYLES / "targets.tcss"
+    CSS_PATH = STYLES / "lists.tcss"
     VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]  # noqa: RUF012 - as Textual has it
     tab_title = "targets"
     LIST_TITLE = "Targets"
@@ -251,11 +248,9 @@ class TargetsScreen(ListPage[Connection]):
     # What can be done
 
     def action_add(self) -> None:
-        """Ask for a new connection."""
         self._open_form(TargetFormScreen())
 
     def action_edit(self) -> None:
-        """Change the connection under the cursor."""
         if self.row is not None:
             self._open_form(TargetFormScreen(self.row))
 
@@ -268,7 +263,6 @@ class TargetsScreen(ListPage[Connection]):
 
     @task()
     async def action_remove(self) -> None:
-        """Forget the connection under the cursor, after asking."""
         connection = self.row
         if connection is None:
             return
@@ -286,11 +280,9 @@ class TargetsScreen(ListPage[Connection]):
         self._read()
 
     def action_jobs(self) -> None:
-        """Show the jobs on targets."""
         self.app.push_screen(TargetJobsScreen())
 
     def action_copy(self) -> None:
-        """Copy the name, or what the test said."""
         if self.row is None:
             return
         name = self.row.name
@@ -300,7 +292,6 @@ class TargetsScreen(ListPage[Connection]):
 
     @task("test")
     async def action_test(self) -> None:
-        """Connect to the target under the cursor, on a thread."""
         connection = self.row
         if connection is None or connection.name in self._testing:
             return

@@ -26,8 +26,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.model import is_alive
-from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
+from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -119,7 +118,6 @@ class ConversionDialog(Dialog[bool]):
         self.KEYS = "Enter convert  Esc keep" if self.possible else "Esc close"
 
     def body(self) -> Iterable[Widget]:
-        """Return the sum and a row for each tensor."""
         width = self.text_width
         lossy = sum(not one.lossless for one in self.planned)
         mark = glyphs.current()
@@ -135,7 +133,6 @@ class ConversionDialog(Dialog[bool]):
         yield view
 
     def action_convert(self) -> None:
-        """Go on."""
         self.dismiss(self.possible)
 
 

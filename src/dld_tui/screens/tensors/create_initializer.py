@@ -231,7 +231,6 @@ class CreateInitializer(FormPage):
         self.made = made
 
     def body(self) -> Iterable[Widget]:
-        """Return the form."""
         title = f"New initializer · {visible(' › '.join(self.scope.path)) or 'main'}"
         problem = Rows([[]], id="problem")
         yield self.boxed(
@@ -270,7 +269,6 @@ class CreateInitializer(FormPage):
     # --- making it ------------------------------------------------------------------------------
 
     def action_create(self) -> None:
-        """Make the initializer."""
         try:
             asked = from_json(NewTensor, self.form.values())
         except DldError as error:

@@ -134,7 +134,6 @@ class InitializersScreen(Page):
         """The key of the row that the cursor goes to once it is listed."""
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         yield InitializersPane(id="initializers")
 
     def on_mount(self) -> None:
@@ -215,7 +214,6 @@ class InitializersScreen(Page):
             self.list_again()
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands."""
         found = super().facts()
         row = self.row
         known = {
@@ -244,7 +242,6 @@ class InitializersScreen(Page):
         self.action_edit()
 
     def action_edit(self) -> None:
-        """Open the editor of the tensor."""
         row = self.row
         if row is None:
             return
@@ -259,11 +256,9 @@ class InitializersScreen(Page):
         self.app.push_screen(TensorScreen(self.edits.workspace, place))
 
     def action_filter(self) -> None:
-        """Filter the list while one types."""
         self.pane.open_filter()
 
     def action_toggle_scopes(self) -> None:
-        """List the initializers of this scope, or those of all."""
         if self.scope is None:
             self.scope, self.all_scopes = self.edits.document.main, False
         else:
@@ -271,7 +266,6 @@ class InitializersScreen(Page):
         self.list_again()
 
     def action_toggle_constants(self) -> None:
-        """List the tensors of Constant nodes, too."""
         self.constants = not self.constants
         said = "are listed, too" if self.constants else "are not listed"
         self.notify(f"Tensors of Constant nodes {said}", timeout=2)
@@ -289,7 +283,6 @@ class InitializersScreen(Page):
     # --- the list of initializers ----------------------------------------------------------------
 
     def action_create(self) -> None:
-        """Ask what to make."""
         from dld_tui.screens.tensors.create_initializer import CreateInitializer
 
         scope = self.scope or self.edits.document.main
@@ -301,7 +294,6 @@ class InitializersScreen(Page):
         self.app.push_screen(CreateInitializer(self.edits.workspace, scope, made))
 
     def action_rename(self) -> None:
-        """Rename the initializer, or the output of the Constant node."""
         row = self.row
         if row is None:
             return
@@ -339,7 +331,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_delete_unused(self) -> None:
-        """Delete every listed initializer that nothing uses."""
         rows = [row for row in self.pane.shown() if row.is_initializer and not row.uses]
         if not rows:
             self.notify("Every initializer of the list is used", timeout=3)
@@ -375,7 +366,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_external(self) -> None:
-        """Move the marked ones to a data file beside the model."""
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
             return
@@ -405,7 +395,6 @@ class InitializersScreen(Page):
             self.app.push_screen(dialog)
 
     def action_inline(self) -> None:
-        """Move the marked ones into the model file."""
         rows = self._initializers(self.chosen, "external", dense=True)
         rows = [row for row in rows if row.tensor.is_external]
         if rows:
@@ -414,7 +403,6 @@ class InitializersScreen(Page):
             self.notify("It is in the model file already", timeout=3)
 
     def action_sparse(self) -> None:
-        """Make the marked ones sparse, or dense when they are sparse."""
         rows = self._initializers(self.chosen, "sparse")
         for kind, edit in ((DENSE, "to_sparse"), (SPARSE, "to_dense")):
             chosen = [row for row in rows if row.kind == kind]
@@ -484,7 +472,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_users(self) -> None:
-        """Go to a node that uses the initializer."""
         row = self.row
         if row is None:
             return
@@ -512,7 +499,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_connect(self) -> None:
-        """Choose a node input that takes the initializer."""
         row = self.row
         if row is None:
             return
@@ -533,7 +519,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_switch(self) -> None:
-        """Give one of the users another initializer."""
         row = self.row
         use = await self._pick_use(row, "Switch which use?") if row is not None else None
         if row is None or use is None:
@@ -548,7 +533,6 @@ class InitializersScreen(Page):
 
     @task()
     async def action_disconnect(self) -> None:
-        """Take the initializer from one of its users."""
         row = self.row
         use = await self._pick_use(row, "Disconnect which use?") if row is not None else None
         if use is not None:

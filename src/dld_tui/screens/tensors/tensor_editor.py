@@ -115,7 +115,6 @@ class TensorScreen(Page):
         self._shown: Tensor | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Return the grid and the statistics."""
         yield Container(GridPane(id="grid-pane"), TensorSide(id="side"), id="tensor")
 
     def on_mount(self) -> None:
@@ -184,7 +183,6 @@ class TensorScreen(Page):
             self.show_tensor()
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands."""
         found = super().facts()
         if self._shown is None or not self.is_mounted:
             return found
@@ -242,11 +240,9 @@ class TensorScreen(Page):
     # --- moving ---------------------------------------------------------------------------------
 
     def action_previous_slice(self) -> None:
-        """Go to the slice before."""
         self._step_slice(-1)
 
     def action_next_slice(self) -> None:
-        """Go to the next slice."""
         self._step_slice(1)
 
     def _step_slice(self, step: int) -> None:
@@ -254,7 +250,6 @@ class TensorScreen(Page):
             self.grid.set_layout(self.grid.view.stepped(self.axis, step))
 
     def action_next_axis(self) -> None:
-        """Step along the next axis from now on."""
         axes = self.grid.view.free_axes
         if axes:
             at = axes.index(self.axis) if self.axis in axes else -1
@@ -272,17 +267,14 @@ class TensorScreen(Page):
         self.cursor_moved()
 
     def action_row_axis(self) -> None:
-        """Take the next axis as rows."""
         view = self.grid.view
         self._set_view(view.with_axis(rows=(view.row_axis + 1) % len(view.shape)))
 
     def action_column_axis(self) -> None:
-        """Take the next axis as columns."""
         view = self.grid.view
         self._set_view(view.with_axis(columns=(view.column_axis + 1) % len(view.shape)))
 
     def action_transpose(self) -> None:
-        """Exchange rows and columns."""
         self._set_view(self.grid.view.turned())
 
     def _set_view(self, view: GridLayout) -> None:
@@ -291,7 +283,6 @@ class TensorScreen(Page):
         self.grid.set_layout(view)
 
     def action_go_to_index(self) -> None:
-        """Ask for an index and go there."""
         shape = self.grid.view.shape
 
         def check(text: str) -> str | None:
@@ -312,11 +303,9 @@ class TensorScreen(Page):
     # --- how it looks ---------------------------------------------------------------------------
 
     def action_more_digits(self) -> None:
-        """Show one digit more."""
         self._set_digits(1)
 
     def action_fewer_digits(self) -> None:
-        """Show one digit less."""
         self._set_digits(-1)
 
     def _set_digits(self, step: int) -> None:
@@ -325,7 +314,6 @@ class TensorScreen(Page):
         self.grid.set_numbers(replace(numbers, digits=digits))
 
     def action_toggle_hexadecimal(self) -> None:
-        """Show integers by their bits, or as numbers."""
         numbers = self.grid.numbers
         self.grid.set_numbers(replace(numbers, hexadecimal=not numbers.hexadecimal))
 
@@ -426,7 +414,6 @@ class TensorScreen(Page):
     # --- one cell -------------------------------------------------------------------------------
 
     def action_edit(self) -> None:
-        """Edit the cell at the cursor, in place."""
         grid, dtype = self.grid, self.tensor.dtype
         flat = grid.view.flat(grid.row, grid.column)
         if grid.is_empty or flat is None or grid.blocks is None:
@@ -453,7 +440,6 @@ class TensorScreen(Page):
     # --- ranges ---------------------------------------------------------------------------------
 
     def action_fill(self) -> None:
-        """Give all marked cells one value."""
         window = TensorWindow(self.tensor)
 
         def change(text: str) -> Callable[[JSON], JSON]:
@@ -463,11 +449,9 @@ class TensorScreen(Page):
         self._ask_range("value for", change)
 
     def action_add(self) -> None:
-        """Add a number to the marked cells."""
         self._ask_range("add to", lambda text: _arithmetic(text, self.tensor.dtype, add=True))
 
     def action_multiply(self) -> None:
-        """Multiply the marked cells by a number."""
         self._ask_range("multiply", lambda text: _arithmetic(text, self.tensor.dtype, add=False))
 
     def _ask_range(self, verb: str, change: Callable[[str], Callable[[JSON], JSON]]) -> None:
@@ -504,7 +488,6 @@ class TensorScreen(Page):
     # --- files ----------------------------------------------------------------------------------
 
     def action_data_file(self) -> None:
-        """Change where the values are read from."""
         dialog = external_entries_dialog(self.place, self.edits.edit)
         if dialog is None:
             self.notify("The values of the tensor are in no data file", timeout=4)
@@ -513,7 +496,6 @@ class TensorScreen(Page):
 
     @task()
     async def action_import_npy(self) -> None:
-        """Replace the tensor by the array of a .npy file."""
         dialog = OpenPathDialog("Import .npy", placeholder="path of a .npy file")
         path = await self.tasks.ask(dialog)
         if path is not None:
@@ -567,7 +549,6 @@ class TensorScreen(Page):
 
     @task()
     async def action_export_npy(self) -> None:
-        """Write the tensor as a .npy file."""
         name = "".join(c if c.isalnum() or c in "._-" else "_" for c in self.place.title)[:80]
         dialog = OpenPathDialog("Export .npy", f"{name or 'tensor'}.npy", "path of the new file")
         path = await self.tasks.ask(dialog)
@@ -599,7 +580,6 @@ class TensorScreen(Page):
     # --- type and history -----------------------------------------------------------------------
 
     def action_convert(self) -> None:
-        """Convert the element type, after showing what is lost."""
         TensorConversion(self, self.edits).ask([self.place])
 
     def elements(self, tensor: Tensor) -> Elements:

@@ -34,7 +34,6 @@ class Accuracy(Controller):
     """The errors that the graph can show: of the comparison that was opened last."""
 
     def facts(self, cursor: Cursor) -> set[str]:
-        """Return whether the model has a file."""
         return {"file"} if self.document.path is not None else set()
 
     def compare(self) -> None:

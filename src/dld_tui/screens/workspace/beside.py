@@ -64,7 +64,6 @@ class BesideTitle(Rows):
     title = ""
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return the title and the keys, as far as there is room."""
         config = getattr(self.app, "config", None)
         keys = with_keys(_KEYS, config.keys if config is not None else {})
         title = clip(f" {self.title}", max(width - cell_width(keys) - 2, 20), keep="start")
@@ -96,7 +95,6 @@ class BesidePane(Commands, Vertical):
         """The node of the other model for each of both; None while the cursors are not coupled."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the title, the layers and the details."""
         yield BesideTitle()
         yield self.explorer
         yield self.parameters
@@ -116,7 +114,6 @@ class BesidePane(Commands, Vertical):
             self.document.on_change.remove(self._document_changed)
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands."""
         return {"nodes"} if self._chosen else set()
 
     def show_if_it_fits(self) -> None:
@@ -170,7 +167,6 @@ class BesidePane(Commands, Vertical):
             self._say_title()
 
     def action_couple(self) -> None:
-        """Couple the two cursors, or no longer."""
         from dld_tui.core.diff.compare import diff_documents
         from dld_tui.core.diff.model import node_pairs
 
@@ -265,11 +261,9 @@ class BesidePane(Commands, Vertical):
             other.beside.show_page(self.beside.page)
 
     def action_leave(self) -> None:
-        """Give the keys back to the model that has the tab."""
         self.beside.panes.focus_first()
 
     def action_close(self) -> None:
-        """Take the pane away."""
         if self.has_focus_within:
             self.beside.panes.focus_first()
         self.beside.pane = None

@@ -73,7 +73,6 @@ class Checks(Controller):
     _with_speed: bool = False
 
     def facts(self, cursor: Cursor) -> set[str]:
-        """Return whether there is something to repair."""
         finding = cursor.finding
         known = {
             "fixable": finding is not None and finding.repair is not None,

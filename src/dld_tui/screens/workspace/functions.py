@@ -389,7 +389,7 @@ class Functions(Controller):
         """Declare an attribute of the function, and refer to it."""
         from dld_tui.core.document.local_functions import function_attributes
         from dld_tui.screens.model.functions import parse_declaration
-        from dld_tui.widgets.dialogs.fields import FieldsDialog, FieldSpec
+        from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
         def accept(texts: list[str]) -> None:
             declared, kind, value = parse_declaration(texts[0])

@@ -30,7 +30,6 @@ class History(Controller):
     node_list: NodeList
 
     def facts(self, cursor: Cursor) -> set[str]:
-        """Return what can be saved, undone and redone."""
         history = self.document.history
         known = {
             "dirty": self.document.dirty,

@@ -40,7 +40,6 @@ class NodeList(Controller):
     """The rows of a model that has just taken the place of the document's."""
 
     def facts(self, cursor: Cursor) -> set[str]:
-        """Return whether a filter is on."""
         return {"filtered"} if self.model.listing.filtering else set()
 
     # --- commands -------------------------------------------------------------------------------

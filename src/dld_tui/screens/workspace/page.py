@@ -22,11 +22,10 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
 from dld_tui.screens.workspace.accuracy import Accuracy
-from dld_tui.screens.workspace.apply_conversion import ApplyConversion
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.conversion import Conversion
+from dld_tui.screens.workspace.conversion import ApplyConversion, Conversion
 from dld_tui.screens.workspace.custom_tools import CustomTools
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
@@ -247,7 +246,6 @@ class WorkspaceScreen(Page):
         return self.model.document if self.model.is_open else None
 
     def body(self) -> Iterable[Widget]:
-        """Return the area of the panes, empty until the model is open."""
         yield Split(Area())
         yield NoticeLine()
 
@@ -395,14 +393,12 @@ class WorkspaceScreen(Page):
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:
-        """Stop opening, saving, or the job."""
         self._cancel()
 
     def _cancel(self) -> bool:
         return self.work.cancel() or self.jobs.cancel()
 
     def action_context_menu(self) -> None:
-        """Show the commands for what is under the cursor."""
         from dld_tui.screens.context_menu import open_menu
 
         place, title = self.model.cursor.place

@@ -2,18 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
+from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.selection import Selection
+from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.widgets.forms.text_field import text_field
+from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
     from dld_tui.core.rewrite.rule import Rule
+
+_WAIT_S = 0.15
+_LINES = 12
+
+
+class RewriteDialog(Dialog[str]):
+    """Gives the text when Enter is pressed.
+
+    Args:
+        value: The text to begin with.
+        look: Returns a line of how many there are, and lines of what would change, for a text; not
+            fit for a terminal. May raise a :class:`DldError` that says what is wrong with it.
+    """
+
+    TITLE_TEXT = "Find and rewrite"
+    KEYS = "Enter mark, or rewrite with =>  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "apply", "apply", show=False)]
+
+    def __init__(self, value: str, look: Callable[[str], tuple[str, Sequence[str]]]) -> None:
+        super().__init__()
+        self.value = value
+        self.look = look
+
+    def body(self) -> Iterable[Widget]:
+        yield text_field(self.value, "Mul(x, Sigmoid(x))   or   Identity(x) => x   or   gelu")
+        yield Rows([[] for _ in range(_LINES + 1)], id="rewrite-answer")
+
+    def on_mount(self) -> None:
+        """Say what is found now."""
+        self.query_one(Input).focus()
+        self.changed()
+
+    @on(Input.Changed)
+    def changed(self) -> None:
+        """Look again when nothing was typed for a moment."""
+        self.tasks.start(self._look(self.query_one(Input).value), "count", replace=True)
+
+    async def _look(self, text: str) -> None:
+        await asyncio.sleep(_WAIT_S)
+        rows: list[list[Piece]] = []
+        if text.strip():
+            try:
+                head, lines = self.look(text)
+            except DldError as error:
+                mark = glyphs.current().error
+                rows = [[(f"{mark} {clip(visible(str(error)), self.text_width - 2)}", "bad")]]
+            else:
+                rows = [[(visible(head), "strong")]]
+                for line in lines[:_LINES]:
+                    style = {"-": "bad", "+": "good"}.get(line[:1], "")
+                    rows.append([(clip(visible(line), self.text_width), style)])
+        rows += [[] for _ in range(_LINES + 1 - len(rows))]
+        self.query_one("#rewrite-answer", Rows).set_rows(rows)
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Give the text."""
+        event.stop()
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        text = self.query_one(Input).value.strip()
+        if text:
+            self.dismiss(text)
+
 
 LIVE = 2_000
 """Nodes of a model that is searched while a pattern is typed: within a frame or two."""
@@ -30,7 +107,6 @@ class Rewriting(Controller):
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
         from dld_tui.core.rewrite.from_nodes import pattern_of
-        from dld_tui.widgets.dialogs.rewriting import RewriteDialog
 
         value = ""
         marked = self.model.marked(self.cursor)

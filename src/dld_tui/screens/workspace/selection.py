@@ -54,7 +54,6 @@ class Selection(Controller):
     editing: Editing
 
     def facts(self, cursor: Cursor) -> set[str]:
-        """Return whether there are nodes to paste."""
         return {"copied"} if host(self.page).copied_nodes is not None else set()
 
     # --- marking --------------------------------------------------------------------------------

@@ -64,7 +64,6 @@ class SharedAttribute:
 
     @property
     def text(self) -> str:
-        """What is shown of its value as it is. Escaped."""
         if self.mixed:
             return MIXED
         if self.sample is None:
@@ -235,7 +234,6 @@ class BatchDialog(Dialog[list[JSON]]):
         self._edited: SharedAttribute | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Return the list, the field and the line for what is wrong."""
         view = LineView(self._lines, id="batch-rows")
         room = max(3, self.app.size.height - 12)
         view.styles.height = min(len(self._lines), _MOST_ROWS, room)
@@ -301,7 +299,6 @@ class BatchDialog(Dialog[list[JSON]]):
         self._changed()
 
     def action_apply(self) -> None:
-        """Give the changes."""
         changes = changes_of(self.groups)
         if changes:
             self.dismiss(changes)

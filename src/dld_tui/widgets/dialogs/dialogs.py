@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.errors import DldError
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, fit, visible
+from dld_tui.widgets.forms.fields import ChoiceField, field_text
 from dld_tui.widgets.forms.text_field import TextField, text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -60,7 +62,6 @@ class Dialog(Front, ModalScreen[T | None]):
         return max(20, min(_WIDTH, self.app.size.width - 8))
 
     def action_close(self) -> None:
-        """Close without an answer."""
         self.go_back()
 
     def go_back(self) -> None:
@@ -87,7 +88,6 @@ class ErrorDialog(Dialog[None]):
         self.TITLE_TEXT = title or ("Failed" if isinstance(error, DldError) else "Internal error")
 
     def body(self) -> Iterable[Widget]:
-        """Return the message, the hint and the details."""
         width = self.text_width
         message, hint, details = explain(self.error)
         mark = glyphs.current().error
@@ -109,7 +109,6 @@ class ErrorDialog(Dialog[None]):
             view.cursor = len(view.lines) if not isinstance(self.error, DldError) else 0
 
     def action_copy(self) -> None:
-        """Copy everything that is known of the error."""
         message, hint, details = explain(self.error)
         self.app.copy_to_clipboard("\n".join(part for part in (message, hint, details) if part))
 
@@ -146,7 +145,6 @@ class ChoiceDialog(Dialog[str]):
         self.choices = choices
 
     def body(self) -> Iterable[Widget]:
-        """Return the question and its answers."""
         yield Rows([*_rows(self.message, self.text_width), []])
         room = self.text_width - 6
         rows = [
@@ -169,7 +167,6 @@ class ChoiceDialog(Dialog[str]):
         self.dismiss(str(event.key))
 
     def action_choose(self, value: str) -> None:
-        """Give an answer by its letter."""
         self.dismiss(value)
 
 
@@ -220,7 +217,6 @@ class PromptDialog(Dialog[str]):
         self.placeholder = placeholder
 
     def body(self) -> Iterable[Widget]:
-        """Return the question, the field and the line of its error."""
         if self.message:
             yield Rows([*_rows(self.message, self.text_width, "dim"), []])
         if self.choices:
@@ -229,12 +225,10 @@ class PromptDialog(Dialog[str]):
         yield Rows([[]], id="problem")
 
     def action_cycle(self, step: int) -> None:
-        """Put in the next or previous of the texts that there are."""
         if self.choices:
             put_next(self.query_one(Input), self.choices, step)
 
     def action_lines(self) -> None:
-        """Edit a list in several lines."""
         if not self.list_kind:
             return
         # Lazy: a text area takes long to load.
@@ -294,7 +288,6 @@ class SecretDialog(Dialog[str]):
         self._question = visible(question)
 
     def body(self) -> Iterable[Widget]:
-        """Return the question and the field."""
         yield Rows([*([(row, "")] for row in wrap(self._question, self.text_width)), []])
         yield _SecretField()
 
@@ -367,7 +360,6 @@ class TextDialog(Dialog[str]):
         return max(20, min(_TEXT_WIDTH, self.app.size.width - 8))
 
     def body(self) -> Iterable[Widget]:
-        """Return the text and the line of its error."""
         from textual.widgets import TextArea  # lazy: 2 MB that few sessions need
 
         area = TextArea(self._shown, soft_wrap=True, tab_behavior="focus", theme="css")
@@ -391,7 +383,6 @@ class TextDialog(Dialog[str]):
         return self.query_one(TextArea)
 
     def action_accept(self) -> None:
-        """Give the text, or say what is wrong with it."""
         try:
             text = self._read(self._area().text)
             if self._check is not None:
@@ -431,3 +422,90 @@ def text_editor(text: str) -> tuple[str, Callable[[str], str]]:
     return "\n".join(map(escaped, lines)), lambda typed: "\n".join(
         map(unescaped, typed.split("\n"))
     )
+
+
+_LABEL = 12
+"""Cells of a label."""
+
+
+@dataclass(frozen=True)
+class FieldSpec:
+    """One field of the dialog."""
+
+    label: str
+    value: str = ""
+    """What it begins with."""
+    placeholder: str = ""
+    choices: tuple[str, ...] = ()
+    """The values of a field that is not typed."""
+
+
+class FieldsDialog(Dialog[bool]):
+    """Gives True once `accept` has taken the values, None when it was closed.
+
+    Args:
+        title: What is to be made or changed.
+        message: A sentence over the fields.
+        fields: The fields; Tab goes from one to the next.
+        accept: Called with the texts on Enter; a DldError that it raises is shown and the dialog
+            stays.
+    """
+
+    KEYS = "Tab next field  Enter accept  Esc close"
+
+    def __init__(
+        self,
+        title: str,
+        message: str,
+        fields: Sequence[FieldSpec],
+        accept: Callable[[list[str]], None],
+    ) -> None:
+        super().__init__()
+        self.TITLE_TEXT = title
+        self._message = message
+        self._fields = fields
+        self._accept = accept
+        self._widgets = [_field(spec) for spec in fields]
+
+    def body(self) -> Iterable[Widget]:
+        if self._message:
+            yield Rows([*([(row, "dim")] for row in wrap(self._message, self.text_width)), []])
+        for spec, widget in zip(self._fields, self._widgets, strict=True):
+            label = Rows([[(fit(spec.label, _LABEL), "dim")]])
+            label.styles.width = _LABEL
+            line = Horizontal(label, widget)
+            line.styles.height = 1
+            yield line
+        yield Rows([[], []], id="problem")
+
+    def on_mount(self) -> None:
+        """Begin with the first field."""
+        self._widgets[0].focus()
+
+    @on(Input.Changed)
+    def changed(self, event: Input.Changed) -> None:
+        """Forget what was wrong with other texts."""
+        event.stop()
+        self.query_one("#problem", Rows).set_rows([[], []])
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Take the texts, or say why they cannot be taken."""
+        event.stop()
+        try:
+            self._accept([field_text(widget) for widget in self._widgets])
+        except DldError as error:
+            text = f"{glyphs.current().error} {visible(str(error))}"
+            rows = wrap(text, self.text_width)[:2]
+            self.query_one("#problem", Rows).set_rows([[(row, "bad")] for row in rows])
+            return
+        self.dismiss(True)
+
+
+def _field(spec: FieldSpec) -> Widget:
+    if spec.choices:
+        field: Widget = ChoiceField(spec.choices, spec.value or spec.choices[0])
+    else:
+        field = TextField(spec.value, spec.placeholder, select_on_focus=True)
+    field.styles.width = "1fr"
+    return field

@@ -45,7 +45,6 @@ class OpsetDialog(Dialog[None]):
         self._imports: list[OpsetImport] = []
 
     def body(self) -> Iterable[Widget]:
-        """Return the list."""
         head = fit("Domain", 30) + fit("Version", 9) + fit("Newest", 8) + "Used by"
         yield Rows([[(f" {head}", "dim")]])
         view = LineView(empty="nothing is imported; a imports an operator set")
@@ -101,7 +100,6 @@ class OpsetDialog(Dialog[None]):
             self._ask_version(entry.domain, present, changes=entry.version is not None)
 
     def action_import(self) -> None:
-        """Choose an operator set to import."""
         present = {entry.domain for entry in self._imports if entry.version is not None}
         offered = [domain for domain in known_domains() if domain not in present]
         choices = [
@@ -147,7 +145,6 @@ class OpsetDialog(Dialog[None]):
         )
 
     def action_remove(self) -> None:
-        """Remove an import that nothing uses."""
         entry = self._entry
         if entry is None or entry.version is None:
             return

@@ -145,15 +145,12 @@ class ValueRows:
         return len(self.order)
 
     def key(self, index: int) -> Hashable:
-        """Return the value's name."""
         return self.picker.value(self.order[index])[0]
 
     def text(self, index: int) -> str:
-        """Return the row's text."""
         return "".join(text for text, _ in self.line(index, 120))
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return name, type and maker, or why the value does not fit."""
         at = self.order[index]
         name, definition = self.picker.value(at)
         if definition is None:
@@ -337,15 +334,12 @@ class NodeRows:
         return len(self.nodes)
 
     def key(self, index: int) -> Hashable:
-        """Return the node."""
         return self.nodes[index]
 
     def text(self, index: int) -> str:
-        """Return the row's text."""
         return "".join(text for text, _ in self.line(index, 120))
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return operator, name and, in a subgraph, where it is."""
         node = self.nodes[index]
         kind = fit(visible(node.op_type), min(18, width // 3))
         place = "" if node.scope is self.scope else f" in {visible(node.scope.title)}"

@@ -61,7 +61,6 @@ class WiringDialog(Dialog[Wiring]):
         return max(20, min(_WIDTH, self.app.size.width - 8))
 
     def body(self) -> Iterable[Widget]:
-        """Return one line on the operator, and the rows."""
         about = clip(self._about(), self.text_width)
         yield Rows([[(about, "dim")], []])
         yield LineView()
@@ -214,14 +213,12 @@ class WiringDialog(Dialog[Wiring]):
             self._ask_name()
 
     def action_add(self) -> None:
-        """Give the wiring, or go to what is missing."""
         if not self.wiring.missing():
             self.dismiss(self.wiring)
             return
         self._go_to_missing()
 
     def action_clear(self) -> None:
-        """Take back what was chosen in the row."""
         kind, which = self._key(self.view.cursor)
         if kind == "input" and isinstance(which, int):
             self.wiring.connect(which, "")
@@ -232,7 +229,6 @@ class WiringDialog(Dialog[Wiring]):
         self.show_rows()
 
     def action_new(self) -> None:
-        """Make an initializer for the input of the row."""
         kind, at = self._key(self.view.cursor)
         if kind != "input" or not isinstance(at, int) or self.wiring.scope.is_function:
             self.notify("Go to an input; functions have no initializers", timeout=3)
@@ -371,7 +367,6 @@ class AddNode(Dialog[PaletteOperator]):
         self.palette = palette
 
     def body(self) -> Iterable[Widget]:
-        """Return the browser."""
         browser = OperatorBrowser(self.palette, remembered_grouping(self))
         browser.styles.height = max(8, int(self.app.size.height * 0.9) - 4)
         yield browser

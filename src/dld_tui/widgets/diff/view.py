@@ -228,7 +228,6 @@ class DiffLines:
         return len(self.rows)
 
     def key(self, index: int) -> Hashable:
-        """Return what identifies the row."""
         return self.rows[index].key
 
     def index_of(self, key: Hashable) -> int | None:
@@ -238,12 +237,10 @@ class DiffLines:
         return self._places.get(key)
 
     def text(self, index: int) -> str:
-        """Return both columns, for search and copy."""
         left, right = sides(self.rows[index])
         return f"{left} | {right}" if right else left
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return one row: a mark, the old side, the new side."""
         row = self.rows[index]
         if row.kind == "scope":
             return [(f" {clip(row.title, max(0, width - 1), keep='middle')}", "strong")]

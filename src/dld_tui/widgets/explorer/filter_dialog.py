@@ -179,13 +179,11 @@ class FilterDialog(Dialog[NodeFilter]):
         self.action_apply()
 
     def action_apply(self) -> None:
-        """Give the filter, unless a condition is malformed."""
         try:
             self.dismiss(self.chosen())
         except UsageError as error:
             self._answer(error)
 
     def action_clear(self) -> None:
-        """Choose nothing."""
         self.query_one(TypeList).set_marks(set())
         self.query_one(Input).value = ""

@@ -87,11 +87,9 @@ class FindingsList(LineView):
         return super().check_action(action, parameters)
 
     def action_fix(self) -> None:
-        """Repair what the finding is about."""
         self._ask(every=False)
 
     def action_fix_rule(self) -> None:
-        """Repair all findings of the same rule."""
         self._ask(every=True)
 
     def _ask(self, *, every: bool) -> None:
@@ -100,11 +98,9 @@ class FindingsList(LineView):
             self.post_message(Findings.FixAsked(finding, every))
 
     def action_only_rule(self) -> None:
-        """Show only findings of this rule, or all again."""
         self.pane.toggle_rule()
 
     def action_clear(self) -> None:
-        """Show all findings again."""
         self.pane.clear_filter()
 
 
@@ -118,16 +114,13 @@ class FindingLines:
         return len(self.findings)
 
     def key(self, index: int) -> Hashable:
-        """Return what the finding is about: it keeps the cursor on it."""
         finding = self.findings[index]
         return (finding.rule, finding.scope, finding.node, finding.value, finding.message)
 
     def text(self, index: int) -> str:
-        """Return all that the row says."""
         return " ".join(text for text, _ in self.line(index, 400)).strip()
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row: level, node, what is wrong, where."""
         finding = self.findings[index]
         pieces: list[Piece] = [(level_glyph(finding.level) + " ", _STYLES[finding.level])]
         room = width - 2
@@ -183,7 +176,6 @@ class Findings(Framed, Vertical):
         self._text = ""
 
     def compose(self) -> ComposeResult:
-        """Lay out the filter line and the list."""
         yield FilterBar("rule, node or words", "findings-filter")
         yield self.list
 

@@ -107,7 +107,6 @@ class NodeFilter:
 
     @property
     def text(self) -> str:
-        """The conditions as they were typed."""
         return " and ".join(condition.text for condition in self.conditions)
 
     def __call__(self, node: Node) -> bool:

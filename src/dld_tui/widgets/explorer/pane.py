@@ -112,23 +112,18 @@ class ExplorerList(LineView):
         self.explorer.fold()
 
     def action_toggle_fold(self) -> None:
-        """Fold or unfold the branch under the cursor."""
         self.explorer.toggle_fold()
 
     def action_unfold_all(self) -> None:
-        """Unfold everything."""
         self.explorer.unfold_all(True)
 
     def action_fold_all(self) -> None:
-        """Fold everything."""
         self.explorer.unfold_all(False)
 
     def action_sort_next(self) -> None:
-        """Sort in the next order."""
         self.explorer.cycle_sort()
 
     def action_sort_reverse(self) -> None:
-        """Reverse the order."""
         self.explorer.reverse_sort()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -194,7 +189,6 @@ class Explorer(Framed, Vertical):
         self.list = ExplorerList(self)
 
     def compose(self) -> ComposeResult:
-        """Lay out the filter line and the rows."""
         yield FilterBar()
         yield self.list
 

@@ -100,12 +100,10 @@ class ExplorerRows:
         return self._places.get(key)
 
     def text(self, index: int) -> str:
-        """Return what search and copy see of a row."""
         item = self.rows.items[index]
         return item.label if isinstance(item, Branch) else f"{item.op_type}  {item.label}"
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row."""
         item = self.rows.items[index]
         depth = min(self.rows.depths[index], width // _MAX_DEPTH_SHARE // 2)
         indent = (glyphs.current().separator + " ") * (depth - 1) + "  " * (depth > 0)

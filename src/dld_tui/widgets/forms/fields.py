@@ -73,11 +73,9 @@ class ChoiceField(Rows, can_focus=True):
         self.post_message(self.Changed(self, self.value))
 
     def action_next_field(self, step: int) -> None:
-        """Go to the field below or above."""
         step_focus(self, step)
 
     def action_step(self, step: int) -> None:
-        """Choose the next or the previous value."""
         at = self.choices.index(self.value) if self.value in self.choices else -1
         self.value = self.choices[(at + step) % len(self.choices)]
 
@@ -99,7 +97,6 @@ class SwitchField(ChoiceField):
         super().__init__(("on", "off"), "on" if value else "off")
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return a box."""
         shown = glyphs.current()
         is_on = self.value == "on"
         return [[(shown.on if is_on else shown.off, "accent" if is_on else "dim")]]

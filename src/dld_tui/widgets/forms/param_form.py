@@ -60,7 +60,6 @@ class FieldRow(Horizontal):
         self.set_class(bool(why_not), "-greyed")
 
     def compose(self) -> ComposeResult:
-        """Lay out the row."""
         yield self.label
         yield self.field
         yield self.note
@@ -71,7 +70,6 @@ class FieldRow(Horizontal):
         self.show_problem(None if self.why_not else self.value()[1])
 
     def action_next_row(self, step: int) -> None:
-        """Go to the field below or above."""
         step_focus(self, step)
 
     def _show_label(self) -> None:
@@ -80,7 +78,6 @@ class FieldRow(Horizontal):
 
     @property
     def text(self) -> str:
-        """What is typed or chosen."""
         return field_text(self.field)
 
     @text.setter
@@ -138,7 +135,6 @@ class PageRow(Rows, can_focus=False):
     """The names of the pages; a click shows one."""
 
     def content(self, width: int) -> list[list[Piece]]:
-        """Return the names, the shown one in brackets."""
         pieces: list[Piece] = []
         for name, text in self._names(width):
             mine = name == self.form.page
@@ -222,7 +218,6 @@ class ParamForm(Vertical):
         self._help = ""
 
     def compose(self) -> ComposeResult:
-        """Lay out the pages and the help line."""
         if len(self.pages) > 1:
             yield PageRow([[]])
         for number, page in enumerate(self.pages):

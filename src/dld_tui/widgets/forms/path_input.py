@@ -137,7 +137,6 @@ class PathInput(Vertical):
         self._moved = False
 
     def compose(self) -> ComposeResult:
-        """Lay out the field and the list."""
         yield text_field(self._value, self._placeholder)
         view = TableView(match_table(()), empty="nothing matches")
         view.can_focus = False
@@ -187,7 +186,6 @@ class PathInput(Vertical):
         self.screen.focus_next()
 
     def action_move(self, rows: int) -> None:
-        """Choose another match."""
         view = self.query_one(TableView)
         if view.display and self._matches:
             view.cursor += rows if self._moved else 0

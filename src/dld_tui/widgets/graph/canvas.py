@@ -260,14 +260,12 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         return self._nearest([self.drawing.box(v) for v in vertices], box.x + box.width // 2)
 
     def action_cursor_up(self) -> None:
-        """Follow the link up that is nearest to straight."""
         if self._on_link:
             self.post_message(self.LinkKey(end="source"))
         elif self.drawing is not None and self._box is not None:
             self._go(self._linked(self.drawing.graph.sources[self.cursor]))
 
     def action_cursor_down(self) -> None:
-        """Follow the link down that is nearest to straight."""
         if self._on_link:
             self.post_message(self.LinkKey(end="target"))
         elif self.drawing is not None and self._box is not None:
@@ -312,20 +310,16 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._go(self._nearest(layout.ranks[rank], box.x + box.width // 2))
 
     def action_page_up(self) -> None:
-        """Go up by what is seen."""
         self._page(-1)
 
     def action_page_down(self) -> None:
-        """Go down by what is seen."""
         self._page(1)
 
     def action_first(self) -> None:
-        """Go to the top."""
         if self.drawing is not None and self._box is not None:
             self._go(self.drawing.layout.ranks[0][0].vertex)
 
     def action_last(self) -> None:
-        """Go to the bottom."""
         if self.drawing is not None and self._box is not None:
             self._go(self.drawing.layout.ranks[-1][0].vertex)
 
@@ -337,7 +331,6 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Activated(self.cursor))
 
     def action_mark(self) -> None:
-        """Mark or unmark what the cursor is on."""
         if self._box is not None:
             self.post_message(self.MarkAsked())
 

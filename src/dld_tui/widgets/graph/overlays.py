@@ -40,7 +40,6 @@ class Overlay:
         return None
 
     def text(self, start: int, end: int) -> str:
-        """Return what is said at the end of some rows, at most 9 cells."""
         return ""
 
     @property
@@ -72,7 +71,6 @@ class PrecisionOverlay(Overlay):
         return found.most_common(1)[0][0][1] if found else "faint"
 
     def text(self, start: int, end: int) -> str:
-        """Return the precision, and whether there are others, too."""
         found = self._found(start, end)
         if not found:
             return ""
@@ -136,7 +134,6 @@ class HeatOverlay(Overlay):
         return HEATS[heat(value, self._hot)] if value else "faint"
 
     def text(self, start: int, end: int) -> str:
-        """Return the figure."""
         value = self.value(start, end)
         return self.shown(value) if value else ""
 

@@ -742,7 +742,6 @@ class GraphPane(Framed, Commands, Vertical):
         return self.model is None
 
     def facts(self) -> set[str]:
-        """Return what holds for its commands."""
         return {"graph"} if self.model is not None and self.model.rows else set()
 
     # --- actions --------------------------------------------------------------------------------
@@ -758,7 +757,6 @@ class GraphPane(Framed, Commands, Vertical):
         return super().check_action(action, parameters)
 
     def action_next_view(self) -> None:
-        """Switch to the next view."""
         if self.model is None or not self.model.rows:
             return
         view = self.model.view
@@ -809,7 +807,6 @@ class GraphPane(Framed, Commands, Vertical):
         return around[-1] if around else None
 
     def action_focus_around(self) -> None:
-        """Show only what is near the cursor's node."""
         self._focus(None)
 
     def action_show_path(self) -> None:
@@ -889,7 +886,6 @@ class GraphPane(Framed, Commands, Vertical):
             self.say_selected(self.subject_at_cursor)
 
     def action_move_box(self, cells: str) -> None:
-        """Move the cursor's box sideways."""
         node = self.node
         if self.model is None or self.model.view is not GraphView.CANVAS or node is None:
             self.notify(hint("Nodes can be moved on the canvas: {graph.view} shows it"), timeout=3)
@@ -897,20 +893,16 @@ class GraphPane(Framed, Commands, Vertical):
             self.post_message(self.MoveAsked(node, int(cells)))
 
     def action_arrange(self) -> None:
-        """Put all boxes back to where they would be arranged."""
         if isinstance(self.model, GraphModel):
             self.post_message(self.ArrangeAsked(self.model.scope))
 
     def action_zoom_in(self) -> None:
-        """Say more in each box."""
         self._set_zoom(self.zoom + 1)
 
     def action_zoom_out(self) -> None:
-        """Say less in each box."""
         self._set_zoom(self.zoom - 1)
 
     def action_zoom_reset(self) -> None:
-        """Say as much in the boxes as fits."""
         if self.canvas.display:
             self.zoom_is_chosen = False
             self.show_view(self.cursor_vertex)
@@ -922,7 +914,6 @@ class GraphPane(Framed, Commands, Vertical):
             self.show_view(self.cursor_vertex)
 
     def action_toggle_grid(self) -> None:
-        """Show or hide the dots between the boxes."""
         if not self.canvas.display:
             self.notify(hint("The grid is between the boxes: {graph.view} shows them"), timeout=3)
             return
@@ -931,11 +922,9 @@ class GraphPane(Framed, Commands, Vertical):
         host(self).state.put(*_STATE, {"grid": self.canvas.grid})
 
     def action_more_hops(self) -> None:
-        """Show what is one link further away."""
         self._set_hops(1)
 
     def action_fewer_hops(self) -> None:
-        """Show what is one link nearer."""
         self._set_hops(-1)
 
     def _set_hops(self, change: int) -> None:

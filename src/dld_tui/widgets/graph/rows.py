@@ -78,7 +78,6 @@ class GraphRows:
         return vertex if node is None else node
 
     def index_of(self, key: Hashable) -> int | None:
-        """Return the row of a key."""
         if isinstance(key, Fold):
             return next((at for at, row in enumerate(self.rows) if row.fold is key), None)
         vertex = key if isinstance(key, int) else self.model.vertex(key)
@@ -90,7 +89,6 @@ class GraphRows:
         return None
 
     def text(self, index: int) -> str:
-        """Return what search and copy see."""
         row = self.rows[index]
         if row.fold is not None:
             return f"{fold_title(row.fold)}  {fold_summary(row.fold)}"
@@ -104,7 +102,6 @@ class GraphRows:
     # --- drawing --------------------------------------------------------------------------------
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row."""
         row = self.rows[index]
         pieces: list[Piece] = []
         if width >= _NUMBER_FROM:

@@ -25,8 +25,7 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.table_pane import TablePane
-from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 

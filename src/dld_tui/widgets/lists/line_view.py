@@ -254,41 +254,32 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def action_cursor_up(self) -> None:
-        """Move one row up."""
         self.cursor -= 1
 
     def action_cursor_down(self) -> None:
-        """Move one row down."""
         self.cursor += 1
 
     def action_page_up(self) -> None:
-        """Move up by what is seen, less one row."""
         self._scroll_rows(self.scroll_offset.y - self.page + 1)
         self.cursor -= max(1, self.page - 1)
 
     def action_page_down(self) -> None:
-        """Move down by what is seen, less one row."""
         self._scroll_rows(self.scroll_offset.y + self.page - 1)
         self.cursor += max(1, self.page - 1)
 
     def action_first(self) -> None:
-        """Move to the first row."""
         self.cursor = 0
 
     def action_last(self) -> None:
-        """Move to the last row."""
         self.cursor = len(self.lines) - 1
 
     def action_cursor_left(self) -> None:
-        """Scroll sideways to the left, or fold."""
         self.go_left()
 
     def action_cursor_right(self) -> None:
-        """Scroll sideways to the right, or unfold."""
         self.go_right()
 
     def action_activate(self) -> None:
-        """Do what Enter does on the cursor's row."""
         self.activate()
 
     def go_left(self) -> None:
@@ -306,7 +297,6 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.post_message(self.Activated(self, self.cursor, key))
 
     def action_copy_line(self) -> None:
-        """Copy the row's text to the user's clipboard."""
         if len(self.lines):
             self.app.copy_to_clipboard(visible(self.lines.text(self.cursor)))
 
@@ -432,7 +422,6 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     # --- marks ----------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Mark or unmark the cursor's row and move down."""
         self.mark()
 
     def mark(self) -> None:
@@ -447,7 +436,6 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.cursor += 1
 
     def action_mark_range(self) -> None:
-        """Mark the rows between the last mark and the cursor."""
         start = None if self._last_mark is None else self.find_key(self._last_mark)
         if not len(self.lines):
             return

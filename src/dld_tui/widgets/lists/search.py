@@ -119,7 +119,6 @@ class SearchBar(Horizontal):
         self._before = finder.pattern
 
     def compose(self) -> ComposeResult:
-        """Lay out the prompt."""
         yield Label("/", markup=False)
         yield TextField(placeholder="search  ↓↑ next  Enter keep  Esc back")
 
@@ -144,11 +143,9 @@ class SearchBar(Horizontal):
         self._close()
 
     def action_again(self, backwards: bool = False) -> None:
-        """Go to the next match without leaving the prompt."""
         self.finder.start(self.finder.pattern, backwards)
 
     def action_cancel(self) -> None:
-        """Go back to where the search began and forget the pattern."""
         self.finder.pattern = self._before
         self.finder.view.cursor = self._start
         self.finder.view.invalidate()
@@ -189,7 +186,6 @@ class FilterBar(Horizontal):
         self._hint, self._field = hint, field
 
     def compose(self) -> ComposeResult:
-        """Lay out the prompt and the field."""
         yield Label("/", markup=False)
         yield text_field("", self._hint, id=self._field)
 
@@ -206,9 +202,7 @@ class FilterBar(Horizontal):
         self.post_message(self.Left(clear=False))
 
     def action_leave(self) -> None:
-        """Keep the filter and go to the list."""
         self.post_message(self.Left(clear=False))
 
     def action_clear(self) -> None:
-        """Forget the filter."""
         self.post_message(self.Left(clear=True))

@@ -16,9 +16,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from textual import events
+from textual import events, on
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.message import Message
+from textual.widgets import Input
 
 from dld_tui.core.names import SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table, sort_places
@@ -26,9 +29,12 @@ from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import ASCII_EIGHTHS, EIGHTHS, HEATS, bar, heat, hottest
 from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.line_view import LineView, MarksChanged
+from dld_tui.widgets.lists.search import FilterBar
+from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.frame import Framed
 
 GAP = 1
 """Blank cells between two columns."""
@@ -183,15 +189,12 @@ class TableLines:
         return len(self.order)
 
     def key(self, index: int) -> Hashable:
-        """Return what identifies the row."""
         return self.table.key(self.order[index])
 
     def text(self, index: int) -> str:
-        """Return the row's text, for search and copy."""
         return visible(self.table.text(self.order[index]))
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return the cells that are seen."""
         row = self.table.rows[self.order[index]]
         pieces: list[Piece] = []
         for column, cells in self.view.layout_columns(width):
@@ -384,7 +387,6 @@ class TableView(LineView):
         self._sort_first(keys[at] if at < len(keys) else None)
 
     def action_sort_reverse(self) -> None:
-        """Reverse the order."""
         if self.sort_column is not None:
             self.sort_by(self.sort_column, not self.sort_descending)
 
@@ -455,11 +457,9 @@ class TableView(LineView):
             self._scroll_columns(self._step_of(key, found) - now)
 
     def action_columns_left(self) -> None:
-        """Show the columns to the left."""
         self._scroll_columns(-1)
 
     def action_columns_right(self) -> None:
-        """Show at least one more column that is to the right."""
         self._scroll_columns(1)
 
     def _wheel(self, event: events.MouseEvent, rows: int) -> None:
@@ -513,3 +513,97 @@ def _until(pieces: Sequence[Piece], cells: int) -> list[Piece]:
         cells -= cell_width(part)
         cut.append((part, style))
     return [*cut, (" " * cells, "")]
+
+
+class TablePane(Framed, Vertical):
+    """Override :meth:`fill`, which shows the rows that pass :attr:`filter`."""
+
+    VIEW: ClassVar[type[TableView]] = TableView
+    VIEW_ID: ClassVar[str | None] = None
+    FILTER_HELP: ClassVar[str] = ""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, classes="frame")
+        self.filter = ""
+
+    def compose(self) -> ComposeResult:
+        yield FilterBar(self.FILTER_HELP, "table-filter")
+        view = self.VIEW(id=self.VIEW_ID)
+        view.finder.open_filter = self.open_filter
+        yield view
+        yield Rows([[]], id="sums")
+
+    @property
+    def table(self) -> TableView:
+        """The table view."""
+        return self.query_one(TableView)
+
+    def on_mount(self) -> None:
+        """Start without a filter, and with nothing marked."""
+        self.query_one(FilterBar).display = False
+        self.query_one("#sums").display = False
+
+    def fill(self) -> None:
+        """Show the rows that pass the filter."""
+        raise NotImplementedError
+
+    def clear(self) -> bool:
+        """Take back one thing: the marks or the filter; False when there is none."""
+        if self.table.marks:
+            self.table.set_marks(set())
+        elif self.filter:
+            self.change_filter("")
+        else:
+            return False
+        return True
+
+    # The filter
+
+    def open_filter(self) -> None:
+        """Ask for the filter; rows follow while one types."""
+        self.query_one(FilterBar).display = True
+        self.query_one(Input).focus()
+
+    def change_filter(self, text: str) -> None:
+        """Show only the rows that pass a filter."""
+        self.filter = text
+        field = self.query_one(Input)
+        if field.value != text:
+            field.value = text
+        self.query_one(FilterBar).display = bool(text) or field.has_focus
+        self.fill()
+
+    @on(FilterBar.Changed)
+    def _filter_typed(self, event: FilterBar.Changed) -> None:
+        event.stop()
+        if event.text != self.filter:
+            self.change_filter(event.text)
+
+    @on(FilterBar.Left)
+    def _filter_left(self, event: FilterBar.Left) -> None:
+        event.stop()
+        if event.clear:
+            self.change_filter("")
+        self.table.focus()
+        self.query_one(FilterBar).display = bool(self.filter)
+
+    # What is marked
+
+    def sums(self, marks: set[Hashable]) -> Sequence[str]:
+        """Return what the marked rows add up to, in lines; nothing without any."""
+        return ()
+
+    @on(MarksChanged)
+    def _marked(self, event: MarksChanged) -> None:
+        event.stop()
+        texts = self.sums(event.marks) if event.marks else ()
+        line = self.query_one("#sums", Rows)
+        line.display = bool(texts)
+        room = max(self.size.width - 2, 20)
+        line.set_rows(
+            [
+                [(f" {part}", "dim" if number else "accent")]
+                for number, text in enumerate(texts)
+                for part in wrap(text, room)
+            ]
+        )

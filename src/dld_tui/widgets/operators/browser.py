@@ -97,17 +97,14 @@ class OperatorRows:
         return row if isinstance(row, PaletteOperator) else None
 
     def key(self, index: int) -> Hashable:
-        """Return the operator's domain and name, or the title."""
         row = self.rows[index]
         return row.key if isinstance(row, PaletteOperator) else row
 
     def text(self, index: int) -> str:
-        """Return the row's text."""
         row = self.rows[index]
         return visible(row.name if isinstance(row, PaletteOperator) else row)
 
     def line(self, index: int, width: int) -> list[Piece]:
-        """Return name, and category or domain."""
         row = self.rows[index]
         if not isinstance(row, PaletteOperator):
             return [(clip(visible(row), width), "dim")]
@@ -167,7 +164,6 @@ class OperatorBrowser(Vertical):
         self._start = start
 
     def compose(self) -> ComposeResult:
-        """Lay out the field, the list and the documentation."""
         yield text_field("", "name, category or domain")
         yield Rows([[]])
         view = LineView(empty="no such operator", classes="-chosen")
@@ -265,7 +261,6 @@ class OperatorBrowser(Vertical):
             self.post_message(self.Chosen(item))
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor, over the titles."""
         self.view.cursor += rows
         self._skip_title(1 if rows > 0 else -1)
         if self.operator is None:
@@ -284,11 +279,9 @@ class OperatorBrowser(Vertical):
         self.post_message(self.Grouped(self.grouping))
 
     def action_read(self, rows: int) -> None:
-        """Scroll the documentation."""
         self.docs.scroll_rows(rows)
 
     def action_version(self, step: int) -> None:
-        """Read the documentation of an older or newer version."""
         schema = self.docs.schema
         if schema is None or self.operator is None or self.operator.origin is not Origin.SCHEMA:
             return

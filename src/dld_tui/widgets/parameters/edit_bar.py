@@ -64,7 +64,6 @@ class EditBar(Vertical):
         self._before: Widget | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out label, field and the line for what is wrong."""
         with Horizontal():
             yield Label(self._label, markup=False)
             yield text_field(self._value, self._placeholder)
@@ -123,12 +122,10 @@ class EditBar(Vertical):
         return [(f"Enter accept  Esc cancel{choices}{lines}", "dim")]
 
     def action_cycle(self, step: int) -> None:
-        """Put in the next or previous of the texts that there are."""
         if self.choices:
             put_next(self.query_one(Input), self.choices, step)
 
     def action_lines(self) -> None:
-        """Edit the list in several lines."""
         if not self.list_kind:
             return
         from dld_tui.widgets.dialogs.dialogs import (
@@ -151,7 +148,6 @@ class EditBar(Vertical):
         self.app.push_screen(dialog, edited)
 
     def action_cancel(self) -> None:
-        """Leave everything as it is."""
         self._leave()
 
     def _leave(self) -> None:

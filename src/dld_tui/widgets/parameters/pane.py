@@ -111,7 +111,6 @@ class ParametersList(LineView):
         self.owner.toggle_fold()
 
     def action_toggle_fold(self) -> None:
-        """Fold or unfold the row."""
         self.owner.toggle_fold()
 
     def go_right(self) -> None:
@@ -123,7 +122,6 @@ class ParametersList(LineView):
         self.owner.fold(unfolded=False)
 
     def action_leave(self) -> None:
-        """Stop reading a tensor, or else go back to the layers."""
         if not self.owner.stop_reading():
             self.owner.post_message(self.owner.Left())
 
@@ -189,7 +187,6 @@ class Parameters(Framed, Vertical):
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        """Lay out the rows."""
         yield self.list
 
     def on_mount(self) -> None:

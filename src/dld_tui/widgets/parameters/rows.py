@@ -56,7 +56,6 @@ class ParameterRow:
     tensor: Tensor | None = None
 
     def text(self) -> str:
-        """Return what search and copy see."""
         return " ".join(filter(None, (self.label, self.value, self.extra, self.right)))
 
 
@@ -106,16 +105,13 @@ class ParameterLines:
         return len(self.rows)
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row."""
         label_cells = min(self._longest, _LABEL_CELLS, max(_LEAST_LABEL, width // 4))
         return row_pieces(self.rows[index], width, label_cells)
 
     def key(self, index: int) -> Hashable:
-        """Return what the row is about."""
         return self.rows[index].key
 
     def text(self, index: int) -> str:
-        """Return the row's text."""
         return self.rows[index].text()
 
 

@@ -231,7 +231,6 @@ class FindingRows:
         return len(self.findings)
 
     def key(self, index: int) -> Hashable:
-        """Return what was found where."""
         finding = self.findings[index]
         return finding.rule, finding.layer, finding.layers, finding.hazard
 
@@ -244,13 +243,11 @@ class FindingRows:
         return visible(layer.name) + (f" and {more:,} more" if more > 0 else "")
 
     def text(self, index: int) -> str:
-        """Return what search and copy see."""
         finding = self.findings[index]
         parts = (finding.rule, self._name(finding), finding.hazard, finding.mitigation)
         return "\t".join(visible(part) for part in parts)
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return one row."""
         finding = self.findings[index]
         style = _STYLES.get(finding.level, "info")
         pieces: list[Piece] = [(f"{level_glyph(finding.level)} ", style)]
@@ -362,7 +359,6 @@ class SpecialPane(Framed, Vertical):
         self._rows: Mapping[tuple[str, int], int] = {}
 
     def compose(self) -> ComposeResult:
-        """Lay out the names and the table."""
         yield SpecialNames()
         yield SpecialView(empty="The file says nothing of this.", id="special-table")
 

@@ -35,7 +35,6 @@ class PlanGraphModel(ViewedGraph):
             self.set_view(GraphView.RAIL)
 
     def content(self, title: str) -> Content:
-        """Return all of it as the content of a picture."""
         return plan_content(self.plan, drawn=self.drawn)
 
     def is_same(self, other: ViewedGraph) -> bool:

@@ -18,8 +18,7 @@ from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.lists.table_pane import TablePane
-from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 
 _NAME_CELLS = 24

@@ -119,7 +119,6 @@ class Commands(_Base):
         )
 
     async def action_command(self, target: str, *arguments: str) -> None:
-        """Run a command of a controller."""
         await run_command(self, target, arguments)
 
 

@@ -54,7 +54,6 @@ class Front(_Base):
         )
 
     async def action_command(self, target: str, *arguments: str) -> None:
-        """Run a command of a controller."""
         await run_command(self, target, arguments)
 
     # --- painting -------------------------------------------------------------------------------

@@ -12,10 +12,9 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dld_tui.widgets.shell.bars import KeyBar, TabStrip
 from dld_tui.widgets.shell.front import Front
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.key_bar import KeyBar
-from dld_tui.widgets.shell.tab_strip import TabStrip
 
 if TYPE_CHECKING:
     from dld_tui.core.custom_tools.model import Tool
@@ -74,7 +73,6 @@ class Page(Front, Screen[None]):
     job is, and Esc goes back to that."""
 
     def action_close(self) -> None:
-        """Go back to the tab."""
         self.go_back()
 
     def go_back(self) -> None:

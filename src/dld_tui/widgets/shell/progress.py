@@ -52,7 +52,6 @@ class ProgressRows(Rows):
         self.refresh()
 
     def content(self, width: int) -> list[list[Piece]]:
-        """Return the row of the stage and the row of the bar."""
         progress = self.progress
         if progress is None:
             return [[("starting", "dim")], [(" " * width, "rest")]]
@@ -141,7 +140,6 @@ class WorkPanel(Rows):
         self.refresh()
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return title, bar and figures."""
         cells = min(_BAR_CELLS, max(10, width - 4))
         title = clip(visible(self._title), width)
         if self.has_class("-line"):
@@ -172,7 +170,6 @@ class WorkLine(WorkPanel):
     """One row above the keys: what runs and the part of it that is done."""
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return the row."""
         title = clip(visible(self._title), width // 2)
         percent = f"{self._done / self._total:.0%}  " if self._done and self._total else ""
         return [[(f" {title} …  ", "strong"), (f"{percent}{hint('{work.stop} stops')}", "dim")]]
@@ -203,7 +200,6 @@ class JobLine(Rows):
         self.refresh()
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        """Return the row."""
         title = clip(visible(self._title), width // 2)
         passed = fmt.duration(monotonic() - self._begun)
         said = "stopping …" if self._stopping else "  ".join(filter(None, (self._stage, passed)))

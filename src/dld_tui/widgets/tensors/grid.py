@@ -663,7 +663,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         return Region(x, self.row - top + 1, self.cell_cells - 1, 1)
 
     def action_activate(self) -> None:
-        """Edit the cell."""
         if not self.is_empty:
             self.post_message(self.Activated(self))
 
@@ -755,64 +754,50 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.move_to(self.row + down, self.column + across)
 
     def action_cursor_up(self) -> None:
-        """Move one row up."""
         self._step(-1, 0)
 
     def action_cursor_down(self) -> None:
-        """Move one row down."""
         self._step(1, 0)
 
     def action_cursor_left(self) -> None:
-        """Move one column to the left."""
         self._step(0, -1)
 
     def action_cursor_right(self) -> None:
-        """Move one column to the right."""
         self._step(0, 1)
 
     def action_page_up(self) -> None:
-        """Move up by what is seen."""
         self._scroll(self.scroll_offset.x, self.scroll_offset.y - self.seen_rows + 1)
         self._step(1 - self.seen_rows, 0)
 
     def action_page_down(self) -> None:
-        """Move down by what is seen."""
         self._scroll(self.scroll_offset.x, self.scroll_offset.y + self.seen_rows - 1)
         self._step(self.seen_rows - 1, 0)
 
     def action_page_left(self) -> None:
-        """Move to the left by what is seen."""
         self._scroll(self.scroll_offset.x - self.seen_columns, self.scroll_offset.y)
         self._step(0, -self.seen_columns)
 
     def action_page_right(self) -> None:
-        """Move to the right by what is seen."""
         self._scroll(self.scroll_offset.x + self.seen_columns, self.scroll_offset.y)
         self._step(0, self.seen_columns)
 
     def action_row_start(self) -> None:
-        """Move to the first column."""
         self.move_to(self.row, 0)
 
     def action_row_end(self) -> None:
-        """Move to the last column."""
         self.move_to(self.row, self.view.columns - 1)
 
     def action_first(self) -> None:
-        """Move to the first element of the slice."""
         self.move_to(0, 0)
 
     def action_last(self) -> None:
-        """Move to the last element of the slice."""
         self.move_to(self.view.rows - 1, self.view.columns - 1)
 
     def action_extend(self, direction: str) -> None:
-        """Make the range larger or smaller by one row or column."""
         down, across = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}[direction]
         self.move_to(self.row + down, self.column + across, extend=True)
 
     def action_mark(self) -> None:
-        """Begin a range at the cursor, or forget the one there is."""
         if not self.clear_range() and not self.is_empty:
             self.corner = (self.row, self.column)
             self.refresh_rows(self.row)

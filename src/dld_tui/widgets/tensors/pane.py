@@ -50,7 +50,6 @@ class SliceBar(Rows):
             self.refresh()
 
     def content(self, width: int) -> Sequence[Line]:
-        """Return the row: in words where there is room."""
         if self._shown is None:
             return [[]]
         rooms = [self._axes(*self._shown, in_words=in_words) for in_words in (True, False)]
@@ -98,11 +97,9 @@ class CellEditor(TextField):
     ]
 
     def action_leave(self) -> None:
-        """Leave the cell as it is."""
         self.query_ancestor(GridPane).close_editor()
 
     def action_accept(self, down: int, across: int) -> None:
-        """Take the value and edit the next cell."""
         self.query_ancestor(GridPane).accept(down, across)
 
 
@@ -119,7 +116,6 @@ class GridPane(Framed, Vertical):
         self._take: Callable[[str], None] | None = None
 
     def compose(self) -> ComposeResult:
-        """Lay out the bar, the grid and the line."""
         yield SliceBar()
         yield TensorGrid()
         yield CellLine([[]])

@@ -196,7 +196,6 @@ class TensorSide(Framed, Rows):
         self.refresh()
 
     def content(self, width: int) -> Sequence[Line]:
-        """Return the figures, and the histogram below or beside them."""
         state, shown = self.state, glyphs.current()
         if state.state == "failed":
             return [[(f"{shown.error} ", "bad"), (visible(state.problem), "bad")]]

@@ -272,7 +272,6 @@ class TimelineView(
         self._longest: list[tuple[float, int]] | None = None
 
     def facts(self) -> set[str]:
-        """Return what holds now."""
         return super().facts() | ({"kernels"} if self.timeline.has_gpu else set())
 
     # Content
@@ -548,19 +547,15 @@ class TimelineView(
             self.refresh()
 
     def action_previous_span(self) -> None:
-        """Go to what ran before in this lane."""
         self.move_to(self.lane, self.index - 1)
 
     def action_next_span(self) -> None:
-        """Go to what ran next in this lane."""
         self.move_to(self.lane, self.index + 1)
 
     def action_lane_up(self) -> None:
-        """Go to the lane above: the parent, or another thread."""
         self._change_lane(-1)
 
     def action_lane_down(self) -> None:
-        """Go to the lane below: the body, or another thread."""
         self._change_lane(1)
 
     def _change_lane(self, step: int) -> None:
@@ -589,24 +584,19 @@ class TimelineView(
             self.notify(f"{what} is not in this pass", timeout=3)
 
     def action_first_span(self) -> None:
-        """Go to the first span of the lane."""
         self.move_to(self.lane, 0)
 
     def action_last_span(self) -> None:
-        """Go to the last span of the lane."""
         if self.timeline.lanes:
             self.move_to(self.lane, len(self.timeline.lanes[self.lane]) - 1)
 
     def action_zoom_in(self) -> None:
-        """Show less time, larger, round the cursor."""
         self._zoom(_ZOOM)
 
     def action_zoom_out(self) -> None:
-        """Show more time."""
         self._zoom(1 / _ZOOM)
 
     def action_zoom_reset(self) -> None:
-        """Show the whole pass."""
         self._rescale(TimeScale.fit(self.timeline.total_us, self.scale.cells))
 
     def _zoom(self, factor: float) -> None:
@@ -631,7 +621,6 @@ class TimelineView(
             self.rescaled()
 
     def action_measure(self) -> None:
-        """Set the first mark, then the second, then forget them."""
         lanes = self.timeline.lanes
         if not lanes or not lanes[self.lane].starts:
             return
@@ -652,7 +641,6 @@ class TimelineView(
         return had
 
     def action_activate(self) -> None:
-        """Say that the cursor's span was chosen."""
         key = self.key_at_cursor()
         if key is not None:
             self.post_message(self.Activated(self, key))
