@@ -7,7 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.connections.prompts import Nobody
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Finished, Started

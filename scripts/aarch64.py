@@ -26,7 +26,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dld-tu
 SUITE = "bookworm"
 PACKAGES = "ca-certificates,git,make,python3,python3-venv,tmux"
 TESTED = (
-    "tests/core/test_jetson.py",
+    "tests/core/machine/test_jetson.py",
     "tests/core/files/test_wire.py",
     "tests/core/files/test_recognise.py",
     "tests/backends/test_jetson.py",

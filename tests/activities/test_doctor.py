@@ -6,7 +6,7 @@ from dld_tui.activities import doctor
 from dld_tui.backends.machine import probe
 from dld_tui.core.codec import encode
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.health import GOOD, Check
+from dld_tui.core.machine.health import GOOD, Check
 
 
 def test_every_look_is_told_before_and_its_checks_are_in_the_result(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import registry
-from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.connections.store import ConnectionForm
-from dld_tui.core.custom_tools.form import ToolForm
-from dld_tui.core.environment import usable_threads
+from dld_tui.core.custom_tools.model import ToolForm
+from dld_tui.core.machine.environment import usable_threads
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.params import Setting, empty_text, settings_of
 

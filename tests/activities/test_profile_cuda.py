@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import run
-from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.core.events import Finished
 from dld_tui.core.report.model import Report
 from tests.support import models

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from dld_tui.activities import profile_onnxruntime
-from dld_tui.activities.profile_onnxruntime import run
-from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.backends.gpu import capture
 from dld_tui.backends.onnxruntime import profiling
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
@@ -19,7 +18,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.gpu.records import Activity, ActivityLog, CounterSpec, Series
-from dld_tui.core.latency import TimeCalls, noting_times
+from dld_tui.core.report.latency import TimeCalls, noting_times
 from dld_tui.core.report.model import Report
 from tests.support import models
 

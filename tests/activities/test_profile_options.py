@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import run
-from dld_tui.activities.profile_onnxruntime_request import Request
+from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.activities.start_up import Request, run
 from dld_tui.backends.onnxruntime.start_up import why_elsewhere
 from dld_tui.core.events import Finished
-from dld_tui.core.start_up import StartUp
+from dld_tui.core.report.start_up import StartUp
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")

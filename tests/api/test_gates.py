@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dld_tui.api import gates, pytest_plugin
+from dld_tui.api import pytest_plugin, runs
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.errors import UsageError
@@ -31,7 +31,7 @@ def times(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
         noise = 1 + 0.001 * (next(turn) * 7 % 5)
         return RunFigures(told[name] * noise, {"conv": told[name] / 2 * noise, "relu": 0.1 * noise})
 
-    monkeypatch.setattr(gates, "_profiled", run)
+    monkeypatch.setattr(runs, "_profiled", run)
     monkeypatch.setattr(command, "_profiled", run)
     return told
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.backends.machine.devices import dla_checks, part_checks
+from dld_tui.backends.machine.probe import dla_checks, part_checks
 
 LISTING = """\
 GPU 0: NVIDIA H100 (UUID: GPU-1f4c)

@@ -7,7 +7,7 @@ import pytest
 
 from dld_tui.backends.gpu.jetson import Jetson
 from dld_tui.backends.machine import machine_probe
-from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
+from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
 from tests.support.jetson_boards import BOARDS, Board, answers, place, put
 
 SMI = "| NVIDIA-SMI 580.65   Driver Version: 580.65   CUDA Version: 13.0  |\n"

@@ -17,7 +17,7 @@ from dld_tui.backends.onnxruntime.session import (
     session_options,
 )
 from dld_tui.core.errors import ActivityError, InputError, UsageError
-from dld_tui.core.latency import Extent, measure
+from dld_tui.core.report.latency import Extent, measure
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

@@ -16,7 +16,7 @@ from dld_tui.backends.machine.probe import (
     gpu_checks,
     library_check,
 )
-from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
 from tests.support.jetson_boards import BOARDS, answers, place, put
 
 INSTALL = "pip install 'dld-tui[cpu]'"

@@ -8,10 +8,18 @@ from types import ModuleType
 import pytest
 
 from dld_tui.backends.tensorrt import library as tensorrt_library
-from dld_tui.backends.tensorrt.library import facts_of, find_library, look, trt, use, using
-from dld_tui.backends.tensorrt.probe import ask, library_check
+from dld_tui.backends.tensorrt.library import (
+    ask,
+    facts_of,
+    find_library,
+    library_check,
+    look,
+    trt,
+    use,
+    using,
+)
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.health import BROKEN, GOOD, MISSING
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
 from tests.support.rtx import needs_rtx, own_library

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.build_tensorrt import Result
-from dld_tui.activities.build_tensorrt_request import Request
+from dld_tui.activities.build_tensorrt import Request, Result
 from dld_tui.cli.jobs import build
 from dld_tui.core.codec import decode
 from tests.support import models

@@ -4,7 +4,7 @@ import pytest
 
 from dld_tui.activities.doctor import Result
 from dld_tui.cli.setup import doctor
-from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from tests.support.cli import Dld
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.cli.jobs import tactics
+from dld_tui.cli.jobs import results
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
 from tests.support import models
@@ -28,7 +28,7 @@ FOUND: dict[str, Any] = {
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     data = dict(FOUND)
-    monkeypatch.setattr(tactics, "run_activity", lambda *_: decode(TacticReport, data))
+    monkeypatch.setattr(results, "run_activity", lambda *_: decode(TacticReport, data))
     return data
 
 

@@ -11,8 +11,7 @@ import pytest
 from dld_tui.cli.setup.tool import add_tool as add
 from dld_tui.core import config
 from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.form import ToolForm, form_values
-from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.custom_tools.model import Tool, ToolForm, form_values
 from dld_tui.core.params import settings_of
 from tests.support.cli import Dld, listen_to_interrupts
 

@@ -14,8 +14,8 @@ import pytest
 import dld_tui.screens.workspace as room
 from dld_tui.core.commands import in_scope
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.operator_palette import operator_palette
 from dld_tui.core.errors import DldError
+from dld_tui.core.operators.groups import operator_palette
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceModel

@@ -12,9 +12,8 @@ from typing import Any
 from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.events import Event
 from dld_tui.core.params import RequestData, to_json
-from dld_tui.targets.ssh.job import SshJob
+from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.link import Patience
-from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.target import SshTarget
 from tests.support.asker import Answers
 from tests.support.fake_activity import Request

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.targets.lines import LineCutter, describe_end, log_text
+from dld_tui.targets.base import LineCutter, describe_end, log_text
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 100])

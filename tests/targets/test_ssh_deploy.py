@@ -14,7 +14,7 @@ import pytest
 from dld_tui.activities.registry import ACTIVITIES
 from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.health import BROKEN, GOOD, MISSING
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.targets.ssh import bootstrap, loop, requirements
 from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent

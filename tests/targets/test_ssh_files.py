@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import convert_opset, profile_onnxruntime_request
+from dld_tui.activities import convert_opset, profile_onnxruntime
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
@@ -52,7 +52,7 @@ def test_the_report_of_a_run_that_is_stopped_comes_back(
 ) -> None:
     model = models.write(tmp_path, models.layered())
     report = tmp_path / "part.dldprof"
-    request = profile_onnxruntime_request.Request(
+    request = profile_onnxruntime.Request(
         model, report, shape=("x:2x4",), duration=0.1, layer_passes=50_000
     )
     job = target_of(connection, REAL).start("profile_onnxruntime", to_json(request))
@@ -109,7 +109,7 @@ def test_a_report_is_of_the_form_of_a_local_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     models.write(tmp_path, models.layered())
-    request = profile_onnxruntime_request.Request(
+    request = profile_onnxruntime.Request(
         Path("model.onnx"), iterations=5, warm_up=1, shape=("x:2x4",),
         optimized_model=tmp_path / "optimised.onnx",
     )  # fmt: skip
@@ -131,11 +131,11 @@ def test_a_report_is_of_the_form_of_a_local_one(
 
 
 def test_inputs_that_are_not_there_never_reach_the_target(tmp_path: Path) -> None:
-    request = to_json(profile_onnxruntime_request.Request(tmp_path / "none.onnx"))
+    request = to_json(profile_onnxruntime.Request(tmp_path / "none.onnx"))
     with pytest.raises(InputError, match="No such file"):
         inputs.plan("profile_onnxruntime", request, "/job")
     model = models.write(tmp_path, models.CHAIN)
-    request = to_json(profile_onnxruntime_request.Request(model, tmp_path / "no folder" / "r"))
+    request = to_json(profile_onnxruntime.Request(model, tmp_path / "no folder" / "r"))
     with pytest.raises(SaveError, match="does not exist"):
         inputs.plan("profile_onnxruntime", request, "/job")
 
@@ -148,7 +148,7 @@ def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     (data / "input_0.pb").write_bytes(b"x")
     plan = inputs.plan(
         "profile_onnxruntime",
-        to_json(profile_onnxruntime_request.Request(Path("model.onnx"), inputs=Path("data"))),
+        to_json(profile_onnxruntime.Request(Path("model.onnx"), inputs=Path("data"))),
         "/job",
     )
     assert [place for place, _ in plan.files] == [

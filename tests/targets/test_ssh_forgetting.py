@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.connections.secrets import Secrets, passphrase_name, password_name
 from dld_tui.core.connections.store import Connection
-from dld_tui.targets.ssh.clear_secrets import forget_secrets
+from dld_tui.targets.ssh.target import forget_secrets
 
 
 def test_the_secrets_of_a_target_go_and_those_of_others_stay() -> None:

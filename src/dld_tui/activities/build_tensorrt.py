@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.build_tensorrt_request import Request as Request
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.metadata import Profile
+
+
+@dataclass(frozen=True)
+class Request(BuildSettings):
+    """What to build, and how."""
+
 
 _PACKAGES = ("dld-tui", "onnx", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 
@@ -135,7 +141,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 
 
 def _identity(model: Path, document: Document) -> dict[str, JSON]:
-    from dld_tui.core.environment import identify
+    from dld_tui.core.machine.environment import identify
 
     steps = identify(model, document)
     while True:
@@ -156,8 +162,8 @@ def _record(
 ) -> None:
     """Write how the engine was built."""
     from dld_tui.core.document.metadata import profiles_json
-    from dld_tui.core.environment import environment
     from dld_tui.core.files.writer import write_pieces
+    from dld_tui.core.machine.environment import environment
 
     facts = library.facts
     record: dict[str, JSON] = {

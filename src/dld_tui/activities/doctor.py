@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dld_tui.backends.machine import probe
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.health import Check, folder_checks, python_checks
+from dld_tui.core.machine.health import Check, folder_checks, python_checks
 
 
 @dataclass(frozen=True)

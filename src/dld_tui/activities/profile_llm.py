@@ -14,12 +14,17 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_llm_request import Request as Request
+from dld_tui.activities.profile_onnxruntime import (
+    about_device_id,
+    about_provider_option,
+    about_session_config,
+)
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.inputs.shapes import about_seed
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
-from dld_tui.core.params import to_json, whole_numbers
+from dld_tui.core.params import param, to_json, whole_numbers
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
@@ -28,6 +33,103 @@ if TYPE_CHECKING:
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.report.store import ReportWriter
     from dld_tui.core.types import JSON
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run: prompts, tokens, batches."""
+
+    model: Path = param(
+        label="Model",
+        help="The decoder, or a folder with genai_config.json or with one decoder.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Report",
+        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
+        " number where that exists.",
+        spellings=("--output", "-o"),
+        kind="output",
+        suffix=".dldprof",
+        beside=("{stem}.prefill.dldprof",),
+        metavar="REPORT",
+    )
+    prompt: str = param(
+        "128",
+        label="Prompts",
+        help="Lengths of prompts in tokens, separated by commas.",
+        spellings=("--prompt", "--prompts"),
+        metavar="N,…",
+    )
+    decode: int = param(
+        64,
+        label="Tokens",
+        help="Tokens to make after the first one; the end of a text is not obeyed.",
+        minimum=1,
+        maximum=1_000_000,
+        spellings=("--decode", "--tokens"),
+        metavar="N",
+    )
+    batch: str = param(
+        "1",
+        label="Batches",
+        help="How many sequences at once, separated by commas.",
+        spellings=("--batch", "--batches"),
+        metavar="N,…",
+        of_model=True,
+    )
+    iterations: int = param(
+        3,
+        label="Repeats",
+        help="Timed repeats of each prompt; figures are their medians.",
+        minimum=1,
+        maximum=10_000,
+        spellings=("--iterations",),
+        metavar="N",
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider, such as CPU or CUDA. Several, separated by commas, are tried in"
+        " this order for each operator.",
+        spellings=("--provider", "--providers"),
+        metavar="NAME",
+    )
+    shared_buffer: str = param(
+        "auto",
+        label="Shared cache",
+        help="Whether past and present are one piece of memory; auto does as genai_config.json"
+        " says, where the operators can.",
+        choices=("auto", "on", "off"),
+        spellings=("--shared-buffer",),
+    )
+    layer_passes: int = param(
+        10,
+        label="Layer passes",
+        help="Passes of each phase in which its layers are measured; 0 leaves that out.",
+        minimum=0,
+        maximum=1000,
+        spellings=("--layer-passes",),
+        metavar="N",
+    )
+    threads: int = param(
+        0,
+        label="Threads",
+        help="Threads within an operator; 0 is one a core.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--threads", "--intra-threads"),
+        metavar="N",
+        page="Session",
+    )
+    device_id: int = param(0, **about_device_id(page="Session"))
+    provider_option: tuple[str, ...] = param((), **about_provider_option(page="Session"))
+    session_config: tuple[str, ...] = param((), **about_session_config(page="Session"))
+    seed: int = param(0, **about_seed(page="Session"))
+
 
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 _MOST = 64
@@ -56,8 +158,8 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: It is no decoder, or ONNX Runtime cannot run it.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.environment import environment
     from dld_tui.core.llm.folder import find_decoder
+    from dld_tui.core.machine.environment import environment
 
     prompts = whole_numbers(request.prompt, "--prompt") or [128]
     batches = whole_numbers(request.batch, "--batch") or [1]
@@ -82,11 +184,11 @@ class _Run:
         from dld_tui.backends.gpu.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.session import Session, version
-        from dld_tui.core.environment import CpuWatch, identify, peak_memory
         from dld_tui.core.inputs.guess import INPUTS, specs_for
-        from dld_tui.core.latency import report_path
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import GenaiConfig
+        from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
+        from dld_tui.core.report.latency import report_path
         from dld_tui.core.report.store import ReportWriter
 
         request = self._request

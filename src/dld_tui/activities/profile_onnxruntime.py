@@ -6,21 +6,341 @@ A run that is stopped leaves a partial report when passes were measured, else no
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.profile_onnxruntime_request import Request as Request
+from dld_tui.core import fmt
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.latency import LatencyFigures
-from dld_tui.core.params import to_json
+from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
+from dld_tui.core.params import param, to_json
+from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import Plan
-    from dld_tui.core.latency import Extent
+    from dld_tui.core.report.latency import Extent
+
+
+def _passes(values: Mapping[str, JSON]) -> str:
+    return "at least 10" if values.get("duration") else "10 to 10,000, as many as take 3 s"
+
+
+def _seconds(values: Mapping[str, JSON]) -> str:
+    return "as long as the passes take" if values.get("iterations") else "3"
+
+
+def _cores(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    from dld_tui.core.machine.environment import usable_threads
+
+    if value != 0:
+        return ""
+    return fmt.plural(usable_threads(), "thread") + ", all here" if here else "one a core there"
+
+
+def _at_once(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    return "one" if value == 0 else ""
+
+
+def _mode(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    at_once = values.get("inter_threads")
+    is_parallel = isinstance(at_once, int) and at_once > 1
+    return ("parallel" if is_parallel else "sequential") if value == "auto" else ""
+
+
+if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime.session import SessionSettings
+
+
+def about_device_id(**other: Any) -> dict[str, Any]:
+    """Return the declaration of ``int``, the device of a provider; see :func:`.about_shape`."""
+    return {
+        "label": "Device",
+        "help": "Number of the device, for providers that have several.",
+        "minimum": 0,
+        "spellings": ("--device-id", "--device"),
+        "metavar": "N",
+    } | other
+
+
+def about_provider_option(**other: Any) -> dict[str, Any]:
+    """Return the declaration of ``tuple[str, ...]``, options of providers."""
+    return {
+        "label": "Provider options",
+        "help": "Option of the first provider, as KEY=VALUE, or of another as NAME.KEY=VALUE.",
+        "spellings": ("--provider-option", "--provider-options"),
+        "metavar": "KEY=VALUE",
+        "of_model": False,
+    } | other
+
+
+def about_session_config(**other: Any) -> dict[str, Any]:
+    """Return the declaration of ``tuple[str, ...]``, configuration entries of the session."""
+    return {
+        "label": "Session entries",
+        "help": "Configuration entry of the session, as ONNX Runtime names it: with"
+        " session.disable_cpu_ep_fallback=1 nothing may run on the CPU instead.",
+        "spellings": ("--session-config",),
+        "metavar": "KEY=VALUE",
+        "of_model": False,
+    } | other
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run and how long."""
+
+    model: Path = param(
+        label="Model",
+        help="The ONNX model to profile.",
+        kind="file",
+        positional=True,
+        metavar="MODEL",
+    )
+    output: Path | None = param(
+        None,
+        label="Report",
+        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
+        " number where that exists.",
+        spellings=("--output", "-o"),
+        kind="output",
+        suffix=".dldprof",
+        metavar="REPORT",
+    )
+    provider: str = param(
+        "CPU",
+        label="Provider",
+        help="Execution provider, such as CPU, CUDA or TensorRT. Several, separated by commas, are"
+        " tried in this order for each operator; what none takes runs on the CPU.",
+        spellings=("--provider", "--providers"),
+        metavar="NAME",
+    )
+    shape: tuple[str, ...] = param(
+        (),
+        **about_shape(),
+    )
+    dim: tuple[str, ...] = param(
+        (),
+        label="Free dimensions",
+        help="Size of a free dimension by its name, as N=1. ONNX Runtime then optimises for it.",
+        spellings=("--dim", "--dims"),
+        metavar="NAME=SIZE",
+        empty="as the input shapes say",
+    )
+    inputs: Path | None = param(
+        None,
+        **about_inputs(help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made."),
+    )
+    iterations: int | None = param(
+        None,
+        label="Iterations",
+        help="Timed passes; at least so many where --duration is given, too. By default at least"
+        " 10, and as many as take 3 seconds, up to 10,000.",
+        minimum=1,
+        maximum=10_000_000,
+        spellings=("--iterations",),
+        metavar="N",
+        empty=_passes,
+    )
+    duration: float | None = param(
+        None,
+        label="Duration",
+        help="Measure for at least so long.",
+        unit="s",
+        minimum=0,
+        spellings=("--duration",),
+        metavar="S",
+        empty=_seconds,
+    )
+    warm_up: int = param(
+        10,
+        label="Warm-up passes",
+        help="Passes before the timed ones; one is always made. As Polygraphy counts them:"
+        " trtexec's --warmUp is a time.",
+        minimum=0,
+        spellings=("--warm-up",),
+        metavar="N",
+    )
+    warm_up_ms: float = param(
+        0.0,
+        label="Warm-up time",
+        help="Warm up for at least so long, too.",
+        unit="ms",
+        minimum=0,
+        spellings=("--warm-up-ms", "--warmUp"),
+        metavar="MS",
+    )
+    threads: int = param(
+        0,
+        label="Threads",
+        help="Threads within an operator; 0 is one a core.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--threads", "--intra-threads"),
+        means=_cores,
+        metavar="N",
+        page="Session",
+    )
+    inter_threads: int = param(
+        0,
+        label="Operators at once",
+        help="Above 1, that many operators run in parallel where the graph allows it.",
+        minimum=0,
+        maximum=4096,
+        spellings=("--inter-threads",),
+        means=_at_once,
+        metavar="N",
+        page="Session",
+    )
+    execution_mode: str = param(
+        "auto",
+        label="Execution mode",
+        help="Whether operators may run at once; auto is parallel with --inter-threads above 1.",
+        choices=("auto", "sequential", "parallel"),
+        spellings=("--execution-mode",),
+        means=_mode,
+        page="Session",
+    )
+    optimization_level: str = param(
+        "all",
+        label="Optimisation level",
+        help="How far ONNX Runtime rewrites the graph.",
+        choices=("disabled", "basic", "extended", "layout", "all"),
+        spellings=("--optimization-level",),
+        page="Session",
+    )
+    device_id: int = param(0, **about_device_id(page="Session"))
+    provider_option: tuple[str, ...] = param((), **about_provider_option(page="Session"))
+    session_config: tuple[str, ...] = param((), **about_session_config(page="Session"))
+    custom_op_library: tuple[str, ...] = param(
+        (),
+        label="Operator libraries",
+        help="Library with operators that ONNX Runtime does not have. Its code is run.",
+        spellings=("--custom-op-library", "--plugins"),
+        metavar="FILE",
+        page="Session",
+    )
+    optimized_model: Path | None = param(
+        None,
+        label="Optimised model",
+        help="Where to save the model as ONNX Runtime rewrites it; it can be opened and run.",
+        spellings=("--optimized-model",),
+        kind="output",
+        metavar="FILE",
+        page="Session",
+    )
+    layer_passes: int | None = param(
+        None,
+        label="Layer passes",
+        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
+        " the timed ones, up to 50, less for large models.",
+        minimum=0,
+        spellings=("--layer-passes",),
+        metavar="N",
+        page="Measuring",
+        empty="as many as are timed, at most 50",
+    )
+    seed: int = param(0, **about_seed(page="Measuring"))
+    percentile: str = param(
+        "90,95,99",
+        label="Percentiles",
+        help="Percentiles of the latency to print, separated by commas.",
+        spellings=("--percentile",),
+        metavar="P,…",
+        page="Measuring",
+    )
+    io_binding: bool = param(
+        False,
+        label="IO binding",
+        help="Keep inputs and outputs on the device: latency is then without copies, which are"
+        " timed on their own.",
+        spellings=("--io-binding", "--noDataTransfers"),
+        page="GPU",
+    )
+    gpu_timeline: bool = param(
+        True,
+        label="Timeline",
+        help="Record kernels and copies by stream, and which node launched them (CUDA).",
+        spellings=("--gpu-timeline",),
+        page="GPU",
+    )
+    gpu_counters: str = param(
+        "auto",
+        label="Counters",
+        help="What GPU utilisation over time is taken from: hardware counters, NVML's GPM or plain"
+        " utilisation, or a Jetson's files; auto is the best of these that works.",
+        choices=("auto", "hardware", "gpm", "nvml", "sysfs", "off"),
+        spellings=("--gpu-counters",),
+        page="GPU",
+    )
+    counter_interval: float = param(
+        20.0,
+        label="Counter interval",
+        help="Time between two samples of the hardware counters.",
+        unit="us",
+        minimum=1,
+        maximum=1_000_000,
+        spellings=("--counter-interval",),
+        metavar="US",
+        page="GPU",
+    )
+    counter_passes: int | None = param(
+        None,
+        label="Counter passes",
+        help="Layer passes to sample counters in, at most; 0 for none. By default as many as give"
+        " 100,000 samples a counter.",
+        minimum=0,
+        spellings=("--counter-passes",),
+        metavar="N",
+        page="GPU",
+        empty="as many as give 100,000 samples",
+    )
+    lock_clocks: bool = param(
+        False,
+        label="Lock clocks",
+        help="Hold the GPU at its base clock, or a Jetson at the highest clocks of its power"
+        " mode, for steady figures. Needs the right to do so; afterwards the clocks are as before,"
+        " whatever happens.",
+        spellings=("--lock-clocks",),
+        page="GPU",
+    )
+
+    def require(self) -> None:
+        """Refuse settings that exclude each other, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        if self.inputs is not None and self.shape:
+            raise UsageError("--shape does not go with --inputs, whose data have shapes")
+
+    def session_settings(self) -> SessionSettings:
+        """Return how to make the session.
+
+        Raises:
+            UsageError: An option is not of the form that it needs.
+            UnavailableError: A provider or ONNX Runtime is not installed.
+        """
+        from dld_tui.backends.onnxruntime import session
+
+        names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
+        providers = tuple(session.find_provider(name) for name in names)
+        return session.SessionSettings(
+            providers=providers,
+            provider_options=session.options_by_provider(self.provider_option, providers),
+            device_id=self.device_id,
+            threads=self.threads,
+            inter_threads=self.inter_threads,
+            execution_mode=self.execution_mode,
+            optimization_level=self.optimization_level,
+            dimensions=session.parse_sizes(self.dim),
+            custom_operators=tuple(Path(name) for name in self.custom_op_library),
+            config=session.parse_pairs(self.session_config, "--session-config"),
+        )
+
 
 _AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST = 10, 3.0, 10_000
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
@@ -47,8 +367,8 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.core.document.document import Document
-    from dld_tui.core.environment import environment
-    from dld_tui.core.latency import latency_summary, parse_percentiles
+    from dld_tui.core.machine.environment import environment
+    from dld_tui.core.report.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
     request.require()
@@ -66,7 +386,7 @@ def _plan(request: Request) -> Plan:
     from dld_tui.backends.gpu.capture import GpuPlan
     from dld_tui.backends.gpu.jetson import Jetson
     from dld_tui.backends.onnxruntime.profiling import Plan
-    from dld_tui.core.latency import report_path
+    from dld_tui.core.report.latency import report_path
 
     session = request.session_settings()
     settings = to_json(request)
@@ -106,7 +426,7 @@ def _plan(request: Request) -> Plan:
 
 
 def _extent(passes: int | None, seconds: float | None) -> Extent:
-    from dld_tui.core.latency import Extent
+    from dld_tui.core.report.latency import Extent
 
     if seconds is not None:
         return Extent(passes or _AUTO_PASSES, seconds)

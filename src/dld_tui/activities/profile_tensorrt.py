@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_tensorrt_request import Request as Request
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.latency import LatencyFigures
 from dld_tui.core.params import to_json
+from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES as ENGINE_SUFFIXES
+from dld_tui.core.tensorrt.settings import RunSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -25,6 +26,25 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.profiling import Plan
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import Guess
+
+
+@dataclass(frozen=True)
+class Request(RunSettings):
+    """What to build or to load, and how to measure it."""
+
+    def require(self) -> None:
+        """Refuse settings that exclude each other, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        if self.inputs is not None and self.shape:
+            raise UsageError("--shape does not go with --inputs, whose data have shapes")
+        if self.refit_engine and (self.prebuilt is None or self.onnx is None):
+            raise UsageError("--refit-from-model needs a model and --engine")
+        if self.prebuilt is not None and self.output is not None:
+            raise UsageError("--save-engine does not go with an engine that is built already")
+
 
 _PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 _NO_SETTINGS = ("model", "output", "report", "engine", "trust", "open_metadata")
@@ -61,8 +81,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.profiling import ProfilingRun
     from dld_tui.core.document.document import Document
-    from dld_tui.core.environment import environment
-    from dld_tui.core.latency import latency_summary, parse_percentiles
+    from dld_tui.core.machine.environment import environment
+    from dld_tui.core.report.latency import latency_summary, parse_percentiles
 
     percentiles = parse_percentiles(request.percentile)
     request.require()
@@ -82,7 +102,7 @@ def run(request: Request) -> Iterator[Event]:
         document = None
         model: dict[str, JSON] = {}
         if request.onnx is not None:
-            from dld_tui.core.environment import identify
+            from dld_tui.core.machine.environment import identify
 
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
@@ -143,7 +163,7 @@ def _plan(request: Request, data: bytes, model: dict[str, JSON], guess: Guess | 
     from dld_tui.backends.gpu.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.profiling import Plan
-    from dld_tui.core.latency import Extent, report_path
+    from dld_tui.core.report.latency import Extent, report_path
 
     settings = {k: v for k, v in to_json(request).items() if k not in _NO_SETTINGS}
     if request.prebuilt is not None:

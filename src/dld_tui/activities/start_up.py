@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dld_tui.activities.profile_onnxruntime import about_device_id
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import param
-from dld_tui.core.start_up import Stage, StartUp
+from dld_tui.core.report.start_up import Stage, StartUp
 
 Result = StartUp
 _LATER = 5
@@ -42,14 +43,7 @@ class Request:
         spellings=("--repeats",),
         metavar="N",
     )
-    device_id: int = param(
-        0,
-        label="Device",
-        help="Number of the device, for providers that have several.",
-        minimum=0,
-        spellings=("--device-id", "--device"),
-        metavar="N",
-    )
+    device_id: int = param(0, **about_device_id())
     shape: tuple[str, ...] = param((), **about_shape())
     inputs: Path | None = param(None, **about_inputs())
     seed: int = param(0, **about_seed())
@@ -63,7 +57,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: The model cannot be run.
     """
-    from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+    from dld_tui.activities.profile_onnxruntime import Request as Profile
     from dld_tui.backends.onnxruntime.session import Session, version
     from dld_tui.backends.onnxruntime.start_up import placed, stages
     from dld_tui.core.document.document import Document

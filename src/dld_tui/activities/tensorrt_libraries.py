@@ -34,7 +34,7 @@ class Result:
 
 def run(request: Request) -> Iterator[Event]:
     """Look at all of them."""
-    from dld_tui.backends.tensorrt.probe import ask
+    from dld_tui.backends.tensorrt.library import ask
 
     choices = [*MODULES, *request.paths]
     found = []

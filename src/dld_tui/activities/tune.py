@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.activities.profile_onnxruntime import about_device_id
 from dld_tui.core.accuracy.tolerance import about_tolerance
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import from_json, param, to_json
 from dld_tui.core.text import visible
-from dld_tui.core.tune.candidates import TIME_UP
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
-from dld_tui.core.tune.result import TuneResult
+from dld_tui.core.tune.result import TIME_UP, TuneResult, candidates
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -126,15 +126,7 @@ class Request:
     shape: tuple[str, ...] = param((), **about_shape(page="Inputs"))
     inputs: Path | None = param(None, **about_inputs(page="Inputs"))
     seed: int = param(0, **about_seed(page="Inputs"))
-    device_id: int = param(
-        0,
-        label="Device",
-        help="Number of the device, for providers that have several.",
-        minimum=0,
-        spellings=("--device-id", "--device"),
-        metavar="N",
-        page="Inputs",
-    )
+    device_id: int = param(0, **about_device_id(page="Inputs"))
     again: bool = param(
         False,
         label="From the start",
@@ -225,7 +217,7 @@ class _Tuning:
         yield from self._finished(winner, confirmed)
 
     def _changes(self) -> list[Change]:
-        from dld_tui.core.environment import physical_cores, usable_threads
+        from dld_tui.core.machine.environment import physical_cores, usable_threads
         from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
 
         assert self._feeds is not None
@@ -284,7 +276,7 @@ class _Tuning:
     # --- what is run, and on what ---------------------------------------------------------------
 
     def _profile_request(self, setup: Setup, **more: JSON) -> Any:
-        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+        from dld_tui.activities.profile_onnxruntime import Request as Profile
 
         asked = self._request
         values: dict[str, JSON] = {
@@ -330,7 +322,7 @@ class _Tuning:
                 self._reference = [dict(zip(session.outputs, one, strict=True)) for one in runs]
 
     def _first_settings(self) -> Any:
-        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+        from dld_tui.activities.profile_onnxruntime import Request as Profile
 
         asked = self._request
         first = Profile(model=asked.model, provider=asked.provider, device_id=asked.device_id)
@@ -564,7 +556,6 @@ class _Tuning:
         from dld_tui.core.codec import encode
         from dld_tui.core.files.writer import write_text
         from dld_tui.core.paths import unused
-        from dld_tui.core.tune.candidates import candidates
 
         asked = self._request
         path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))
@@ -605,7 +596,7 @@ class _Tuning:
         yield Finished(result)
 
     def _code(self, setup: Setup) -> Any:
-        from dld_tui.activities.profile_onnxruntime_request import Request as Profile
+        from dld_tui.activities.profile_onnxruntime import Request as Profile
         from dld_tui.core.params import command_line
         from dld_tui.core.tune.result import Code, cpp_code, python_code
 
@@ -674,7 +665,7 @@ def _newest_opset() -> int:
 def _explained(reports: Sequence[str], confirmed: GateRow | None) -> tuple[list[str], float | None]:
     from dld_tui.core.compare.comparison import Comparison
     from dld_tui.core.compare.subject import open_subject
-    from dld_tui.core.tune.why import gain_lines
+    from dld_tui.core.tune.result import gain_lines
 
     try:
         comparison = Comparison([open_subject(Path(path)) for path in reports])

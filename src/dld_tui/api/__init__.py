@@ -27,10 +27,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dld_tui.api.gates import gate, same_results
     from dld_tui.api.models import Document, check, diff, edits, open_model
     from dld_tui.api.plans import Plan
-    from dld_tui.api.runs import Report, compare, convert, profile
+    from dld_tui.api.runs import Report, compare, convert, gate, profile, same_results
 
 __all__ = [
     "Document", "Plan", "Report", "check", "compare", "convert", "diff", "edits", "gate",
@@ -38,10 +37,9 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
-    "gates": ("gate", "same_results"),
     "models": ("Document", "check", "diff", "edits", "open_model"),
     "plans": ("Plan",),
-    "runs": ("Report", "compare", "convert", "profile"),
+    "runs": ("Report", "compare", "convert", "gate", "profile", "same_results"),
 }
 
 

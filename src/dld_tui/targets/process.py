@@ -34,8 +34,7 @@ from dld_tui.core.events import (
     event_from_line,
 )
 from dld_tui.core.types import JSON
-from dld_tui.targets.base import Job
-from dld_tui.targets.lines import LineCutter, describe_end, log_text
+from dld_tui.targets.base import Job, LineCutter, describe_end, log_text
 
 _EVENT_LIMIT = 64 << 20
 _LOG_LIMIT = 16 << 10

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dld_tui.core.keys import with_keys
+from dld_tui.core.commands.keys import with_keys
 
 _keymap: dict[str, str] = {}
 

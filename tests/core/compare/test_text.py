@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.model import Cell, Interval, Row
-from dld_tui.core.compare.text import described, margin, ratio_text, remark, signed, verdict
+from dld_tui.core.compare.tables import described, margin, ratio_text, remark, signed, verdict
 from tests.support.compared import subject
 
 SURE = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6))

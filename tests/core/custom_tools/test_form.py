@@ -2,8 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.custom_tools.form import ToolForm, form_values, line_of, lines_about, tool_of
-from dld_tui.core.custom_tools.model import Tool
+from dld_tui.core.custom_tools.model import (
+    Tool,
+    ToolForm,
+    form_values,
+    line_of,
+    lines_about,
+    tool_of,
+)
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json
 

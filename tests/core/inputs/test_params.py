@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.accuracy_request import Request as AccuracyRequest
-from dld_tui.activities.profile_onnxruntime_request import Request as ProfileRequest
+from dld_tui.activities.accuracy import Request as AccuracyRequest
+from dld_tui.activities.profile_onnxruntime import Request as ProfileRequest
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
 from dld_tui.core.params import param, settings_of
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.groups import group_layers, output_bytes
 from tests.support.engine_files import write_engine
 

@@ -8,11 +8,10 @@ import pytest
 
 from dld_tui.core.plan.export import plan_json
 from dld_tui.core.plan.html import plan_page
-from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.plan.tables import make_table
 from dld_tui.core.report import layer_table as layer_module
-from dld_tui.core.report.export import layers_csv, report_json
-from dld_tui.core.report.export_file import write_parquet
+from dld_tui.core.report.export import layers_csv, report_json, write_parquet
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import (
     SHAPES,

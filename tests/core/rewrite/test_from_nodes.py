@@ -6,8 +6,7 @@ import pytest
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.from_nodes import pattern_of
-from dld_tui.core.rewrite.matcher import find_hits
+from dld_tui.core.rewrite.matcher import find_hits, pattern_of
 from dld_tui.core.rewrite.pattern import parse_pattern
 from tests.support.drawn_models import drawn_model
 from tests.support.models import PLAIN_BRANCHES, layered, parse

@@ -12,8 +12,7 @@ from onnx import helper, numpy_helper
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError, UsageError
-from dld_tui.core.rewrite.library import own_rules, rules_of
-from dld_tui.core.rewrite.rule import text_of_rules
+from dld_tui.core.rewrite.rule import own_rules, rules_of, text_of_rules
 from tests.core.rewrite.rewriting import operators, rewritten, values
 from tests.support.models import parse
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.library import own_rules
-from dld_tui.core.rewrite.rule import parse_rules, text_of_rules
+from dld_tui.core.rewrite.rule import own_rules, parse_rules, text_of_rules
 
 
 def test_rules_are_what_their_text_says() -> None:

@@ -8,10 +8,9 @@ import pytest
 
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import open_subject
-from dld_tui.core.tune.candidates import candidates
 from dld_tui.core.tune.changes import CHANGES, Setup
 from dld_tui.core.tune.race import Race
-from dld_tui.core.tune.why import gain_lines
+from dld_tui.core.tune.result import candidates, gain_lines
 from tests.support.report_files import layer, writer
 
 _BY_ID = {change.id: change for change in CHANGES}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core import jetson
+from dld_tui.core.machine import jetson
 from dld_tui.core.types import Facts
 
 _LOAD_FILES = (

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from dld_tui.backends.gpu.clock_guard import STORED
 from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, Jetson, ToolAnswer, run_tool
-from dld_tui.core import fmt, jetson
-from dld_tui.core.health import BROKEN, GOOD, WEAK, Check
+from dld_tui.core import fmt
+from dld_tui.core.machine import jetson
+from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
 from dld_tui.core.paths import cache_dir
 
 _LITTLE_ROOM = 2 << 30

@@ -10,19 +10,20 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from dld_tui.backends.gpu.jetson import ABSENT, Jetson, system_tensorrt
-from dld_tui.backends.machine import devices, machine_probe
+from dld_tui.backends.gpu.jetson import ABSENT, Jetson, run_tool, system_tensorrt
+from dld_tui.backends.machine import machine_probe
 from dld_tui.backends.machine.machine_probe import is_unknown
-from dld_tui.backends.tensorrt.probe import ask
-from dld_tui.backends.tensorrt.probe import library_check as tensorrt_check
-from dld_tui.core.health import BROKEN, GOOD, MISSING, WEAK, Check
+from dld_tui.backends.tensorrt.library import ask
+from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
 from dld_tui.core.tensorrt.facts import MODULES
 
 _TIMEOUT_S = 60
@@ -226,8 +227,8 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
         *((module, partial(tensorrt_checks, module)) for module in MODULES),
         ("packages", conflict_checks),
         ("GPU", gpu_checks),
-        ("parts of GPUs", devices.part_checks),
-        ("DLA", devices.dla_checks),
+        ("parts of GPUs", part_checks),
+        ("DLA", dla_checks),
         ("counters", counter_checks),
         ("CUDA", machine_probe.cuda_checks),
         ("board", machine_probe.board_checks),
@@ -257,3 +258,39 @@ def _with_system_tensorrt(check: Check, board: Jetson | None = None) -> Check:
 
 def _library_checks(library: Library) -> Iterator[Check]:
     yield library_check(library)
+
+
+Tool = Callable[[Sequence[str]], "str | None"]
+
+_GPU = re.compile(r"GPU (?P<number>\d+):")
+_PART = re.compile(r"\s*MIG (?P<profile>\S+)\s+Device\s+\d+:\s*\(UUID: (?P<uuid>MIG-[^)\s]+)\)")
+_DLA_NODES = ("host1x@*/nvdla*@*", "bus@0/host1x@*/nvdla*@*")
+_DEVICE_TREE = Path("/proc/device-tree")
+
+
+def part_checks(tool: Tool = run_tool) -> Iterator[Check]:
+    """Say the parts of divided GPUs, each with what ``--device`` takes."""
+    gpu = "?"
+    for line in (tool(["nvidia-smi", "-L"]) or "").splitlines():
+        if found := _GPU.match(line):
+            gpu = found["number"]
+        elif found := _PART.match(line):
+            text = f"{found['profile']} of GPU {gpu}: --device {found['uuid']}"
+            yield Check("GPU", "MIG", GOOD, text)
+
+
+def dla_checks(device_tree: Path = _DEVICE_TREE) -> Iterator[Check]:
+    """Say the DLA cores that a Jetson's device tree switches on."""
+    nodes = [node for pattern in _DLA_NODES for node in device_tree.glob(pattern)]
+    working = sorted(node.name for node in nodes if _is_on(node))
+    if working:
+        numbers = ", ".join(str(number) for number in range(len(working)))
+        yield Check("GPU", "DLA", GOOD, f"cores {numbers}: --dla-core N")
+
+
+def _is_on(node: Path) -> bool:
+    """Return what the device tree says; without a word on it, a device is on."""
+    try:
+        return (node / "status").read_bytes().rstrip(b"\0") in (b"okay", b"ok")
+    except OSError:
+        return True

@@ -16,7 +16,7 @@ from dld_tui.core.accuracy.statistics import TensorError, compare
 from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.latency import Extent, measure
+from dld_tui.core.report.latency import Extent, measure
 
 _WARM = 1
 _LEAST_CALLS = 3

@@ -15,9 +15,9 @@ import onnx
 from dld_tui.core import paths
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.cost.roofline import Roof
-from dld_tui.core.environment import usable_threads
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.machine.environment import usable_threads
 
 _SIDE = 512
 _FAR, _NEAR, _TINY = 1 << 23, 1 << 16, 1

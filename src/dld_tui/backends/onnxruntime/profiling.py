@@ -18,6 +18,7 @@ from typing import cast
 
 from dld_tui.backends.gpu.board_watch import BoardWatch
 from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
+from dld_tui.backends.machine.energy import EnergyWatch
 from dld_tui.backends.onnxruntime.peaks import cpu_roof
 from dld_tui.backends.onnxruntime.session import (
     CUDA_PROVIDERS,
@@ -36,8 +37,6 @@ from dld_tui.core.codec import encode
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.energy import EnergyWatch
-from dld_tui.core.environment import CpuWatch, identify, peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, TimedPass
@@ -45,9 +44,10 @@ from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
-from dld_tui.core.latency import Burst, Extent, TimeCalls, measure, noting_times
+from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
 from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.import_ort import add_ort_profile
+from dld_tui.core.report.latency import Burst, Extent, TimeCalls, measure, noting_times
 from dld_tui.core.report.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.store import ReportWriter

@@ -30,7 +30,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
-from dld_tui.core.latency import TimeCalls
+from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
 
 _INPUT_FAULTS = ("InvalidProtobuf", "NoSuchFile", "NoModel")

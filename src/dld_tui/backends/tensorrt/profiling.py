@@ -28,20 +28,20 @@ from dld_tui.backends.tensorrt.execution import Execution, Values, engine_inputs
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.backends.tensorrt.runtime import Engine, refit
 from dld_tui.core import fmt
-from dld_tui.core.environment import CpuWatch, peak_memory
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, InputError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.gpu.attribution import PassSpan
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
-from dld_tui.core.latency import Extent, measure
+from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.plan.lint import is_shape_work
 from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.groups import layer_type
+from dld_tui.core.report.latency import Extent, measure
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
@@ -147,7 +147,7 @@ class PassTimer:
         self._begin_ns = 0
 
     def __call__(self, calls: int, durations: array[int], most: int, until: int) -> int:
-        """Time passes as :data:`dld_tui.core.latency.TimeCalls` says."""
+        """Time passes as :data:`dld_tui.core.report.latency.TimeCalls` says."""
         under_way: deque[_Slot] = deque()
         launched = done = 0
         if not calls or not self._begin_ns:

@@ -11,8 +11,7 @@ import click
 from dld_tui.activities.accuracy import Request
 from dld_tui.activities.search_precision import Request as SearchRequest
 from dld_tui.cli.jobs.activity import run_activity
-from dld_tui.cli.names import PLACE
-from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import (

@@ -10,8 +10,7 @@ import click
 
 from dld_tui.activities.build_tensorrt import Request, Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options
-from dld_tui.cli.names import PLACE
-from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError

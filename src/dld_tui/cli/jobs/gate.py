@@ -13,8 +13,7 @@ import click
 
 from dld_tui.activities.profile_onnxruntime import Request, Result
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.names import PLACE
-from dld_tui.cli.options import click_type, parameters_of
+from dld_tui.cli.options import PLACE, click_type, parameters_of
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (

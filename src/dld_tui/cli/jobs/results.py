@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
+import click
+
+from dld_tui.activities.isolate_tactic import Request
 from dld_tui.activities.profile_llm import Result as LlmResult
 from dld_tui.activities.profile_onnxruntime import Result as OrtResult
 from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
 from dld_tui.activities.refit_engine import Result
-from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
+from dld_tui.cli.options import PLACE, parameters_of, request_from
+from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.cli.reports.report import print_report
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.tactics import (
+    TacticReport,
+    avoiding_command,
+    counts_text,
+    tactic_table,
+    verdict_text,
+)
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
+from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
-from dld_tui.core.latency import LatencyFigures
 from dld_tui.core.llm.figures import generation_story, generation_table
+from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO
+from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.text import visible
+from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_table
 
 _TENSORS: tuple[Column[dict[str, Any]], ...] = (
     Column("name", "tensor", itemgetter("name")),
@@ -177,3 +195,111 @@ def show_refit(result: Result, as_json: bool) -> None:
         return
     count = fmt.plural(result.weights, "weight")
     write(f"{visible(str(result.engine))}: {count} refitted, {fmt.size(result.bytes)}")
+
+
+def show_start_up(result: StartUp, as_json: bool) -> None:
+    """Print the stages, and the nodes that are not on the first provider."""
+    _show(result, start_up_lines(result), [stage_table(result)], as_json=as_json)
+    if result.elsewhere and not as_json:
+        write()
+        write_table(node_table(result))
+
+
+def show_critical_path(result: CriticalPath, as_json: bool) -> None:
+    """Print what parallelism could save, and the path."""
+    _show(result, path_lines(result), [path_table(result)], as_json=as_json)
+
+
+def _show(
+    result: Any, lines: Sequence[str], tables: Sequence[Table[Any]], *, as_json: bool
+) -> None:
+    if as_json:
+        write_json(encode(result))
+        return
+    for line in lines:
+        write(line)
+    for table in tables:
+        write()
+        write_table(table)
+
+
+def show_tune(result: TuneResult, as_json: bool) -> int:
+    """Print what was tried, the verdict and the settings.
+
+    Exit status 1 where changes were asked for by name and are taken back.
+    """
+    if as_json:
+        write_json(encode(result))
+    else:
+        write_table(tune_table(result))
+        for line in ("", *result_lines(result)):
+            write(line)
+    return ExitStatus.FOUND if result.asked and not result.is_faster else ExitStatus.DONE
+
+
+def show_several(paths: Sequence[Path], as_json: bool) -> int:
+    """Print the results of several targets, and the status of the worst."""
+    results = [load_result(path) for path in paths]
+    if as_json:
+        write_json([encode(result) for result in results])
+        return ExitStatus.DONE
+    return max(show_tune(result, as_json) for result in results)
+
+
+_HELP = """\
+Find the TensorRT tactics (kernels) that make a model's results wrong.
+
+Builds the model several times and compares each engine with ONNX Runtime. When one is wrong and
+another is right, it narrows down the layers in which they differ, by builds whose tactics are all
+chosen, until each tactic that is left makes the result wrong by itself. Then it writes the file
+with which dld build takes others. It takes the options of dld build. Ctrl+C stops it, and the same
+command goes on from there. Exit status 1 when a result was wrong.
+"""
+
+
+def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> int:
+    """Run the command."""
+    request: Request = request_from(Request, values)
+    if not request.estimate_only:
+        for output in (request.avoid_path, request.output):
+            if output is not None:
+                require_free(output, force)
+    result = run_activity("isolate_tactic", request, target)
+    if as_json:
+        write_json(result)
+    else:
+        show_tactics(result, request.model)
+    return ExitStatus.FOUND if result.bad else ExitStatus.DONE
+
+
+def show_tactics(data: TacticReport, model: Path) -> None:
+    """Print what a search found, for people."""
+    write(verdict_text(data))
+    if data.verdict is None:
+        return
+    if data.problem:
+        write(f"The wrong result: {visible(data.problem)}")
+    if data.culprits:
+        write_table(tactic_table(data))
+    elif data.suspects:
+        write("Tactics of wrong builds that no right one has:")
+        write_table(tactic_table(data).pick(("layer", "tactic")))
+    write(visible(counts_text(data)))
+    for remark in data.remarks:
+        narrate(remark)
+    if command := avoiding_command(data, model):
+        write(f"Build without: {visible(command)}")
+
+
+command = RewritingCommand(
+    "tactics",
+    plain_arguments,
+    callback=callback,
+    params=[
+        *parameters_of(Request),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+    ],
+    help=_HELP,
+)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from dld_tui.cli.models.inference import infer
 from dld_tui.cli.output import narrate, write, write_json, write_table
+from dld_tui.core import fmt
 from dld_tui.core.cost.memory import memory_lines, memory_plan, memory_table, plan_json
-from dld_tui.core.cost.nodes import ModelCosts
+from dld_tui.core.cost.nodes import ModelCosts, cost_lines, cost_table, total_json
 from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
-from dld_tui.core.cost.table import cost_lines, cost_table, total_json
 from dld_tui.core.document.document import Document
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.llm.budget import Budget, budget_of, fit_table, time_table
+from dld_tui.core.llm.devices import device_of, this_machine
+from dld_tui.core.llm.feeds import Decoder
+from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 
@@ -72,3 +78,66 @@ def write_memory(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: bo
         write(line)
     write()
     write_table(memory_table(plan))
+
+
+_CONTEXT = 2048
+"""Tokens where none are given."""
+
+
+def write_budget(
+    path: Path,
+    batches: Sequence[int],
+    contexts: Sequence[int],
+    names: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    """Print what a decoder needs by batch and context, and its least times on devices.
+
+    Args:
+        path: A model, or the folder of one.
+        batches: How many sequences at once.
+        contexts: How many tokens of each are seen.
+        names: Devices of the table, or ``NAME=TFLOPS,GB/s,GB`` with numbers.
+        as_json: Print one JSON document.
+
+    Raises:
+        InputError: It cannot be read.
+        UsageError: A device is not known.
+        ActivityError: It is no decoder.
+    """
+    devices = [device_of(name) for name in names] or [this_machine()]
+    model, config = find_decoder(path)
+    with contextlib.closing(Document.open(model)) as document:
+        main = document.main
+        made = [name for node in main.nodes for name in node.outputs if name]
+        if any(main.value_type(name) is None for name in made):
+            infer(document, model)
+        decoder = Decoder(document, input_specs(document), config)
+        usual = min(_CONTEXT, decoder.context_length or _CONTEXT)
+        budget = budget_of(decoder, batches or [1], contexts or [usual])
+    fits, times = fit_table(budget, devices), time_table(budget, devices)
+    if as_json:
+        about = {
+            "path": str(model), "weight_bytes": budget.weight_bytes,
+            "kv_token_bytes": budget.kv_token_bytes, "precision": budget.precision,
+            "unknown_nodes": budget.unknown_nodes,
+        }  # fmt: skip
+        write_json({**about, "fits": json_of(fits), "times": json_of(times)})
+        return
+    for line in _lines(budget):
+        write(line)
+    write()
+    write_table(fits)
+    write()
+    write_table(times)
+
+
+def _lines(budget: Budget) -> list[str]:
+    lines = [
+        f"{'weights':<11}{fmt.size(budget.weight_bytes)}",
+        f"{'KV cache':<11}{fmt.size(budget.kv_token_bytes)} a token of a sequence",
+    ]
+    if budget.unknown_nodes:
+        lines.append(f"{'unknown':<11}{fmt.plural(budget.unknown_nodes, 'node')}, not counted")
+    return lines

@@ -83,7 +83,7 @@ def command(
     if (context or devices or batch != "1") and not budget:
         raise UsageError("--batch, --context and --device are of a budget", hint="Add --budget")
     if budget:
-        from dld_tui.cli.models.budget import write_budget
+        from dld_tui.cli.models.cost import write_budget
 
         sizes = [whole_numbers(text, flag) for text, flag in
                  ((batch, "--batch"), (context, "--context"))]  # fmt: skip

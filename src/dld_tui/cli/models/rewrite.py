@@ -14,8 +14,7 @@ from dld_tui.cli.output import narrate, require_free, write, write_json, write_t
 from dld_tui.core import fmt
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.rewrite.library import RULES, known_rules, rules_of
-from dld_tui.core.rewrite.rule import text_of_rules
+from dld_tui.core.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 

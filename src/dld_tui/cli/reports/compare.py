@@ -19,12 +19,12 @@ from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.compare.tables import (
     compare_table,
+    described,
     difference_table,
     mismatch_table,
     mismatches_of,
     precision_table,
 )
-from dld_tui.core.compare.text import described
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text

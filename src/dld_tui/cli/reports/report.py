@@ -13,8 +13,13 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.export import groups_csv, layers_csv, report_json
-from dld_tui.core.report.export_file import write_html, write_parquet
+from dld_tui.core.report.export import (
+    groups_csv,
+    layers_csv,
+    report_json,
+    write_html,
+    write_parquet,
+)
 from dld_tui.core.report.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table

@@ -10,11 +10,11 @@ import click
 
 from dld_tui.activities.doctor import Request
 from dld_tui.cli.jobs.activity import run_activity
-from dld_tui.cli.names import PLACE
+from dld_tui.cli.options import PLACE
 from dld_tui.cli.output import write, write_json
 from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.core.errors import ExitStatus
-from dld_tui.core.health import (
+from dld_tui.core.machine.health import (
     BROKEN,
     GOOD,
     MISSING,

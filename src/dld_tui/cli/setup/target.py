@@ -9,8 +9,7 @@ import click
 
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.names import JOB, TARGET
-from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.options import JOB, TARGET, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.cli.table import CommandInfo
@@ -150,7 +149,7 @@ edit_target = click.Command(
 @click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
 def remove_targets(names: tuple[str, ...]) -> None:
     """Forget targets and their secrets. What lies on the machines stays there."""
-    from dld_tui.targets.ssh.clear_secrets import forget_secrets
+    from dld_tui.targets.ssh.target import forget_secrets
 
     known = store.load()
     for name in names:

@@ -9,14 +9,20 @@ import click
 
 from dld_tui.activities.run_tool import request_for
 from dld_tui.cli.group import LazyGroup
-from dld_tui.cli.names import TOOL
-from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.options import TOOL, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.cli.table import CommandInfo
 from dld_tui.core.config import config_path
 from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.form import ToolForm, line_of, tool_of, tool_table
-from dld_tui.core.custom_tools.model import Tool, output_beside, unavailable_tools
+from dld_tui.core.custom_tools.model import (
+    Tool,
+    ToolForm,
+    line_of,
+    output_beside,
+    tool_of,
+    tool_table,
+    unavailable_tools,
+)
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import to_json

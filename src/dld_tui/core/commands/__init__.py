@@ -13,40 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from dld_tui.core.commands import (
-    accuracy,
-    app,
-    checks,
-    compare,
-    diff,
-    functions,
-    graph,
-    jobs,
-    links,
-    lists,
-    metadata,
-    operators,
-    plan,
-    report,
-    selection,
-    targets,
-    tensors,
-    tools,
-    workspace,
-)
-from dld_tui.core.commands.facts import FACTS
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands import app, jobs, lists, results, workspace
+from dld_tui.core.commands.model import FACTS, Command
 from dld_tui.core.commands.synonyms import SYNONYMS
 
 __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
-_ROWS: tuple[Command, ...] = (
-    *app.ROWS, *workspace.ROWS, *operators.ROWS, *links.ROWS, *selection.ROWS, *functions.ROWS,
-    *tensors.ROWS, *metadata.ROWS, *checks.ROWS, *accuracy.ROWS, *graph.ROWS, *report.ROWS,
-    *plan.ROWS, *compare.ROWS,
-    *diff.ROWS,
-    *jobs.ROWS, *targets.ROWS, *tools.ROWS, *lists.ROWS,
-)  # fmt: skip
+_ROWS = (*app.ROWS, *workspace.ROWS, *results.ROWS, *jobs.ROWS, *lists.ROWS)
 COMMANDS: tuple[Command, ...] = tuple(
     replace(row, synonyms=SYNONYMS[row.id]) if row.id in SYNONYMS else row for row in _ROWS
 )

@@ -46,7 +46,7 @@ from dld_tui.core.compare.rows import (
     side_of,
 )
 from dld_tui.core.compare.subject import made_alike
-from dld_tui.core.compare.text import ratio_text, signed, verdict
+from dld_tui.core.compare.tables import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
 from dld_tui.core.paths import apart
 from dld_tui.core.report.records import Layer

@@ -12,12 +12,14 @@ from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
 from dld_tui.core.compare.model import Cell, Comparable, Row, label
 from dld_tui.core.compare.tables import (
     compare_table,
+    described,
     difference_table,
     mismatch_table,
     mismatches_of,
     precision_table,
+    ratio_text,
+    signed,
 )
-from dld_tui.core.compare.text import described, ratio_text, signed
 from dld_tui.core.report.export import latency_json
 from dld_tui.core.report.html.charts import Bar, bars
 from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles

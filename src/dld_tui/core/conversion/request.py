@@ -33,11 +33,6 @@ class _Settings:
         """
 
 
-@dataclass(frozen=True)
-class _Model(_Settings):
-    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
-
-
 def _about_output(text: str) -> dict[str, Any]:
     """Return the declaration of the file that a conversion writes."""
     return {
@@ -47,19 +42,17 @@ def _about_output(text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Written(_Model):
-    output: Path = param(**_about_output("The file to write."))
-
-
-@dataclass(frozen=True)
-class _MaybeWritten(_Model):
+class _Files(_Settings):
+    model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
     output: Path | None = param(
         None, **_about_output("The file to write; not needed where nothing is written.")
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class _InPlace:
+class PreviewedRequest(_Files):
+    """The settings of conversions that can also say what they would do, and write nothing."""
+
     in_place: bool = param(
         False,
         label="In place",
@@ -68,15 +61,11 @@ class _InPlace:
     )
 
 
-# The fields of the last base come first.
 @dataclass(frozen=True)
-class ConversionRequest(_InPlace, _Written):
+class ConversionRequest(PreviewedRequest):
     """The settings that all conversions have."""
 
-
-@dataclass(frozen=True)
-class PreviewedRequest(_InPlace, _MaybeWritten):
-    """The settings of conversions that can also say what they would do, and write nothing."""
+    output: Path = param(**_about_output("The file to write."))
 
 
 @dataclass(frozen=True)
@@ -99,14 +88,8 @@ class ValueVerification(_Settings):
         spellings=("--values",),
         page=_PAGE,
     )
-    shape: tuple[str, ...] = param(
-        (),
-        **about_shape(help=VERIFIED_HELP, page=_PAGE),
-    )
-    inputs: Path | None = param(
-        None,
-        **about_inputs(page=_PAGE),
-    )
+    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP, page=_PAGE))
+    inputs: Path | None = param(None, **about_inputs(page=_PAGE))
     tolerance: tuple[str, ...] = param(
         (),
         **about_tolerance(

@@ -221,19 +221,23 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
     return order
 
 
-def memory_plan(costs: ModelCosts, typical: int = 1) -> MemoryPlan:
+def memory_plan(costs: ModelCosts, typical: int = 1, *, outputs: bool = True) -> MemoryPlan:
     """Return what a run of a model needs.
 
     Args:
         costs: Of the model, with the sizes of its dimensions.
         typical: The size of dimensions that are not known.
+        outputs: Whether the outputs of the model count as activations.
     """
+    main = costs.document.main
+    given_back = set() if outputs else {*main.outputs}
 
     def size(scope: Scope, name: str) -> int | None:
+        if scope is main and name in given_back:
+            return 0
         found = costs.bytes_of(scope, name)
         return None if found is None else size_at(found, typical)
 
-    main = costs.document.main
     graph = _Graph(main, size)
     peak, at, held, inside = graph.run()
     step = next((n for n, one in enumerate(graph.steps) if one.node == at), 0)

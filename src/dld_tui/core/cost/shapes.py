@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.document.value_types import ValueType
@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 Shape: TypeAlias = "tuple[int, ...]"
+
+
+def sizes_of(dims: Sequence[int | str | None] | None, shape: Shape) -> dict[str, int]:
+    """Return the numbers that symbolic dimensions have in a shape."""
+    pairs = zip(dims or (), shape, strict=False)
+    return {dim: size for dim, size in pairs if isinstance(dim, str)}
 
 
 def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
@@ -28,9 +34,7 @@ def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str,
         before = document.main.value_type(name)
         if before is None:
             continue
-        if before.dims is not None:
-            pairs = zip(before.dims, shape, strict=False)
-            sizes.update((dim, size) for dim, size in pairs if isinstance(dim, str))
+        sizes.update(sizes_of(before.dims, shape))
         document.apply("set_value_type", scope=[], value=name, dtype=before.dtype, dims=list(shape))
     return sizes
 
@@ -48,8 +52,7 @@ def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, 
     for scope, name, dims in found.sizes():
         kind = scope.value_type(name)
         if kind is not None and kind.dims != dims and not kind.container:
-            pairs = zip(kind.dims or (), dims, strict=False)
-            sizes.update((dim, size) for dim, size in pairs if isinstance(dim, str))
+            sizes.update(sizes_of(kind.dims, dims))
             scope.inferred[name] = ValueType(kind.dtype, dims)
             scope.touched.add(name)
     return sizes

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from dld_tui.core.cost.memory import memory_plan
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import operator
 from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.cost.shapes import follow_shapes, sizes_of
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.value_types import ValueType
-from dld_tui.core.inputs.propagation import Known, Propagation
 from dld_tui.core.llm.devices import Device
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import Column, Table
@@ -162,9 +162,8 @@ def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[Ph
     past, length = (0, context) if phase == "prefill" else (context - 1, 1)
     document = decoder.document
     guess = decoder.guess(batch, past, length)
-    _note_shapes(document, {one.name: one.shape for one in guess.inputs})
-    sizes = _symbols(decoder, guess, past + length)
-    costs = ModelCosts(document, sizes)
+    follow_shapes(document, guess.shapes)
+    costs = ModelCosts(document, _symbols(decoder, guess, past + length))
     flops = costs.known.flops
     token = batch * kv_token_bytes(decoder)
     return PhaseBudget(
@@ -174,19 +173,9 @@ def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[Ph
         flops if isinstance(flops, int) else None,
         _read_weights(document, batch * length),
         token * (past + length),
-        _live_bytes(document, sizes),
+        memory_plan(costs, outputs=False).peak,
         _logits_bytes(decoder, batch, length),
     ), len(costs.unknown)
-
-
-def _note_shapes(document: Document, shapes: dict[str, tuple[int, ...]]) -> None:
-    """Give all values the shapes that follow from those of the inputs."""
-    found = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
-    for scope, name, dims in found.sizes():
-        kind = scope.value_type(name)
-        if kind is not None and not kind.container:
-            scope.inferred[name] = ValueType(kind.dtype, dims)
-            scope.touched.add(name)
 
 
 def _read_weights(document: Document, rows: int) -> int:
@@ -210,38 +199,13 @@ def _symbols(decoder: Decoder, guess: Guess, total: int) -> dict[str, int]:
     main, found = decoder.document.main, dict[str, int]()
     shapes = guess.shapes
     for spec in decoder.specs:
-        pairs = zip(spec.dims or (), shapes[spec.name], strict=False)
-        found.update((dim, size) for dim, size in pairs if isinstance(dim, str))
+        found.update(sizes_of(spec.dims, shapes[spec.name]))
     for pair in decoder.pairs:
         known = main.value_type(pair.present)
         dim = known.dims[pair.axis] if known is not None and known.dims else None
         if isinstance(dim, str):
             found.setdefault(dim, total)
     return found
-
-
-def _live_bytes(document: Document, sizes: dict[str, int]) -> int:
-    """Return the most that values take at a time, each from its node to its last reader."""
-    main = document.main
-    left_out = {*main.inputs, *main.outputs}
-    last = {name: at for at, node in enumerate(main.nodes) for name in node.inputs if name}
-    ends: dict[int, int] = {}
-    live = most = 0
-    for at, node in enumerate(main.nodes):
-        for name in node.outputs:
-            known = main.value_type(name) if name and name not in left_out else None
-            if known is None or known.dims is None or name not in last:
-                continue
-            dims = [sizes.get(dim) if isinstance(dim, str) else dim for dim in known.dims]
-            numbers = [dim for dim in dims if dim is not None and dim >= 0]
-            if len(numbers) < len(dims):
-                continue
-            size = math.prod(numbers) * ELEMENT_BITS.get(known.dtype or "", 32) // 8
-            live += size
-            ends[last[name]] = ends.get(last[name], 0) + size
-        most = max(most, live)
-        live -= ends.pop(at, 0)
-    return most
 
 
 FIT_COLUMNS: tuple[Column[Fit], ...] = (

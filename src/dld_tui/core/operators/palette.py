@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from dld_tui.core.fuzzy import score
+from dld_tui.core.commands.fuzzy import score
 from dld_tui.core.operators.categories import CATEGORIES, category_of
 from dld_tui.core.operators.history import versions_of
 from dld_tui.core.operators.registry import known_domains, newest_opset, operators

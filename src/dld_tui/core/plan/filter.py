@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
-from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.layer_filter import select
 from dld_tui.core.report.statistics import percentile
 

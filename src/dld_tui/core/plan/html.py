@@ -21,8 +21,8 @@ from dld_tui.core.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.plan.macs import is_convolution, macs
 from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, missing
-from dld_tui.core.plan.records import layer_records
 from dld_tui.core.plan.roofline import Peaks, peaks_of, placement, unknown_device
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
 from dld_tui.core.plan.tables import VIEWS, make_table
 from dld_tui.core.report.html.charts import WIDTH, Bar, bars, fill, histogram, legend, svg

@@ -27,8 +27,8 @@ from dld_tui.core.plan.macs import (
     macs,
 )
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
-from dld_tui.core.plan.records import layer_records
 from dld_tui.core.plan.roofline import Peaks, Placement, peaks_of, placement
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.layer_table import layer_table, precision_style
 from dld_tui.core.report.statistics import median
 from dld_tui.core.tables.table import Column, Table

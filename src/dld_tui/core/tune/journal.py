@@ -40,7 +40,7 @@ class Journal:
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
         from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name, stamps
-        from dld_tui.core.environment import cpu_name
+        from dld_tui.core.machine.environment import cpu_name
         from dld_tui.core.paths import cache_dir
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}

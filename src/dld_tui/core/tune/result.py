@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode
+from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.compare.model import Row
 from dld_tui.core.errors import InputError
 from dld_tui.core.paths import near
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT, MS
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
+from dld_tui.core.tune.changes import Setup
+from dld_tui.core.tune.race import Race
 from dld_tui.core.types import JSON
+
+TIME_UP = "the time was up"
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,48 @@ class Candidate:
     """Why it does not count. Fit for a terminal."""
     accuracy: str = ""
     """How near its outputs are to those of the model as it is."""
+
+
+def candidates(
+    setups: Mapping[str, Setup],
+    races: Sequence[Race],
+    problems: Mapping[str, str],
+    near: Mapping[str, str],
+    best: str,
+) -> tuple[Candidate, ...]:
+    """Return all set-ups; ratios of later races are carried back to the model as it is.
+
+    Args:
+        setups: By key, the model as it is first.
+        races: In order; the reference of each but the first ran in one before.
+        problems: Why set-ups do not count, by key.
+        near: How near outputs are, by key.
+        best: The key of the winner.
+    """
+    ratios: dict[str, float] = {}
+    for race in races:
+        reference = race.names[0]
+        to_base = ratios.setdefault(reference, 1.0)
+        for name in race.names[1:]:
+            ratio = race.ratio(name, reference)
+            if ratio is not None:
+                ratios[name] = ratio * to_base
+    found = []
+    for key, setup in setups.items():
+        own = [race for race in races if race.figures.get(key)]
+        figures = own[-1].figures[key] if own else []
+        state = "in the race" if own and key in own[-1].running else "slower" if own else ""
+        if key in problems:
+            state = "not tried" if problems[key].startswith(TIME_UP) else "failed"
+        elif key == best:
+            state = "best"
+        ms = statistics.median(figures) if figures else None
+        rounds = sum(len(race.figures[key]) for race in own)
+        problem, figure = problems.get(key, ""), near.get(key, "")
+        found.append(
+            Candidate(key, setup.title, ms, ratios.get(key), rounds, state, problem, figure)
+        )
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -256,3 +305,67 @@ def _cpp_provider(kind: str, options: Sequence[tuple[str, str]]) -> list[str]:
 def _text(value: str) -> str:
     """Return a text as a literal of Python and C++ both."""
     return json.dumps(visible(value), ensure_ascii=False)
+
+
+_NAMED = 3
+_BETWEEN_PERCENT = 10
+"""A share of named nodes below which the gain is not theirs."""
+_NAME = 40
+
+
+def gain_lines(comparison: Comparison) -> tuple[list[str], float | None]:
+    """Return sentences, and how much of the gain is that of named nodes, in percent.
+
+    Args:
+        comparison: Of two profiles, that of the model as it is first.
+    """
+    whole = comparison.end_to_end.cells[1].delta_ms
+    rows = [row for row in comparison.rows("layer") if row.cells[1].delta_ms]
+    named = [row for row in rows if _is_named(comparison, row)]
+    gained = sum(row.cells[1].delta_ms or 0.0 for row in named)
+    if not whole or not named:
+        return ["No layer was measured in both profiles."], None
+    share = max(0.0, min(100.0, 100 * gained / whole))
+    if share < _BETWEEN_PERCENT:
+        between = "The nodes take as long as before: what is saved is between them, in launches and"
+        return [f"{between} copies."], share
+    top = sorted(named, key=lambda row: row.cells[1].delta_ms or 0.0)[:_NAMED]
+    names = ", ".join(
+        f"{clip(visible(row.key), _NAME, keep='end')} ({_signed(row)} ms)" for row in top
+    )
+    lines = [
+        f"{share:.0f} % of {_ms(whole)} ms is in {fmt.plural(len(named), 'named node')}, most in"
+        f" {names}."
+    ]
+    types = [row for row in comparison.rows("type") if row.cells[1].delta_ms]
+    types.sort(key=lambda row: -abs(row.cells[1].delta_ms or 0.0))
+    told = "; ".join(map(_told, types[:_NAMED]))
+    return [*lines, *([f"By operator: {told}."] if told else [])], share
+
+
+def _is_named(comparison: Comparison, row: Row) -> bool:
+    """Return whether layers of a row are of nodes that the model names."""
+    return any(
+        comparison.subjects[side].layers[index].nodes
+        or comparison.subjects[side].layers[index].name
+        for side, cell in enumerate(row.cells)
+        for index in cell.layers
+    )
+
+
+def _told(row: Row) -> str:
+    before, after = (cell.time_ms for cell in row.cells)
+    name = visible(row.key)
+    if before is None:
+        return f"{name} is new with {fmt.milliseconds(after)} ms"
+    if after is None:
+        return f"{name} with {fmt.milliseconds(before)} ms is gone"
+    return f"{name} takes {fmt.milliseconds(after)} ms where it took {fmt.milliseconds(before)}"
+
+
+def _signed(row: Row) -> str:
+    return _ms(row.cells[1].delta_ms or 0.0)
+
+
+def _ms(value: float) -> str:
+    return f"{value:+.3f}"

@@ -10,7 +10,7 @@ from textual import on
 from textual.containers import VerticalScroll
 
 from dld_tui.core.files.folder import FoundFile
-from dld_tui.core.preview import Preview, ago
+from dld_tui.core.files.preview import Preview, ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, NOTE, Unit
 from dld_tui.core.text import cell_width, fit, visible

@@ -19,8 +19,8 @@ from textual.widgets import Input
 from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.core import fmt
+from dld_tui.core.commands.keys import with_keys
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
-from dld_tui.core.keys import with_keys
 from dld_tui.core.paths import cache_dir, ensure, short
 from dld_tui.core.state import RecentFile
 from dld_tui.core.tables.table import Column, Table
@@ -267,7 +267,7 @@ class WelcomeScreen(Page):
 
     @task("preview", replace=True)
     async def _preview(self, path: str) -> None:
-        from dld_tui.core.preview import preview
+        from dld_tui.core.files.preview import preview
 
         await asyncio.sleep(_REST_S)
         here, recent = self.query_one(HerePane).files, host(self).state.recent()

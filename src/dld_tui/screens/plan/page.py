@@ -30,7 +30,7 @@ from dld_tui.core.plan.lint import PlanFinding, findings
 from dld_tui.core.plan.mapping import LayerNodes, map_plan, share_times
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.records import layer_records
+from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.export import groups_csv
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import layer_table, precision_style, short_precision

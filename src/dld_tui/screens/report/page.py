@@ -22,8 +22,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.card import card_lines, write_card
-from dld_tui.core.report.export import groups_csv, layers_csv
-from dld_tui.core.report.export_file import FORMATS, export_report
+from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider

@@ -10,7 +10,8 @@ from textual.widget import Widget
 
 from dld_tui.core import config
 from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.form import (
+from dld_tui.core.custom_tools.model import (
+    Tool,
     ToolForm,
     form_values,
     line_of,
@@ -18,7 +19,6 @@ from dld_tui.core.custom_tools.form import (
     tool_of,
     tool_table,
 )
-from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.tables.table import Table

@@ -22,8 +22,8 @@ from dld_tui.core.connections.store import (
     target_table,
 )
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.files.preview import ago
 from dld_tui.core.params import from_json
-from dld_tui.core.preview import ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import fit, visible
@@ -334,7 +334,7 @@ class TargetsScreen(ListPage[Connection]):
 
 
 def _forget(connection: Connection) -> None:
-    from dld_tui.targets.ssh.clear_secrets import forget_secrets
+    from dld_tui.targets.ssh.target import forget_secrets
 
     forget_secrets(connection)
 

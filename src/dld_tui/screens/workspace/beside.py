@@ -16,9 +16,9 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from dld_tui.core import fmt
+from dld_tui.core.commands.keys import with_keys
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.keys import with_keys
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller

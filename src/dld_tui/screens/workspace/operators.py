@@ -34,8 +34,8 @@ class Operators(Controller):
 
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
-        from dld_tui.core.document.operator_palette import operator_palette
         from dld_tui.core.document.wiring import Wiring
+        from dld_tui.core.operators.groups import operator_palette
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         scope = self._home

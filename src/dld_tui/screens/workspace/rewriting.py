@@ -106,7 +106,7 @@ class Rewriting(Controller):
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
-        from dld_tui.core.rewrite.from_nodes import pattern_of
+        from dld_tui.core.rewrite.matcher import pattern_of
 
         value = ""
         marked = self.model.marked(self.cursor)
@@ -184,8 +184,8 @@ class Rewriting(Controller):
     @staticmethod
     def _rules(text: str) -> list[Rule]:
         """Return the rules that a text is or names; none where it is a pattern."""
-        from dld_tui.core.rewrite.library import known_rules, rules_of
         from dld_tui.core.rewrite.pattern import read_pattern
+        from dld_tui.core.rewrite.rule import known_rules, rules_of
         from dld_tui.core.rewrite.text import Reader
 
         words = text.split()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.text import clip, visible
 from dld_tui.targets.ssh import requirements
 from dld_tui.targets.ssh.bootstrap import Machine

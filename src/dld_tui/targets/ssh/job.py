@@ -13,6 +13,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dld_tui.core.errors import DldError, UnavailableError
@@ -23,7 +24,7 @@ from dld_tui.targets.ssh import inputs, loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.deploy import Deployment, Prepared
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError
-from dld_tui.targets.ssh.link import persist
+from dld_tui.targets.ssh.link import Patience, persist
 from dld_tui.targets.ssh.requirements import Needs, needs_of
 from dld_tui.targets.ssh.results import (
     End,
@@ -36,8 +37,37 @@ from dld_tui.targets.ssh.results import (
     fetch_what_is_there,
     new_id,
 )
-from dld_tui.targets.ssh.setup import Setup
 from dld_tui.targets.ssh.transfer import Amount, Upload, lost_note
+
+# Not `-m`, and nothing of the current folder: see dld_tui.targets.process.
+_BOOTSTRAP = (
+    "import sys; sys.path[0:1] = sys.argv.pop().split('\\n'); from {module} import main; main()"
+)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How jobs of a target are run."""
+
+    patience: Patience = field(default_factory=Patience)
+    worker: str = "dld_tui.activities.worker"
+    """The module on the target that serves a request."""
+    paths: tuple[str, ...] = ()
+    """More folders of modules there."""
+    route: str = "auto"
+    """One of :data:`.deploy.ROUTES`."""
+    pip_options: tuple[str, ...] = ()
+
+    def command(self, python: str, package: str) -> list[str]:
+        """Return the command of a worker.
+
+        Args:
+            python: The Python that runs it.
+            package: The folder of our package there.
+        """
+        code = _BOOTSTRAP.format(module=self.worker)
+        return [python, "-c", code, "\n".join([*self.paths, package])]
+
 
 _TICK_S = 0.2
 _MOST_UNREAD = 2000

@@ -17,14 +17,14 @@ from typing import Any
 from dld_tui.core import paths
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
+from dld_tui.core.files.preview import ago
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.preview import ago
 from dld_tui.core.report.database import moved_paths, relocate
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.targets.lines import describe_end, log_text
+from dld_tui.targets.base import describe_end, log_text
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.link import Patience
 from dld_tui.targets.ssh.transfer import Amount, download

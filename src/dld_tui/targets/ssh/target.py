@@ -10,19 +10,20 @@ from typing import Any, NamedTuple, TypeVar
 
 from dld_tui.core.connections import prompts
 from dld_tui.core.connections.prompts import Asker
+from dld_tui.core.connections.secrets import SECRETS, Secrets, passphrase_name, password_name
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError
-from dld_tui.core.health import Check
+from dld_tui.core.machine.health import Check
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, strings
 from dld_tui.targets.ssh.deploy import Deployment
-from dld_tui.targets.ssh.job import SshJob
+from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.requirements import needs_of
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
-from dld_tui.targets.ssh.setup import Setup
+from dld_tui.targets.ssh.route import route
 from dld_tui.targets.ssh.transfer import Amount
 
 T = TypeVar("T")
@@ -179,3 +180,20 @@ def _job_from(row: dict[str, Any]) -> RemoteJob | None:
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
+
+
+def forget_secrets(connection: Connection, secrets: Secrets | None = None) -> None:
+    """Forget the password of a target and the passphrase of its own key.
+
+    Those of machines on the way stay: other targets may use them. A keyring may take a while to
+    answer: call it on a thread.
+    """
+    known = SECRETS if secrets is None else secrets
+    in_keyring = connection.remember == "keyring"
+    try:
+        address = route(connection)[-1].address
+    except DldError:  # the configuration changed meanwhile
+        address = connection.address
+    known.forget(password_name(address), in_keyring=in_keyring)
+    if connection.key is not None:
+        known.forget(passphrase_name(connection.key.expanduser()), in_keyring=in_keyring)

@@ -19,7 +19,7 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.links import Link
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.weights import Weights
-from dld_tui.core.names import dimension_aliases, with_aliases
+from dld_tui.core.tables.names import dimension_aliases, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES as CANVAS_BOXES

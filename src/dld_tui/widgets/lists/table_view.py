@@ -23,7 +23,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from dld_tui.core.names import SharedEnds, shared_ends
+from dld_tui.core.tables.names import SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table, sort_places
 from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible

@@ -9,8 +9,15 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.model import Comparable, Row, label
-from dld_tui.core.compare.tables import compare_table, delta_style, mismatch_table
-from dld_tui.core.compare.text import margin, place_and_maker, ratio_text, signed
+from dld_tui.core.compare.tables import (
+    compare_table,
+    delta_style,
+    margin,
+    mismatch_table,
+    place_and_maker,
+    ratio_text,
+    signed,
+)
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line

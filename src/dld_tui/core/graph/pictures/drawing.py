@@ -9,10 +9,9 @@ from pathlib import Path
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import Content
-from dld_tui.core.graph.pictures.html import html_of
 from dld_tui.core.graph.pictures.raster import fitting_scale, raster_of
 from dld_tui.core.graph.pictures.scene import make_scene
-from dld_tui.core.graph.pictures.svg import svg_of
+from dld_tui.core.graph.pictures.svg import html_of, svg_of
 from dld_tui.core.graph.pictures.text import ascii_of, canvas_text
 from dld_tui.core.text import cell_width
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dld_tui.targets.lines import LineCutter
+from dld_tui.targets.base import LineCutter
 
 ASK_S = 5.0
 """From the request to stop until SIGTERM, and from there until SIGKILL."""

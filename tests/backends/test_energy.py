@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends.machine import energy
+from dld_tui.backends.machine.energy import EnergyWatch
+
+
+def rapl(root: Path, folder: str, name: str, microjoules: int) -> None:
+    (root / folder).mkdir(parents=True, exist_ok=True)
+    texts = {"name": name, "energy_uj": microjoules, "max_energy_range_uj": 1_000_000_000}
+    for file, text in texts.items():
+        (root / folder / file).write_text(f"{text}\n")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [100.0]
+    monkeypatch.setattr(energy, "monotonic", lambda: now[0])
+    return now
+
+
+def test_packages_and_the_gpu_add_up(tmp_path: Path, clock: list[float]) -> None:
+    rapl(tmp_path, "intel-rapl:0", "package-0", 5_000_000)
+    rapl(tmp_path, "intel-rapl:0:0", "core", 1)
+    rapl(tmp_path, "intel-rapl:1", "package-1", 999_000_000)  # starts over meanwhile
+    gpu = iter((7_000, 8_000))
+    watch = EnergyWatch(lambda: next(gpu), tmp_path)
+    clock[0] += 2.0
+    rapl(tmp_path, "intel-rapl:0", "package-0", 11_000_000)
+    rapl(tmp_path, "intel-rapl:0:0", "core", 900_000_000)
+    rapl(tmp_path, "intel-rapl:1", "package-1", 2_000_000)
+    facts = watch.facts(passes=5)
+    # 6 J, 3 J and 1 J in 2 s and 5 passes.
+    assert facts["energy_per_inference_j"] == pytest.approx(2.0)
+    assert facts["board_power_w"] == pytest.approx(5.0)
+    assert facts["energy_rails"] == "package-0 (RAPL) + package-1 (RAPL) + GPU (NVML)"
+
+
+def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[float]) -> None:
+    rapl(tmp_path, "intel-rapl:0", "package-0", 1)
+    (tmp_path / "intel-rapl:0" / "energy_uj").write_text("not for you")
+    watch = EnergyWatch(lambda: None, tmp_path)
+    clock[0] += 1.0
+    assert watch.facts(3) == {}
+    assert EnergyWatch(root=tmp_path / "none").facts(3) == {}

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.machine import environment as module
+from dld_tui.core.machine.environment import cpu_name, environment, package_version
+
+
+def test_the_facts_of_this_machine_are_json_and_say_the_least() -> None:
+    facts = environment(["numpy", "no-such-distribution"])
+
+    assert json.loads(json.dumps(facts)) == facts
+    assert {"cpu", "cpu_threads", "os", "python", "machine", "numpy"} <= facts.keys()
+    assert "no-such-distribution" not in facts
+    assert None not in facts.values()
+
+
+def test_a_package_that_is_not_installed_has_no_version() -> None:
+    assert package_version("no-such-distribution") is None
+    assert package_version("numpy")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the /sys/devices/system/cpu of a machine of two cores with two threads each."""
+    for number in range(4):
+        cpu = tmp_path / f"cpu{number}"
+        (cpu / "topology").mkdir(parents=True)
+        (cpu / "topology/physical_package_id").write_text("0\n")
+        (cpu / "topology/core_id").write_text(f"{number // 2}\n")
+        (cpu / "cpufreq").mkdir()
+        (cpu / "cpufreq/scaling_governor").write_text("powersave\n" if number else "performance\n")
+        (cpu / "cpufreq/scaling_cur_freq").write_text(f"{1_000_000 + number * 1000}\n")
+        (cpu / "cpufreq/cpuinfo_max_freq").write_text("3500000\n")
+    (tmp_path / "intel_pstate").mkdir()
+    (tmp_path / "intel_pstate/no_turbo").write_text("1\n")
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    monkeypatch.setattr(module, "_CPU_ROOT", tmp_path)
+    monkeypatch.setattr(module, "_CGROUP_LIMIT", tmp_path / "cpu.max")
+    return tmp_path
+
+
+def test_clocks_cores_and_limits(machine: Path) -> None:
+    facts = environment()
+
+    assert facts["cpu_cores"] == 2
+    assert facts["cpu_governor"] == "performance, powersave"
+    assert facts["cpu_mhz"] == 1003
+    assert facts["cpu_mhz_max"] == 3500
+    assert facts["cpu_boost"] is False
+    assert facts["cpu_limit"] == 1.5
+
+
+@pytest.mark.parametrize("text", ["max 100000\n", "", "x y\n", "100 0\n"])
+def test_no_limit(machine: Path, text: str) -> None:
+    (machine / "cpu.max").write_text(text)
+
+    assert "cpu_limit" not in environment()
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"model name": "Fast One"}, "Fast One"),
+        ({"CPU implementer": "0x41", "CPU part": "0xd42"}, "Cortex-A78AE"),
+        ({"CPU implementer": "0x41", "CPU part": "0xfff"}, "Arm processor"),
+    ],
+)
+def test_names_of_processors(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, str], name: str
+) -> None:
+    monkeypatch.setattr(module, "_cpu_fields", lambda: fields)
+
+    assert cpu_name() == name
+
+
+def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    seconds = iter([(100, 10.0, 5.0), (108, 14.0, 7.0)])
+
+    def at(now: tuple[float, float, float]) -> None:
+        busy, clock, own = now
+        line = f"cpu {int(busy * ticks)} 0 0 500 9 0 0 0 0 0\ncpu0 1"
+        monkeypatch.setattr(module, "_read", lambda path: line)
+        monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: clock)
+        monkeypatch.setattr(module, "_own_seconds", lambda: own)
+
+    at(next(seconds))
+    watch = module.CpuWatch()
+    at(next(seconds))
+    assert watch.facts()["other_busy_threads"] == 1.5  # 8 s of work, 2 of them ours, in 4 s
+
+
+def test_without_a_count_of_the_processors_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_read", lambda path: None)
+    assert "other_busy_threads" not in module.CpuWatch().facts()

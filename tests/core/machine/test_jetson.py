@@ -1,0 +1,97 @@
+"""Power modes, clocks and releases of every board that outputs were published of."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dld_tui.core.machine.jetson import (
+    fastest,
+    gpu_clocks,
+    last_jetpack,
+    power_modes,
+    present_mode,
+    release,
+    too_old,
+)
+from tests.support.jetson_boards import BOARDS, Board, modes
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_each_board(board: Board) -> None:
+    best = fastest(power_modes(board.conf))
+    assert [(mode.id, mode.name) for mode in best] == [board.fastest]
+    present = present_mode(board.printed)
+    assert present is not None
+    assert present in [(mode.name, mode.id) for mode in power_modes(board.conf)]
+    (clock,) = gpu_clocks(board.clocks)
+    assert clock.is_fixed is board.is_fixed
+    told = release(board.release)
+    assert told is not None
+    assert told.jetpack == board.jetpack
+    assert bool(too_old(board.release)) is (board.jetpack < 6)
+    last = last_jetpack(board.model)
+    assert last is not None
+    assert last >= board.jetpack
+
+
+def test_caps_are_read_and_minus_one_is_none() -> None:
+    text = (
+        "< POWER_MODEL NAME=30W ID=3 >\n"
+        "CPU_ONLINE CORE_0 1\nCPU_ONLINE CORE_1 0\nCPU_A78_0 MAX_FREQ 1728000\n"
+        "GPU MIN_FREQ 0\nGPU MAX_FREQ -1\nGPU_NVD MAX_FREQ 5\nEMC MAX_FREQ 0x10\n"
+    )
+    (mode,) = power_modes(text)
+    assert (mode.id, mode.gpu_cap, mode.memory_cap, mode.cores) == (3, math.inf, 16, 1)
+    assert mode.cpu_caps == {"CPU_A78_0": 1728000}
+
+
+def names(text: str) -> list[str]:
+    return [mode.name for mode in fastest(power_modes(text))]
+
+
+def test_what_orders_modes() -> None:
+    assert names(modes("MAXN", "15W", "MAXN_SUPER", "40W")) == ["MAXN_SUPER"]
+    assert names(modes("MAXQ", "10W", "9.5W")) == ["10W"]
+    assert names(modes("MODE_30W_2CORE", "MODE_30W_ALL", "MODE_30W_6CORE")) == ["MODE_30W_ALL"]
+    # Modes that a user added, without a budget in the name.
+    own = "< POWER_MODEL ID={} NAME={} >\nGPU MAX_FREQ {}\n"
+    text = own.format(0, "15W", 600) + own.format(7, "GPU_FREQ_100", 900)
+    assert names(text) == ["GPU_FREQ_100"]
+    assert names(text + "< POWER_MODEL ID=8 NAME=7W >\n") == ["15W"]  # one has no cap: by budget
+    assert names(modes("quiet", "loud")) == ["quiet", "loud"]  # nothing tells them apart
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\0\xff<<>>", "< POWER_MODEL >", "< POWER_MODEL ID=x NAME=MAXN >", "< PM_CONFIG"]
+)
+def test_what_is_no_list_of_modes(text: str) -> None:
+    assert power_modes(text) == []
+    assert fastest([]) == []
+
+
+def test_odd_outputs_are_unknown() -> None:
+    assert present_mode("NV Power Mode: \n") is None
+    assert present_mode("NV Power Mode: MAXN\n") == ("MAXN", None)
+    assert gpu_clocks("Active GPU TPCs: 4\ngpu-nvd-0 MinFreq=1 MaxFreq=1\nEMC MinFreq=1\n") == []
+    (clock,) = gpu_clocks("GPU MinFreq= MaxFreq=918000000 CurrentFreq=x\n")
+    assert (clock.highest, clock.is_fixed, clock.now) == (918, None, None)
+    assert release("something else") is None
+    long = "9" * 5000  # more digits than Python makes a number of
+    assert present_mode(f"NV Power Mode: MAXN\n{long}\n") == ("MAXN", None)
+    assert gpu_clocks(f"GPU MinFreq={long} MaxFreq={long}\n")[0].is_fixed is None
+    assert power_modes(f"< POWER_MODEL ID={long} NAME=MAXN >\n") == []
+    (mode,) = power_modes(f"< POWER_MODEL ID=1 NAME=A >\nGPU MAX_FREQ {'9' * 400}\n")
+    assert mode.gpu_cap is None
+    assert release(f"# R{long} (release)") is None
+    assert last_jetpack("A board of tomorrow") is None
+
+
+def test_releases_before_and_after_those_that_are_known() -> None:
+    old, new = release("# R24 (release), REVISION: 2.1"), release("# R99 (release)")
+    assert old is not None
+    assert new is not None
+    assert (old.jetpack, new.text, new.jetpack) == (3, "R99", None)
+    assert "too old" in too_old("# R24 (release), REVISION: 2.1")
+    assert too_old("# R99 (release)") == ""

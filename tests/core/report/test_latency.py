@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import gc
+import time
+from array import array
+from collections.abc import Iterator
+
+import pytest
+
+from dld_tui.core.report.latency import Burst, Extent, measure
+
+
+class Clock:
+    """Time that passes only when a call is made, or when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def perf_counter_ns(self) -> int:
+        return self.now
+
+
+class Calls:
+    """A loop of calls that take a known time each."""
+
+    def __init__(self, clock: Clock, milliseconds: float) -> None:
+        self.clock = clock
+        self.nanoseconds = int(milliseconds * 1e6)
+        self.firsts: list[int] = []
+        self.collecting: list[bool] = []
+
+    def __call__(self, first: int, durations: array[int], most: int, until: int) -> int:
+        self.firsts.append(first)
+        self.collecting.append(gc.isenabled())
+        for slot in range(most):
+            self.clock.now += self.nanoseconds
+            durations[slot] = self.nanoseconds
+            if self.clock.now >= until:
+                return slot + 1
+        return most
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter_ns", clock.perf_counter_ns)
+    yield clock
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("extent", "milliseconds", "calls"),
+    [
+        (Extent(1), 1, 1),
+        (Extent(250), 1, 250),
+        (Extent(3), 500, 3),
+        (Extent(0, 1.0), 1, 1000),
+        (Extent(10, 1.0), 500, 10),
+        (Extent(10, 1.0), 1, 1000),
+        (Extent(2000, 1.0), 1, 2000),
+        (Extent(10, 3.0, 100), 1, 100),
+        (Extent(0, 0.0), 1, 0),
+        (Extent(50_000), 0.001, 50_000),
+    ],
+)
+def test_it_goes_on_until_both_are_reached_and_no_further(
+    clock: Clock, extent: Extent, milliseconds: float, calls: int
+) -> None:
+    bursts = list(measure(Calls(clock, milliseconds), extent))
+
+    durations = [one for burst in bursts for one in burst.milliseconds]
+    assert durations == [milliseconds] * calls
+    assert [burst.calls for burst in bursts][-1:] == ([calls] if calls else [])
+
+
+def test_a_burst_lasts_a_tenth_of_a_second_and_one_call_at_least(clock: Clock) -> None:
+    assert [len(b.milliseconds) for b in measure(Calls(clock, 10), Extent(25))] == [10, 10, 5]
+    assert [len(b.milliseconds) for b in measure(Calls(clock, 400), Extent(2))] == [1, 1]
+
+
+def test_feeds_go_on_over_bursts(clock: Clock) -> None:
+    calls = Calls(clock, 10)
+    list(measure(calls, Extent(25)))
+
+    assert calls.firsts == [0, 10, 20]
+
+
+def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock) -> None:
+    calls = Calls(clock, 10)
+    bursts = measure(calls, Extent(1000))
+    assert isinstance(next(bursts), Burst)
+    assert calls.collecting == [False]
+    bursts.close()
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off(clock: Clock) -> None:
+    gc.disable()
+    try:
+        list(measure(Calls(clock, 1), Extent(1)))
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("extent", "calls", "seconds", "progress"),
+    [
+        (Extent(100), 25, 9.0, (25, 100, "passes")),
+        (Extent(10, 4.0), 9, 1.0, (1.0, 4.0, "s")),
+        (Extent(100, 4.0), 10, 3.0, (10, 100, "passes")),
+        (Extent(0, 4.0), 9, 5.0, (4.0, 4.0, "s")),
+        (Extent(0, 0.0), 0, 0.0, (0, 1, "passes")),
+    ],
+)
+def test_progress_is_that_of_what_takes_longer(
+    extent: Extent, calls: int, seconds: float, progress: tuple[float, float, str]
+) -> None:
+    assert extent.progress(calls, seconds) == progress

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dld_tui.core.report.start_up import (
+    Placed,
+    Stage,
+    StartUp,
+    node_table,
+    stage_table,
+    start_up_lines,
+)
+from dld_tui.core.tables.table import json_of
+
+FOUND = StartUp(
+    "m.onnx", "ONNX Runtime 1.31.1", (Stage("reading", 2.0), Stage("packing of weights", 6.0)),
+    8.0, 5.0, 1.0, 3,
+    (Placed("a", "Conv", "CUDA"), Placed("b", "NonZero", "CPU", "CUDA has no kernel of NonZero")),
+)  # fmt: skip
+
+
+def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
+    session, most, places = start_up_lines(FOUND)
+    assert "8.000 ms, the first pass 5.000 ms, later ones 1.000 ms; medians of 3" in session
+    assert most == "Most of it is packing of weights: 6.000 ms, 75 %."
+    assert places == "Before any run, nodes are given to providers: 1 on CUDA, 1 on CPU."
+
+
+def test_a_stage_below_zero_is_explained() -> None:
+    stages = (Stage("reading", 9.0), Stage("layout optimisation", -1.0))
+    lines = start_up_lines(replace(FOUND, stages=stages))
+    assert lines[2] == "A stage below 0 saves others more than it takes, or is within the noise."
+
+
+def test_nodes_that_are_elsewhere_come_first() -> None:
+    assert [row["node"] for row in json_of(node_table(FOUND))] == ["b", "a"]
+    assert [one.node for one in FOUND.elsewhere] == ["b"]
+    assert len(json_of(stage_table(FOUND))) == 2

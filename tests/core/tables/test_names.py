@@ -1,0 +1,66 @@
+"""What the names of a list share is left out of it, and said once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dld_tui.core.tables.names import SharedEnds, dimension_aliases, shared_ends, with_aliases
+
+
+@pytest.mark.parametrize(
+    ("names", "ends"),
+    [
+        (["/model/layers.0/Add", "/model/layers.1/Mul"], ("/model/layers.", "")),
+        (["/model/a/MatMul", "/model/b/MatMul", ""], ("/model/", "/MatMul")),
+        (["block1.conv.weight", "block2.bn.weight"], ("", ".weight")),
+        (["node_add", "node_mul"], ("node_", "")),
+        (["same", "same"], ("", "")),
+        (["/x/a", "/x/a/b"], ("/x/", "")),
+        (["gpu_0/data", "gpu_0/"], ("gpu_0/", "")),
+        (["name", "names"], ("", "")),
+        ([], ("", "")),
+    ],
+)
+def test_whole_parts_that_all_share(names: list[str], ends: tuple[str, str]) -> None:
+    assert shared_ends(names) == ends
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_different_names_stay_different_and_nothing_is_lost(seed: int) -> None:
+    numbers = random.Random(seed)
+    parts = ["a", "b", "conv", "/", ".", "_", "0"]
+    names = {"/net/" * (seed % 2) + "".join(numbers.choices(parts, k=numbers.randint(1, 6)))
+             + ".weight" * (seed % 3 == 0) for _ in range(12)}  # fmt: skip
+    ends = shared_ends(names)
+    short = {ends.without(name) for name in names}
+    assert len(short) == len(names)
+    assert "" not in short
+    for name in names:
+        assert name in (ends.without(name), f"{ends.front}{ends.without(name)}{ends.back}")
+
+
+def test_what_is_said() -> None:
+    assert SharedEnds("/model/", ".weight").said == "/model/….weight"
+    assert SharedEnds().said == ""
+
+
+def test_long_dimensions_have_aliases() -> None:
+    dims = [
+        "batch",
+        "sequence_length",
+        "N",
+        "past_sequence_length + sequence_length",
+        "size",
+        "sum_1",
+    ]
+    aliases = dimension_aliases([*dims, "S2"])
+    assert aliases == {
+        "batch": "B", "sequence_length": "S", "past_sequence_length": "P", "sum_1": "S3",
+    }  # fmt: skip
+    assert with_aliases("f32[batch,past_sequence_length + sequence_length,4,N]", aliases) == (
+        "f32[B,P + S,4,N]"
+    )
+    assert with_aliases("batch", aliases) == "batch"
+    assert with_aliases("f32[unk__12,unk__x,3]", {}) == "f32[?,unk__x,3]"
