@@ -17,7 +17,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.targets.process import LocalTarget
 from tests.core.document import test_labels
-from tests.support import models
+from tests.support import decoders, models
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -210,3 +210,44 @@ def test_a_snapshot_of_an_edited_document_with_small_external_data(tmp_path: Pat
 def test_a_snapshot_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         list(run(Request(tmp_path / "absent", snapshot=True)))
+
+
+def test_what_operators_of_the_runtime_make_is_as_it_runs(tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    path = decoders.grouped(tmp_path / "decoder.onnx")
+    model = onnx.load(path)
+    made = [name for node in model.graph.node for name in node.output if name]
+
+    types = infer(path)["[]"]
+
+    for name in sorted({*made} - {info.name for info in model.graph.output}):
+        model.graph.output.add(name=name)
+    session = runtime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    sizes = {"batch_size": 1, "sequence_length": 3, "past_sequence_length": 4, "total": 7}
+    feeds = {
+        one.name: np.ones(
+            [sizes.get(dim, dim) for dim in one.shape],
+            np.int64 if one.type == "tensor(int64)" else np.float32,
+        )
+        for one in session.get_inputs()
+    }
+    for one, value in zip(session.get_outputs(), session.run(None, feeds), strict=True):
+        dtype, dims = types[one.name]
+        assert dtype == str(value.dtype)
+        if dims is not None:
+            assert [sizes.get(dim, dim) for dim in dims] == [*value.shape], one.name
+    assert {*types} == {*made}
+    assert sum(dims is None for _, dims in types.values()) == 0
+
+
+def test_a_model_that_the_runtime_refuses_keeps_what_onnx_tells(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+    refused (float[N, 4] x) => (float[N, 4] y)
+    { a = Relu(x) b = com.microsoft.MatMulNBits(a, a, a) y = Neg(a) }
+    """
+    scopes, _ = inferred(Request(models.write(tmp_path, text)))
+
+    assert scopes["[]"] == {name: ["float32", ["N", 4]] for name in ("a", "y")}

@@ -78,6 +78,7 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
     """Note the types of all values for the shapes that were run; return sizes of dimensions."""
     import onnx
 
+    from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.document.type_inference import infer_types, take_types
@@ -89,5 +90,5 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
     }
     sizes = declare_inputs(document, given)  # type: ignore[arg-type]
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    take_types(document, infer_types(model, path)[0])
+    take_types(document, infer_types(model, path, contrib_types)[0])
     return follow_shapes(document, given) | sizes  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """Types and shapes of all values of a model, as the onnx package infers them, and what is wrong.
 
+ONNX Runtime tells what its own operators make, where it is installed.
+
 The model file may be one that the caller wrote for this: the unsaved state of a document without
 its payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, but for small ones in
 files of external data: sizes are computed from them.
@@ -69,6 +71,7 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The model cannot be opened.
     """
+    from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.locations import bodies
     from dld_tui.core.document.type_inference import function_types, take_in_small_data
@@ -79,7 +82,7 @@ def run(request: Request) -> Iterator[Event]:
     if home is not None:
         take_in_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
-    inferred, predictions = predict(model)
+    inferred, predictions = predict(model, contrib_types)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
             break

@@ -13,6 +13,7 @@ import onnx
 
 from dld_tui.backends.accuracy.sides import Feeds, Runner, SessionRunner, Side
 from dld_tui.backends.onnxruntime.tensors import groups
+from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.channels import lost_channels
 from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
@@ -435,7 +436,7 @@ def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueTy
     if document.path is not None:
         take_in_small_data(model, document.path)
     try:
-        inferred, _ = infer_types(model, document.path)
+        inferred, _ = infer_types(model, document.path, contrib_types)
     except DldError:
         return {}
     known = (*inferred.graph.value_info, *inferred.graph.output)

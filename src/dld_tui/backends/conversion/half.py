@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from dld_tui.backends.conversion.verification import Checked, Verifier
+from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.error_attribution import Culprit
@@ -181,7 +182,7 @@ def converted(
     places = frozenset((tuple(node.scope.path), node.ref) for node in kept)
     options = Fp16Options(
         request.keep_io_types, frozenset(borders), blocked(request), request.node_block, places,
-        narrow,
+        narrow, contrib_types,
     )  # fmt: skip
     steps = fp16_steps(document, options)
     while True:

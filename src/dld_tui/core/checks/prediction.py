@@ -31,7 +31,7 @@ from dld_tui.core.checks.operands import check_operands, check_signature, has_ri
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.type_inference import Inference, infer
+from dld_tui.core.document.type_inference import Inference, ToldTypes, infer
 from dld_tui.core.types import plain_domain
 
 _OWN = "dld_tui.core.operators"
@@ -336,19 +336,22 @@ _MOST_SAID = 200
 """Findings of one rule of a model; more of the same say no more."""
 
 
-def predict(model: onnx.ModelProto) -> tuple[onnx.ModelProto, list[Prediction]]:
+def predict(
+    model: onnx.ModelProto, told: ToldTypes | None = None
+) -> tuple[onnx.ModelProto, list[Prediction]]:
     """Return a model with the types that can be inferred, and what is wrong in it.
 
     Args:
         model: The model, whose payloads may be cut out. It is changed.
+        told: As for :func:`~dld_tui.core.document.type_inference.infer`.
     """
-    found = infer(model)
+    found = infer(model, told=told)
     inferred = found.model
     predictions = [Prediction(INFERENCE, remark) for remark in found.remarks]
     whole = _inlined(found) if model.functions else found
     if whole is not found:
         predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
-    whole = _without_declarations(whole)
+    whole = _without_declarations(whole, told)
     add_types(whole)
     predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
     predictions += _check_versions(whole.model)
@@ -373,7 +376,7 @@ def _inlined(found: Inference) -> Inference:
     return infer(flat, found.labels)
 
 
-def _without_declarations(found: Inference) -> Inference:
+def _without_declarations(found: Inference, told: ToldTypes | None) -> Inference:
     """Infer again from inputs and weights alone: what is declared in between may be wrong."""
     model = onnx.ModelProto()
     model.CopyFrom(found.model)
@@ -383,7 +386,7 @@ def _without_declarations(found: Inference) -> Inference:
             for info in body.output:
                 if info.type.HasField("tensor_type"):
                     info.type.tensor_type.ClearField("shape")
-    return infer(model, found.labels)
+    return infer(model, found.labels, told)
 
 
 def _imports(model: onnx.ModelProto) -> dict[str, int]:

@@ -24,7 +24,12 @@ from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
+from dld_tui.core.document.type_inference import (
+    ToldTypes,
+    infer_types,
+    take_in_small_data,
+    take_types,
+)
 from dld_tui.core.document.value_types import dtype_name
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
@@ -124,16 +129,21 @@ def inline_calls(document: Document) -> int:
     return made
 
 
-def infer(copy: Document, path: Path | None) -> list[str]:
+def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> list[str]:
     """Give a copy the types that inference finds; return what does not fit together.
 
     Native code that can end the process: call this in a child.
+
+    Args:
+        copy: The copy.
+        path: The model's file, beside which its data are.
+        told: As for :func:`~dld_tui.core.document.type_inference.infer`.
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if path is not None:
         take_in_small_data(model, path)
     try:
-        inferred, remarks = infer_types(model, path)
+        inferred, remarks = infer_types(model, path, told)
     except DldError as error:
         return [error.message]  # what the file declares of types may be enough
     take_types(copy, inferred)

@@ -39,6 +39,7 @@ from dld_tui.core.document.primitives import SetAttribute, Splice
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.type_inference import ToldTypes
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
@@ -456,6 +457,8 @@ class Fp16Options:
     functions are replaced already."""
     narrow: NarrowType = FP16
     """The type."""
+    told: ToldTypes | None = None
+    """As for :func:`~dld_tui.core.document.type_inference.infer`."""
 
 
 @dataclass
@@ -522,7 +525,7 @@ def fp16_steps(
     copy = copy_of(document)
     try:
         made = Fp16Model(copy, inlined=inline_calls(copy))
-        made.notes += infer(copy, document.path)
+        made.notes += infer(copy, document.path, options.told)
         before = _casts(copy)
         chosen = _chosen(copy, options, made.kept)
         made.nodes = len(chosen)

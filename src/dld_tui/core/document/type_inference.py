@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -38,8 +38,12 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
 
+ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
+"""Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
 """Of a shape that the file declares and that is not what the node makes."""
+_MOST_TOLD = 4
+"""How often a runtime is asked for more types: it takes those before in, too."""
 _MOST_CONFLICTS = 8
 """How often declared shapes are left out: what follows from one comes to light without it."""
 
@@ -74,7 +78,9 @@ class Inference:
     """Whether inference refused the model as a whole: the copy has no more types than it had."""
 
 
-def infer(model: onnx.ModelProto, labels: Labels | None = None) -> Inference:
+def infer(
+    model: onnx.ModelProto, labels: Labels | None = None, told: ToldTypes | None = None
+) -> Inference:
     """Infer the types of a model; never fails.
 
     Where a declared shape of what a node makes differs from the inferred one, the declared one is
@@ -84,7 +90,30 @@ def infer(model: onnx.ModelProto, labels: Labels | None = None) -> Inference:
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
             lacks, labels as names of its nodes, and loses declared shapes that are wrong.
         labels: Those that it has already.
+        told: Says what onnx cannot tell; what follows from that is inferred, too.
     """
+    found = _infer(model, labels)
+    for _ in range(_MOST_TOLD if told is not None and not found.failed else 0):
+        assert told is not None
+        more = {text_of(info.name): info for info in told(found.model)}
+        if not more:
+            break
+        _declare(found.model.graph, more)
+        found = _infer(found.model, found.labels)
+    return found
+
+
+def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> None:
+    """Note types of values, in the place of what was declared of them."""
+    left = dict(more)
+    for info in (*graph.value_info, *graph.output):
+        new = left.pop(text_of(info.name), None)
+        if new is not None:
+            info.type.CopyFrom(new.type)
+    graph.value_info.extend(left.values())
+
+
+def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
     if labels is None:
         _plain_domains(model)
         used = {node.domain for _, body in bodies(model) for node in body.node}
@@ -222,12 +251,15 @@ def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
     return found
 
 
-def infer_types(model: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelProto, list[Remark]]:
+def infer_types(
+    model: onnx.ModelProto, path: Path | None, told: ToldTypes | None = None
+) -> tuple[onnx.ModelProto, list[Remark]]:
     """Return a copy of a model with ``value_info`` for all values that onnx can tell of.
 
     Args:
         model: The model, whose payloads may be cut out; it is changed as :func:`infer` says.
         path: How errors name it.
+        told: As for :func:`infer`.
 
     Returns:
         The copy, and what does not fit together in the model.
@@ -235,7 +267,7 @@ def infer_types(model: onnx.ModelProto, path: Path | None) -> tuple[onnx.ModelPr
     Raises:
         ActivityError: Inference refuses the model as a whole; it says why.
     """
-    found = infer(model)
+    found = infer(model, told=told)
     if not found.failed:
         return found.model, found.remarks
     why = found.remarks[0].message if found.remarks else "the model is inconsistent"

@@ -1,0 +1,76 @@
+"""Types that ONNX Runtime infers of what its own operators make; onnx knows none of these."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from dld_tui.core.document.proto_text import set_text, text_of
+from dld_tui.core.document.value_types import ValueType, dtype_of, type_proto_of
+from dld_tui.core.operators.onnx_schemas import onnx_operators
+from dld_tui.core.types import plain_domain
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the types of values of the main graph that onnx cannot tell and ONNX Runtime can.
+
+    The runtime reads the graph and makes no session: no weights are needed, and no kernels. It is
+    native code that can end the process on a bad model: call this in a child.
+
+    Args:
+        model: With the types that are known. It stays as it is.
+
+    Returns:
+        What was not known. Nothing where the runtime is missing or refuses the model.
+    """
+    wanted = _unknown(model)
+    if not wanted or importlib.util.find_spec("onnxruntime") is None:
+        return []
+    import onnx
+    from onnxruntime.capi import _pybind_state as runtime
+
+    asked = onnx.ModelProto()
+    asked.CopyFrom(model)
+    known = {text_of(info.name) for info in asked.graph.output}
+    for name in wanted:
+        if name not in known:
+            set_text(asked.graph.output.add(), "name", name)
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # what it would say comes again when a session is made
+    try:
+        told = runtime.InferenceSession(options, asked.SerializeToString(), False, False)
+    # The seam: it has a class of error for each of its codes. The checks say what is wrong.
+    except Exception:  # noqa: BLE001
+        return []
+    found = []
+    for value in told.outputs_meta:
+        dtype = dtype_of(value.type) if value.name in wanted else None
+        # It gives an unknown rank and a scalar as the same list.
+        proto = type_proto_of(ValueType(dtype, tuple(value.shape) or None)) if dtype else None
+        if proto is not None and (value.shape or not wanted[value.name]):
+            found.append(onnx.ValueInfoProto(name=value.name, type=proto))
+    return found
+
+
+def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
+    """Return the values without a shape that nodes make which onnx has no schema for.
+
+    The element type of those that are True is known.
+    """
+    graph = model.graph
+    kinds = {text_of(info.name): info.type for info in (*graph.value_info, *graph.output)}
+    domains = {domain: frozenset(names) for domain, names in onnx_operators().items()}
+    found: dict[str, bool] = {}
+    for node in graph.node:
+        if text_of(node.op_type) in domains.get(plain_domain(text_of(node.domain)), ()):
+            continue
+        for name in filter(None, map(text_of, node.output)):
+            kind = kinds.get(name)
+            if kind is None or kind.WhichOneof("value") is None:
+                found[name] = False
+            elif kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape"):
+                found[name] = bool(kind.tensor_type.elem_type)
+    return found
