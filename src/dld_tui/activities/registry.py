@@ -369,6 +369,15 @@ ACTIVITIES: tuple[Activity, ...] = (
         modification=Modification("q", "quantized", "quantize"),
     ),
     _own(
+        "convert_dequantize",
+        "Dequantize weights",
+        "Put floating point weights in the place of those that are stored in 4 or 8 bits.",
+        command=_convert("dequantize", "Weights of few bits in floating point again."),
+        result=None,
+        synonyms=("int4 to float", "dequantise", "undo quantization", "unpack weights"),
+        modification=Modification("u", "float", "dequantize weights"),
+    ),
+    _own(
         "convert_external",
         "Weights to a data file",
         "Move the weights of a model to a file beside it.",

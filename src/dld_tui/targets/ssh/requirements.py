@@ -300,6 +300,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_sanitize": _sanitize,
     "convert_precisions": _onnxruntime,
     "convert_tensors": _onnxruntime,
+    "convert_dequantize": _verified,
     "convert_external": _verified,
     "convert_inline": _verified,
     "convert_strip": _document,

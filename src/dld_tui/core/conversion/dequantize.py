@@ -1,0 +1,170 @@
+"""Weights in few bits as floating point weights again, and the operators that take them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import prod
+
+import onnx
+from onnx import helper
+
+from dld_tui.core.conversion.copies import copy_of, is_graph_output
+from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
+from dld_tui.core.document.casting import FreshNames
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.proto_text import set_text, set_texts
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.tensors.elements import encoded, payload_bytes
+
+_ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")
+"""What quantizers append to the name of a weight; some of them `_DQ` before that."""
+
+
+@dataclass
+class DequantizedModel:
+    """A copy with weights in floating point."""
+
+    document: Document
+    """Has no path. Close it before the document that it was made of."""
+    count: int = 0
+    """Nodes whose weight is in floating point now."""
+    bytes: int = 0
+    """Of the weights in floating point."""
+    notes: list[str] = field(default_factory=list)
+
+
+def dequantized(document: Document) -> Iterator[DequantizedModel]:
+    """Put floating point weights in the place of those in few bits, in a copy.
+
+    MatMulNBits becomes MatMul, GatherBlockQuantized becomes Gather, DequantizeLinear of a stored
+    weight goes. Activations stay as they are: QuantizeLinear and what follows it.
+
+    Args:
+        document: The model; it stays as it is, and open until the copy is closed.
+
+    Yields:
+        The copy, after each weight and at the end.
+
+    Raises:
+        InputError: A weight cannot be read.
+        SaveError: There is no room for the new weights.
+    """
+    made = DequantizedModel(copy_of(document))
+    try:
+        names = FreshNames(made.document)
+        stored: dict[tuple[int, ...], str] = {}
+        used: dict[tuple[int, str], tuple[Scope, str]] = {}
+        for weight in list(blocked_weights(made.document)):
+            _replace(made, names, stored, used, weight)
+            yield made
+        for scope, name in used.values():
+            _drop_unused(scope, name)
+        left = sum(len(scope.nodes_of_type("QuantizeLinear")) for scope in made.document.scopes())
+        if left:
+            made.notes.append(f"{left:,} QuantizeLinear stay: they are of activations")
+    except BaseException:
+        made.document.close()
+        raise
+    yield made
+
+
+def _replace(
+    made: DequantizedModel,
+    names: FreshNames,
+    stored: dict[tuple[int, ...], str],
+    used: dict[tuple[int, str], tuple[Scope, str]],
+    weight: BlockedWeight,
+) -> None:
+    node = weight.node
+    transaction = Transaction("dequantize", {})
+    homes = {}
+    for tensor in (weight.levels, weight.scales, weight.zero_points, weight.groups):
+        resolved = node.scope.resolve(tensor.name) if tensor is not None else None
+        if tensor is not None and resolved is not None:
+            homes[tensor.name] = resolved.scope
+            used[id(resolved.scope), tensor.name] = resolved.scope, tensor.name
+    home = homes[weight.levels.name]
+    make = _MAKERS.get(node.op_type)
+    # Nodes that share the levels and all that belongs to them share the weight.
+    parts = (weight.levels, weight.scales, weight.zero_points, weight.groups)
+    key = (*(id(one.proto) if one is not None else 0 for one in parts), weight.block, weight.axis)
+    name = stored.get(key) if make is not None else None
+    if name is None:
+        name = stored[key] = (
+            names.take(_plain(weight.levels.name)) if make is not None else node.outputs[0]
+        )
+        proto = emptied(weight.levels.proto, weight.dtype, _dims(weight))
+        set_text(proto, "name", name)
+        dtype = weight.dtype
+        payload = (encoded(part.reshape(-1), dtype) for part in weight.matrix_parts())
+        put_payload(made.document, proto, payload, location=location_of(weight.levels.proto))
+        # What DequantizeLinear made is known where it was.
+        place = home if make is not None else node.scope
+        end = len(place.records["initializer"])
+        transaction.do(Splice(place, "initializer", end, [], [proto]))
+        made.bytes += payload_bytes(dtype, prod(_dims(weight))) or 0
+    new = make(node, name, names) if make is not None else []
+    transaction.do(Splice(node.scope, "node", node.scope.index_of(node), [node], new))
+    made.count += 1
+
+
+def _plain(name: str) -> str:
+    for ending in _ENDINGS:
+        if name.endswith(ending):
+            return name.removesuffix(ending).removesuffix("_DQ") or name
+    return f"{name}_float"
+
+
+def _dims(weight: BlockedWeight) -> tuple[int, ...]:
+    return weight.shape[::-1] if weight.is_transposed else weight.shape
+
+
+def _as_matmul(node: Node, name: str, names: FreshNames) -> list[Node]:
+    bias = node.inputs[5] if len(node.inputs) > 5 else ""
+    output = node.outputs[0]
+    product = names.take(f"{output}_product") if bias else output
+    made = [_node(node, "MatMul", node.name, [node.inputs[0], name], [product])]
+    if bias:
+        title = f"{node.name}_bias" if node.name else ""
+        made.append(_node(node, "Add", title, [product, bias], [output]))
+    return made
+
+
+def _as_gather(node: Node, name: str, _: FreshNames) -> list[Node]:
+    made = _node(node, "Gather", node.name, [name, node.inputs[1]], [node.outputs[0]])
+    axis = node.attribute("gather_axis")
+    if axis is not None and axis.value:
+        made.proto.attribute.append(helper.make_attribute("axis", axis.value))
+    return [made]
+
+
+def _node(old: Node, op: str, name: str, inputs: list[str], outputs: list[str]) -> Node:
+    """Return a node with what is said of another one."""
+    proto = onnx.NodeProto()
+    proto.CopyFrom(old.proto)
+    for gone in ("attribute", "domain", "overload", "input", "output"):
+        proto.ClearField(gone)
+    set_text(proto, "op_type", op)
+    set_text(proto, "name", name or None)
+    set_texts(proto, "input", inputs)
+    set_texts(proto, "output", outputs)
+    return old.scope.new_node(proto)
+
+
+_MAKERS: dict[str, Callable[[Node, str, FreshNames], list[Node]]] = {
+    "MatMulNBits": _as_matmul,
+    "GatherBlockQuantized": _as_gather,
+}
+
+
+def _drop_unused(scope: Scope, name: str) -> None:
+    proto = scope.named("initializer").first(name)
+    if proto is None or scope.users(name) or name in scope.inputs or is_graph_output(scope, name):
+        return
+    at = next(i for i, one in enumerate(scope.records["initializer"]) if one is proto)
+    Splice(scope, "initializer", at, [proto], []).do()

@@ -1,0 +1,297 @@
+"""Weights that are stored in few bits, and what floating point matrix they stand for.
+
+MatMulNBits and GatherBlockQuantized of ONNX Runtime, and DequantizeLinear of a stored weight. A
+level `q` stands for `(q - zero point) * scale`; some levels in a row, a block, share both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.value_types import dtype_name
+from dld_tui.core.operators.contrib import DOMAIN
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+_PACKED = {2, 4, 8}
+_PART = 1 << 22
+"""Elements of a matrix that are in floating point at a time."""
+
+
+@dataclass(frozen=True)
+class BlockedWeight:
+    """A weight in few bits, as one node takes it."""
+
+    node: Node
+    levels: Tensor
+    scales: Tensor
+    zero_points: Tensor | None
+    bits: int
+    block: int
+    """Levels in a row that share a scale; 0 for all of a channel, or of the tensor."""
+    shape: tuple[int, ...]
+    """Of the levels, unpacked and without padding: of MatMulNBits columns x rows."""
+    axis: int
+    """Along which the blocks, or the channels, are."""
+    packed: bool
+    """Whether levels are packed in bytes of an uint8 tensor, the lowest bits first."""
+    groups: Tensor | None = None
+    """Of MatMulNBits, the block of each row, where rows were sorted."""
+
+    @property
+    def name(self) -> str:
+        """The name of the tensor of the levels. Foreign text."""
+        return self.levels.name
+
+    @property
+    def format(self) -> str:
+        """How it is stored, for people: `4 bits, blocks of 32, MatMulNBits`."""
+        each = f"blocks of {self.block}" if self.block else "a scale for each channel"
+        if not self.block and self.scales.element_count == 1:
+            each = "one scale"
+        return f"{self.bits} bits, {each}, {self.node.op_type}"
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the floating point matrix."""
+        named = _number(self.node, "output_dtype", 0)
+        return dtype_name(named) if named else self.scales.dtype
+
+    @property
+    def is_transposed(self) -> bool:
+        """Whether the matrix that the node multiplies by is the transposed one."""
+        return self.node.op_type == "MatMulNBits"
+
+    def load(self) -> Stored:
+        """Read what is stored; the levels stay packed.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        counts = [*self.shape]
+        counts[self.axis] = self._count
+        if not self.block:  # a scale for each channel, or one
+            one = self.scales.element_count == 1
+            counts = [1 if one or at != self.axis else size for at, size in enumerate(self.shape)]
+        lead = prod(self.shape[:-1])
+        levels = self.levels.read()
+        if not self.packed:
+            levels = levels.reshape(self.shape)
+        else:
+            levels = levels.reshape((*self.shape[:-1], levels.size // lead))
+        zeros: Array | None = None
+        if self.zero_points is not None:
+            zeros = self.zero_points.read()
+            if self.packed and zeros.dtype == np.uint8:
+                # Each row of blocks begins with a byte of its own.
+                zeros = unpacked(zeros.reshape(lead, -1), self.bits)[:, : self._count]
+            zeros = zeros.astype(np.float32).reshape(counts)
+        groups = self.groups.read().astype(np.int64) if self.groups is not None else None
+        scales = self.scales.read().astype(np.float32).reshape(counts)
+        return Stored(self, levels, scales, zeros, groups)
+
+    @property
+    def _count(self) -> int:
+        """How many blocks there are along the axis."""
+        return -(-self.shape[self.axis] // self.block) if self.block else self.shape[self.axis]
+
+    def matrix_parts(self) -> Iterator[Array]:
+        """Yield the rows of the floating point matrix, float32, some at a time.
+
+        Of MatMulNBits they are those of the second operand of MatMul.
+
+        Raises:
+            InputError: A tensor cannot be read.
+        """
+        stored = self.load()
+        rows = self.shape[1] if self.is_transposed else self.shape[0]
+        step = max(_PART * rows // prod(self.shape), 1)
+        for start in range(0, rows, step):
+            part = slice(start, min(start + step, rows))
+            yield (
+                stored.window((slice(None), part)).T
+                if self.is_transposed
+                else stored.window((part,))
+            )
+
+    def matrix(self) -> Array:
+        """Return the whole floating point matrix, float32."""
+        return np.concatenate([*self.matrix_parts()])
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of a weight in few bits, in memory."""
+
+    weight: BlockedWeight
+    levels: Array
+    """As they are stored: packed ones as bytes along the last axis."""
+    scales: Array
+    """Of each block, float32."""
+    zeros: Array | None
+    groups: Array | None
+
+    def window(self, at: Sequence[slice] = ()) -> Array:
+        """Return a part of the levels' matrix in floating point, float32."""
+        made: Array = (self.levels_in(at) - self.zeros_in(at)) * self.scales_in(at)
+        return made.astype(np.float32, copy=False)
+
+    def levels_in(self, at: Sequence[slice] = ()) -> Array:
+        """Return a part of the levels, as integers."""
+        if not self.weight.packed:
+            return self.levels[tuple(at)].astype(np.int32)
+        *lead, last = self._whole(at)
+        each, size = 8 // self.weight.bits, self.weight.shape[-1]
+        first, end, _ = last.indices(size)
+        part = self.levels[tuple([*lead, slice(first // each, -(-end // each))])]
+        return unpacked(part, self.weight.bits)[..., first % each :][..., : end - first]
+
+    def scales_in(self, at: Sequence[slice] = ()) -> Array:
+        """Return the scale of each level of a part, or arrays that spread to that."""
+        return self._spread(self.scales, at)
+
+    def zeros_in(self, at: Sequence[slice] = ()) -> Array:
+        """Return the zero points of the levels of a part, as :meth:`scales_in`."""
+        if self.zeros is not None:
+            return self._spread(self.zeros, at)
+        middle = 1 << (self.weight.bits - 1) if self.weight.packed else 0
+        return np.full((1,) * len(self.weight.shape), middle, np.float32)
+
+    def _whole(self, at: Sequence[slice]) -> list[slice]:
+        return [*at, *[slice(None)] * (len(self.weight.shape) - len(at))]
+
+    def _spread(self, values: Array, at: Sequence[slice]) -> Array:
+        weight = self.weight
+        for axis, part in enumerate(self._whole(at)):
+            if values.shape[axis] == 1 != weight.shape[axis] and axis != weight.axis:
+                continue  # spreads by itself
+            if axis != weight.axis or not weight.block:
+                if values.shape[axis] > 1:
+                    values = values[tuple([*[slice(None)] * axis, part])]
+                continue
+            places = np.arange(weight.shape[axis])[part]
+            blocks = self.groups[places] if self.groups is not None else places // weight.block
+            values = np.take(values, blocks, axis=axis)
+        return values
+
+
+def unpacked(data: Array, bits: int) -> Array:
+    """Return the levels in bytes, the lowest bits first.
+
+    Args:
+        data: Bytes.
+        bits: 2, 4 or 8.
+
+    Returns:
+        8 / bits times as many along the last axis.
+    """
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    levels = (data[..., None] >> shifts) & ((1 << bits) - 1)
+    return levels.reshape((*data.shape[:-1], -1)).astype(np.int16)
+
+
+def blocked_weights(document: Document) -> Iterator[BlockedWeight]:
+    """Yield the weights in few bits of a document, in the order of the nodes."""
+    for scope in document.scopes():
+        for node in scope.nodes:
+            if node.op_type in _READERS and (found := blocked_weight(node)) is not None:
+                yield found
+
+
+def blocked_weight(node: Node) -> BlockedWeight | None:
+    """Return the weight in few bits that a node takes, None where it takes none.
+
+    None, too, where parts of it are computed, or where their sizes do not fit.
+    """
+    reader = _READERS.get(node.op_type)
+    made = reader(node) if reader is not None else None
+    if made is None:
+        return None
+    count = made.levels.element_count * (8 // made.bits if made.packed else 1)
+    return made if count >= prod(made.shape) > 0 else None
+
+
+def _stored(node: Node, position: int) -> Tensor | None:
+    """Return the initializer that is an input, None where there is none."""
+    if len(node.inputs) <= position or not node.inputs[position]:
+        return None
+    resolved = node.scope.resolve(node.inputs[position])
+    if resolved is None or resolved.kind != "initializer":
+        return None
+    return resolved.scope.initializer(node.inputs[position])
+
+
+def _given(node: Node, position: int) -> bool:
+    return len(node.inputs) > position and bool(node.inputs[position])
+
+
+def _number(node: Node, name: str, default: int) -> int:
+    found = node.attribute(name)
+    return found.value if found is not None and isinstance(found.value, int) else default
+
+
+def _parts(node: Node, first: int) -> tuple[Tensor, Tensor, Tensor | None] | None:
+    """Return levels, scales and zero points where all that are given are stored."""
+    levels, scales, zeros = (_stored(node, first + at) for at in range(3))
+    if levels is None or scales is None or (zeros is None and _given(node, first + 2)):
+        return None
+    return levels, scales, zeros
+
+
+def _of_matrix_product(node: Node) -> BlockedWeight | None:
+    rows, columns = _number(node, "K", 0), _number(node, "N", 0)
+    bits, block = _number(node, "bits", 4), _number(node, "block_size", 0)
+    levels, scales, zeros = (_stored(node, at) for at in (1, 2, 3))
+    groups = _stored(node, 4)
+    if node.domain != DOMAIN or levels is None or scales is None or bits not in _PACKED:
+        return None
+    if (zeros is None and _given(node, 3)) or (groups is None and _given(node, 4)) or block <= 0:
+        return None
+    if levels.dtype != "uint8":
+        return None
+    return BlockedWeight(node, levels, scales, zeros, bits, block, (columns, rows), 1, True, groups)
+
+
+def _of_dequantize(node: Node) -> BlockedWeight | None:
+    found = _parts(node, 0)
+    if found is None or found[0].bits is None or found[0].dtype.startswith("float"):
+        return None
+    levels, scales, zeros = found
+    axis, block = _number(node, "axis", 1), _number(node, "block_size", 0)
+    axis += len(levels.shape) if axis < 0 else 0
+    if levels.bits is None or (axis >= len(levels.shape) and scales.element_count != 1):
+        return None
+    return BlockedWeight(node, levels, scales, zeros, levels.bits, block, levels.shape, axis, False)
+
+
+def _of_gather(node: Node) -> BlockedWeight | None:
+    levels, _, scales, zeros = (_stored(node, at) for at in range(4))
+    if node.domain != DOMAIN or levels is None or scales is None:
+        return None
+    if (zeros is None and _given(node, 3)) or levels.bits is None:
+        return None
+    packed = levels.dtype == "uint8"
+    bits = _number(node, "bits", 4) if packed else levels.bits
+    shape = levels.shape
+    if packed:
+        shape = (*shape[:-1], shape[-1] * 8 // bits)
+    axis = _number(node, "quantize_axis", 1)
+    axis += len(shape) if axis < 0 else 0
+    if bits not in _PACKED or (packed and axis != len(shape) - 1):
+        return None
+    block = _number(node, "block_size", 128)
+    return BlockedWeight(node, levels, scales, zeros, bits, block, shape, axis, packed)
+
+
+_READERS = {
+    "MatMulNBits": _of_matrix_product,
+    "DequantizeLinear": _of_dequantize,
+    "GatherBlockQuantized": _of_gather,
+}

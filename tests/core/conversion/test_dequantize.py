@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.activities.convert_dequantize import Request, run
+from dld_tui.core.events import Finished
+from tests.support import decoders
+
+
+def convert(path: Path) -> tuple[Path, dict[str, Any]]:
+    output = path.with_name(f"{path.stem}.float.onnx")
+    *_, last = run(Request(path, output))
+    assert isinstance(last, Finished)
+    assert isinstance(last.result, dict)
+    return output, last.result
+
+
+def run_model(path: Path, feeds: dict[str, Any]) -> list[Any]:
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    # The optimizer makes kernels of DequantizeLinear and MatMul that round activations to 8 bits.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, feeds))
+
+
+def test_a_decoder_computes_the_same(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "decoder.onnx")
+    output, result = convert(path)
+
+    cache = {
+        f"past_key_values.{at}.{one}": np.zeros((1, 2, 0, 16), np.float32)
+        for at in range(2)
+        for one in ("key", "value")
+    }
+    ids = np.array([[3, 1, 4, 1, 5]])
+    feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)} | cache
+    for before, after in zip(run_model(path, feeds), run_model(output, feeds), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
+    model = onnx.load(output)
+    assert result["weights"] == 8
+    assert {node.op_type for node in model.graph.node if node.domain} == {
+        "GroupQueryAttention", "SkipSimplifiedLayerNormalization"
+    }  # fmt: skip
+    assert [one.name for one in model.graph.initializer if one.data_type == TensorProto.UINT8] == []
+
+
+def test_a_shared_weight_a_bias_rows_and_stored_weights(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    levels = random.integers(-8, 8, (64, 6))
+    stored = [
+        numpy_helper.from_array(random.integers(0, 256, (64, 2, 16), dtype=np.uint8), "w_Q4"),
+        numpy_helper.from_array(random.random(128, np.float32), "s"),
+        numpy_helper.from_array(random.random(64, np.float32), "bias"),
+        numpy_helper.from_array(random.integers(0, 256, (9, 32), dtype=np.uint8), "table"),
+        numpy_helper.from_array(random.random((9, 2), np.float32), "table_s"),
+        helper.make_tensor("d", TensorProto.INT4, (64, 6), levels.flatten().tolist()),
+        numpy_helper.from_array(random.random((2, 6), np.float32), "d_s"),
+    ]
+    own, sizes = "com.microsoft", {"K": 64, "N": 64, "bits": 4, "block_size": 32}
+    nodes = [
+        helper.make_node("GatherBlockQuantized", ["table", "ids", "table_s"], ["x"], domain=own,
+                         block_size=32, quantize_axis=1, bits=4),
+        helper.make_node("MatMulNBits", ["x", "w_Q4", "s"], ["a"], domain=own, **sizes),
+        helper.make_node("MatMulNBits", ["a", "w_Q4", "s", "", "", "bias"], ["b"], domain=own,
+                         **sizes),
+        helper.make_node("DequantizeLinear", ["d", "d_s"], ["d_f"], axis=0, block_size=32),
+        helper.make_node("MatMul", ["b", "d_f"], ["y"]),
+    ]  # fmt: skip
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, "g", [value("ids", TensorProto.INT64, [3])],
+        [value("y", TensorProto.FLOAT, [3, 6])], stored,
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(own, 1)]
+    path = tmp_path / "mixed.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+    output, result = convert(path)
+
+    feeds = {"ids": np.array([0, 8, 3])}
+    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
+    np.testing.assert_allclose(after, before, rtol=1e-4)
+    made = onnx.load(output)
+    assert [node.op_type for node in made.graph.node] == [
+        "Gather",
+        "MatMul",
+        "MatMul",
+        "Add",
+        "MatMul",
+    ]
+    assert sorted(one.name for one in made.graph.initializer) == ["bias", "d_f", "table_float", "w"]
+    assert result["weights"] == 4
+
+
+def test_nothing_in_few_bits_is_said(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "decoder.onnx", int4=False)
+    _, result = convert(path)
+
+    assert result["weights"] == 0
+    assert result["values"]["skipped"] == "no weight is stored in few bits"

@@ -1,0 +1,137 @@
+"""Weights in few bits, against what ONNX Runtime makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.core.document.blocks import blocked_weight, blocked_weights
+from dld_tui.core.document.document import Document
+
+RANDOM = np.random.default_rng(21)
+
+
+def model(
+    path: Path, op: str, rows: int, weights: dict[str, Any], inputs: list[str], **attributes: Any
+) -> Path:
+    """Write a node that is fed a unit matrix, or each row's number: it gives out its weight."""
+    gather, dequantize = "Gather" in op, op == "DequantizeLinear"
+    kind = TensorProto.INT64 if gather else TensorProto.FLOAT
+    fed = (
+        []
+        if dequantize
+        else [helper.make_tensor_value_info("x", kind, [rows] if gather else [rows, rows])]
+    )
+    node = helper.make_node(
+        op, inputs, ["y"], name="n", domain="" if dequantize else "com.microsoft", **attributes
+    )
+    stored = [
+        value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(value, name)
+        for name, value in weights.items()
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph([node], "g", fed, outputs, stored)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def as_run(path: Path, rows: int) -> Any:
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    feeds = {}
+    for one in session.get_inputs():
+        feeds[one.name] = np.arange(rows) if "int" in one.type else np.eye(rows, dtype=np.float32)
+    return session.run(None, feeds)[0]
+
+
+def check(path: Path, rows: int) -> None:
+    document = Document.open(path)
+    (weight,) = blocked_weights(document)
+    expected = as_run(path, rows)
+    np.testing.assert_allclose(weight.matrix(), expected, rtol=1e-5, atol=1e-6)
+    # Any part of it is what the whole has there.
+    whole = weight.matrix().T if weight.is_transposed else weight.matrix()
+    at = [slice(size // 3, size - 1) for size in whole.shape]
+    np.testing.assert_array_equal(weight.load().window(at), whole[tuple(at)])
+    document.close()
+
+
+@pytest.mark.parametrize("zeros", ["none", "packed", "float"])
+@pytest.mark.parametrize(
+    ("bits", "block", "rows"), [(4, 32, 64), (4, 16, 41), (8, 32, 70), (2, 16, 48)]
+)
+def test_matrix_products(tmp_path: Path, bits: int, block: int, rows: int, zeros: str) -> None:
+    columns, count = 6, -(-rows // block)
+    weights: dict[str, Any] = {
+        "b": RANDOM.integers(0, 256, (columns, count, block * bits // 8), dtype=np.uint8),
+        "s": RANDOM.random(columns * count, np.float32),
+    }
+    if zeros == "packed":
+        width = -(-count * bits // 8)
+        weights["z"] = RANDOM.integers(0, 256, columns * width, dtype=np.uint8)
+    elif zeros == "float":
+        weights["z"] = (RANDOM.random(columns * count, np.float32) * 8).astype(np.float32)
+    path = model(
+        tmp_path / "m.onnx", "MatMulNBits", rows, weights, ["x", *weights],
+        K=rows, N=columns, bits=bits, block_size=block,
+    )  # fmt: skip
+    try:
+        as_run(path, rows)
+    except Exception as error:  # noqa: BLE001
+        pytest.skip(f"ONNX Runtime does not run it: {str(error)[:80]}")
+    check(path, rows)
+
+
+@pytest.mark.parametrize(("axis", "block"), [(0, 16), (1, 32), (0, 0), (1, 0)])
+@pytest.mark.parametrize("kind", ["int4", "uint4", "int8"])
+def test_stored_weights_of_dequantize(tmp_path: Path, kind: str, axis: int, block: int) -> None:
+    shape, number = (48, 64), getattr(TensorProto, kind.upper())
+    low = -8 if kind == "int4" else 0
+    levels = RANDOM.integers(low, low + 16, shape)
+    if block:
+        scaled = tuple(-(-n // block) if at == axis else n for at, n in enumerate(shape))
+    else:
+        scaled = (shape[axis],)
+    zeros = RANDOM.integers(low, low + 16, scaled)
+    weights = {
+        "b": helper.make_tensor("b", number, shape, levels.flatten().tolist()),
+        "s": RANDOM.random(scaled, np.float32),
+        "z": helper.make_tensor("z", number, scaled, zeros.flatten().tolist()),
+    }
+    more = {"block_size": block} if block else {}
+    path = model(tmp_path / "m.onnx", "DequantizeLinear", 0, weights, [*weights], axis=axis, **more)
+    check(path, 0)
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint8"])
+def test_rows_that_are_gathered(tmp_path: Path, kind: str) -> None:
+    rows, width, block = 7, 64, 32
+    stored: Any = RANDOM.integers(0, 256, (rows, width // 2), dtype=np.uint8)
+    if kind == "int4":
+        values = RANDOM.integers(-8, 8, (rows, width))
+        stored = helper.make_tensor("b", TensorProto.INT4, (rows, width), values.flatten().tolist())
+    weights = {"b": stored, "s": RANDOM.random((rows, width // block), np.float32)}
+    path = model(
+        tmp_path / "m.onnx", "GatherBlockQuantized", rows, weights, ["b", "x", "s"],
+        block_size=block, quantize_axis=1, gather_axis=0, bits=4,
+    )  # fmt: skip
+    check(path, rows)
+
+
+def test_what_is_computed_or_does_not_fit_is_no_weight(tmp_path: Path) -> None:
+    weights = {"b": np.zeros((6, 2, 16), np.uint8), "s": np.ones(12, np.float32)}
+    for inputs, rows in ((["x", "b", "x"], 64), (["x", "b", "s"], 640)):
+        path = model(
+            tmp_path / "m.onnx", "MatMulNBits", rows, weights, inputs,
+            K=rows, N=6, bits=4, block_size=32,
+        )  # fmt: skip
+        document = Document.open(path)
+        assert blocked_weight(document.main.nodes[0]) is None
+        document.close()
