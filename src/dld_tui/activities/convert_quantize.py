@@ -75,6 +75,7 @@ class Request(Repair, QuantizationSettings, PreviewedRequest):
             raise UsageError(
                 f"--weights-only stores int4, uint4, int8 or uint8, not {self.weights}"
             )
+        self._require_for_weights()
         if self.list_only and (self.dynamic or self.weights_only):
             raise UsageError(
                 "--list is of static quantization: leave out --dynamic and --weights-only"
@@ -90,12 +91,29 @@ class Request(Repair, QuantizationSettings, PreviewedRequest):
         if "fp8" in (self.weights, self.activations) and self.method != "auto":
             raise UsageError("fp8 has one method to find ranges: leave out --method")
 
+    def _require_for_weights(self) -> None:
+        asked = {
+            "--format": self.format != "auto",
+            "--rounding": self.rounding != "nearest",
+            "--lm-head": self.lm_head,
+        }
+        if not self.weights_only and any(asked.values()):
+            option = next(name for name, is_asked in asked.items() if is_asked)
+            raise UsageError(f"{option} is for --weights-only")
+        if self.rounding == "k-quant" and (self.weights, self.stored_as) != (
+            "uint4",
+            "matmulnbits",
+        ):
+            raise UsageError("k-quant makes MatMulNBits of uint4: --weights uint4")
+
     def _require_for_tensorrt(self) -> None:
         if self.dynamic:
             raise UsageError("TensorRT has no dynamic quantization", hint="Give --calibration DIR")
         types = (self.weights, self.activations)
         if not self.weights_only and types not in (("int8", "int8"), ("fp8", "fp8")):
             raise UsageError(f"TensorRT takes int8 or fp8 for both, not {' and '.join(types)}")
+        if self.weights_only and self.stored_as != "dequantize":
+            raise UsageError("TensorRT has no MatMulNBits: leave out --format")
         if self.weights_only and self.weights not in ("int4", "int8"):
             raise UsageError(f"TensorRT takes symmetric weights, not {self.weights}")
 

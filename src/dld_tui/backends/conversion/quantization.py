@@ -241,19 +241,25 @@ def _parameters(one: Any) -> dict[str, Any]:
 
 
 def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None:
-    """Store the weights of matrix products in blocks of a few bits, by rounding to nearest."""
+    """Store the weights of matrix products in blocks of a few bits."""
     from onnxruntime.quantization import QuantFormat
-    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+    from onnxruntime.quantization.matmul_nbits_quantizer import (
+        KQuantWeightOnlyQuantConfig,
+        MatMulNBitsQuantizer,
+    )
 
     weights = str(options["weights"])
+    is_nearest = options["rounding"] == "nearest"
+    blocked = options["format"] == "dequantize"
     quantizer = MatMulNBitsQuantizer(
         onnx.load(source),
         bits=int(weights.removeprefix("u").removeprefix("int")),
         block_size=options["block"],
         is_symmetric=not weights.startswith("u"),
         nodes_to_exclude=options["exclude"] or None,
-        quant_format=QuantFormat.QDQ if options["runtime"] == "tensorrt" else QuantFormat.QOperator,
+        quant_format=QuantFormat.QDQ if blocked else QuantFormat.QOperator,
         op_types_to_quantize=tuple(options["ops"]) or None,
+        algo_config=None if is_nearest else KQuantWeightOnlyQuantConfig(),
     )
     quantizer.process()
     quantizer.model.save_model_to_file(

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeAlias
 
@@ -47,6 +48,7 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import contrib
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
@@ -62,6 +64,8 @@ _BIAS_INPUT = 2
 _ENDINGS = ("_scale", "_zero_point", "_quantized", "_QuantizeLinear_Output",
             "_QuantizeLinear_Input", "_DequantizeLinear_Output")  # fmt: skip
 """What the library appends to the name of a value."""
+_BEHIND_LOGITS = ("Add", "Cast", "Div", "Mul", "Reshape", "Tanh")
+"""What may be between the last product of a model of language and its output."""
 _WAY_OUT = "Sanitize the model first, or leave nodes as they are: --exclude NAME"
 
 
@@ -147,6 +151,13 @@ class Quantizer:
             self.notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
         settings = self._settings
         self._refused = [] if settings.weights_only else _refused_by_library(prepared)
+        if settings.weights_only and not settings.lm_head:
+            self._refused = [node.name for node in _makes_logits(prepared)]
+            if self._refused:
+                self.notes.append(
+                    f"{visible(self._refused[0])} makes the logits and stays in floating point"
+                    " (--lm-head quantizes it)"
+                )
         self._per_channel = settings.per_channel
         if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
             self._per_channel = False
@@ -167,6 +178,8 @@ class Quantizer:
                 yield name
             elif ((), name) in self._names:
                 yield self._names[(), name]
+            elif "*" in name and (fitting := [one for one in known if fnmatchcase(one, name)]):
+                yield from fitting
             elif any(scope.nodes_named(name) for scope in self._document.functions):
                 pattern = re.compile(f"{re.escape(name)}(_[0-9]+)?")  # as inlining names them
                 yield from (one for one in known if pattern.fullmatch(one))
@@ -284,7 +297,8 @@ class Quantizer:
         return {
             "dynamic": settings.dynamic, "weights_only": settings.weights_only,
             "points_only": False, "runtime": settings.runtime, "weights": settings.weights,
-            "block": settings.block, "activations": settings.activations,
+            "block": settings.block, "format": settings.stored_as,
+            "rounding": settings.rounding, "activations": settings.activations,
             "per_channel": self._per_channel, "reduce_range": settings.reduce_range,
             "keep_activations": _has_captured_activation(self.prepared),
             "inputs": inputs, "is_uniform": len(self._shapes) == 1,
@@ -342,6 +356,26 @@ def _refused_by_library(prepared: Document) -> list[str]:
         or node.domain not in ("", contrib.DOMAIN)
         or (node.op_type == "Attention" and node.domain == "")
     ]
+
+
+def _makes_logits(prepared: Document) -> list[Node]:
+    """Return the product that makes the logits of a model of language, if there is one.
+
+    It is more sensitive than the others.
+    """
+    main = prepared.main
+    found = []
+    for node in main.nodes_of_type("MatMul"):
+        name = node.outputs[0]
+        while name not in main.outputs:
+            users = [use.node for use in main.users(name)]
+            if len(users) != 1 or users[0].op_type not in _BEHIND_LOGITS:
+                break
+            name = users[0].outputs[0]
+        named = any("lm_head" in text for text in (node.name, *node.inputs[1:]))
+        if named or (name in main.outputs and name == "logits"):
+            found.append(node)
+    return found
 
 
 def _place(node: Node) -> _Place:

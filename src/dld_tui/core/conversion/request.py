@@ -207,6 +207,28 @@ class QuantizationSettings:
         spellings=("--block",),
         metavar="N",
     )
+    format: str = param(
+        "auto",
+        label="Format",
+        help="With weights only: matmulnbits, ONNX Runtime's operator, or dequantize,"
+        " DequantizeLinear in blocks, which opset 21 has; auto: what it is for takes.",
+        choices=("auto", "matmulnbits", "dequantize"),
+        spellings=("--format",),
+    )
+    rounding: str = param(
+        "nearest",
+        label="Rounding",
+        help="With weights only: to the nearest level, or k-quant, which looks for the scale and"
+        " zero point of each block with the least error (uint4).",
+        choices=("nearest", "k-quant"),
+        spellings=("--rounding",),
+    )
+    lm_head: bool = param(
+        False,
+        label="lm_head",
+        help="With weights only: also the product that makes the logits.",
+        spellings=("--lm-head",),
+    )
     method: str = param(
         "auto",
         label="Method",
@@ -225,7 +247,7 @@ class QuantizationSettings:
     exclude: tuple[str, ...] = param(
         (),
         label="Exclude",
-        help="Name of a node that is not quantized.",
+        help="Name of a node that is not quantized; * stands for any characters.",
         spellings=("--exclude",),
         metavar="NAME",
     )
@@ -250,6 +272,13 @@ class QuantizationSettings:
         help="7 bits for weights, for processors without VNNI.",
         spellings=("--reduce-range",),
     )
+
+    @property
+    def stored_as(self) -> str:
+        """How weights of few bits are stored: ``matmulnbits`` or ``dequantize``."""
+        if self.format != "auto":
+            return self.format
+        return "dequantize" if self.runtime == "tensorrt" else "matmulnbits"
 
 
 @dataclass(frozen=True)
