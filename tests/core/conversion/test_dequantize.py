@@ -63,7 +63,8 @@ def test_a_shared_weight_a_bias_rows_and_stored_weights(tmp_path: Path) -> None:
         helper.make_tensor("d", TensorProto.INT4, (64, 6), levels.flatten().tolist()),
         numpy_helper.from_array(random.random((2, 6), np.float32), "d_s"),
     ]
-    own, sizes = "com.microsoft", {"K": 64, "N": 64, "bits": 4, "block_size": 32}
+    own = "com.microsoft"
+    sizes: dict[str, Any] = {"K": 64, "N": 64, "bits": 4, "block_size": 32}
     nodes = [
         helper.make_node("GatherBlockQuantized", ["table", "ids", "table_s"], ["x"], domain=own,
                          block_size=32, quantize_axis=1, bits=4),

@@ -135,3 +135,14 @@ def test_what_is_computed_or_does_not_fit_is_no_weight(tmp_path: Path) -> None:
         document = Document.open(path)
         assert blocked_weight(document.main.nodes[0]) is None
         document.close()
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
+def test_one_scale_for_all(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    levels = RANDOM.integers(-128, 128, shape).astype(np.int8)
+    weights = {"b": levels, "s": np.array(0.25, np.float32), "z": np.array(3, np.int8)}
+    path = model(tmp_path / "m.onnx", "DequantizeLinear", 0, weights, [*weights])
+    document = Document.open(path)
+    (weight,) = blocked_weights(document)
+    np.testing.assert_array_equal(weight.matrix().reshape(shape), as_run(path, 0))
+    document.close()

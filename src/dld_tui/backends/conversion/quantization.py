@@ -251,8 +251,11 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
     weights = str(options["weights"])
     is_nearest = options["rounding"] == "nearest"
     blocked = options["format"] == "dequantize"
+    model = onnx.load(source)
+    if not is_nearest:
+        _require_even_blocks(model, options)
     quantizer = MatMulNBitsQuantizer(
-        onnx.load(source),
+        model,
         bits=int(weights.removeprefix("u").removeprefix("int")),
         block_size=options["block"],
         is_symmetric=not weights.startswith("u"),
@@ -265,6 +268,24 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
     quantizer.model.save_model_to_file(
         target, Path(source).stat().st_size + _data(source) > _ONE_FILE
     )
+
+
+def _require_even_blocks(model: onnx.ModelProto, options: dict[str, Any]) -> None:
+    """Refuse what ONNX Runtime's k-quant fails at: zero points that do not fill whole bytes.
+
+    Raises:
+        ValueError: A column of a weight has an odd number of blocks.
+    """
+    rows = {one.name: one.dims[0] for one in model.graph.initializer if len(one.dims) == 2}
+    for node in model.graph.node:
+        if node.op_type != "MatMul" or node.name in options["exclude"] or node.input[1] not in rows:
+            continue
+        blocks = -(-rows[node.input[1]] // options["block"])
+        if blocks % 2:
+            raise ValueError(
+                f"ONNX Runtime's k-quant needs an even number of blocks in each column, and"
+                f" {node.name!r} has {blocks}: give a smaller --block"
+            )
 
 
 def _tidy(target: str) -> None:

@@ -219,7 +219,7 @@ class QuantizationSettings:
         "nearest",
         label="Rounding",
         help="With weights only: to the nearest level, or k-quant, which looks for the scale and"
-        " zero point of each block with the least error (uint4).",
+        " zero point of each block with the least weighted error (uint4).",
         choices=("nearest", "k-quant"),
         spellings=("--rounding",),
     )

@@ -11,6 +11,7 @@ from dld_tui.core.diff.items import ItemComparison, model_changes, scope_changes
 from dld_tui.core.diff.matching import match_scopes, out_of_order
 from dld_tui.core.diff.model import Change, ModelDiff, ScopeDiff
 from dld_tui.core.diff.nodes import NodeComparison, signature
+from dld_tui.core.diff.quantized import weight_noise
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter, digest, payload_bytes
 from dld_tui.core.document.document import Document
@@ -72,6 +73,13 @@ class _Comparison:
                 found.changes.append(_function(scope, "removed"))
         found.changes += [_function(scope, "added") for scope in functions.values()]
         self._find_moved()
+        if self.weights:
+            for one in weight_noise(self.old, self.new):
+                self.meter.check()
+                if isinstance(one, str):
+                    found.notes.append(one)
+                else:
+                    found.weights.append(one)
         return found
 
     # --- scopes ---------------------------------------------------------------------------------

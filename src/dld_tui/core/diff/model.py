@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dld_tui.core.codec import encode
+from dld_tui.core.diff.quantized import WeightNoise
 from dld_tui.core.diff.tensors import TensorDifference
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -85,6 +86,8 @@ class ModelDiff:
     """Of the model as a whole: versions, producer, operator sets, metadata, functions."""
     scopes: list[ScopeDiff] = field(default_factory=list)
     """Every scope that both have: the main graph, subgraphs depth first, then functions."""
+    weights: list[WeightNoise] = field(default_factory=list)
+    """Weights that one of the models has in few bits, and how far off they are."""
     notes: list[str] = field(default_factory=list)
     """What could not be compared, and why."""
 
@@ -119,6 +122,7 @@ class ModelDiff:
             "same": self.same,
             "counts": counts,
             "changes": [_json(scope, change) for scope, change in self.all_changes()],
+            "weights": [encode(one) for one in self.weights],
             "notes": list(self.notes),
         }
 

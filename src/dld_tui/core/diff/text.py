@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.diff.attributes import attribute_text, tensor_text
 from dld_tui.core.diff.model import Change, Field, ModelDiff, ScopeDiff
 from dld_tui.core.diff.nodes import signature
+from dld_tui.core.diff.quantized import WeightNoise
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter, digest
 from dld_tui.core.document.document import Document
@@ -158,6 +160,8 @@ _PLURALS = {"model": "model", "graph": "graph", "order": "order"}
 _MOST_RENAMED, _RENAMED_SHOWN = 8, 3
 """With more items of a kind in a graph that only have other names, so many are shown; a summary
 is what a reader wants of a model that was exported again. JSON has all of them."""
+_MOST_WEIGHTS = 20
+"""Weights in few bits that are shown, those with the most noise first."""
 _MOST_TYPES = 8
 """From here on, types that only one model declares are counted instead of listed."""
 
@@ -176,8 +180,23 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
         if scope.changes:
             yield [(scope_title(scope), "head")]
             yield from _scope_lines(scope)
+    if diff.weights:
+        yield [("weights in few bits", "head")]
+        worst = sorted(diff.weights, key=lambda one: inf if one.snr_db is None else one.snr_db)
+        yield from ([(noise_text(one), "")] for one in worst[:_MOST_WEIGHTS])
+        if len(worst) > _MOST_WEIGHTS:
+            yield [(f"  {fmt.count(len(worst) - _MOST_WEIGHTS)} more have less noise", "")]
     yield []
     yield [(summary(diff), "")]
+
+
+def noise_text(one: WeightNoise) -> str:
+    """Return the line of a weight in few bits. Fit to be shown."""
+    noise = "the same values"
+    if one.snr_db is not None:
+        noise = f"signal to noise {one.snr_db:.1f} dB, max |Δ| {one.max_abs:.3g}"
+    shape = fmt.shape(one.shape)
+    return f"  {visible(one.weight)} {shape}  {one.format}: {noise}"
 
 
 def scope_title(scope: ScopeDiff) -> str:

@@ -76,8 +76,9 @@ class BlockedWeight:
             InputError: It cannot be read.
         """
         counts = [*self.shape]
-        counts[self.axis] = self._count
-        if not self.block:  # a scale for each channel, or one
+        if self.block:
+            counts[self.axis] = self._count
+        else:  # a scale for each channel, or one
             one = self.scales.element_count == 1
             counts = [1 if one or at != self.axis else size for at, size in enumerate(self.shape)]
         lead = prod(self.shape[:-1])
@@ -100,7 +101,7 @@ class BlockedWeight:
     @property
     def _count(self) -> int:
         """How many blocks there are along the axis."""
-        return -(-self.shape[self.axis] // self.block) if self.block else self.shape[self.axis]
+        return -(-self.shape[self.axis] // self.block)
 
     def matrix_parts(self) -> Iterator[Array]:
         """Yield the rows of the floating point matrix, float32, some at a time.
@@ -111,6 +112,9 @@ class BlockedWeight:
             InputError: A tensor cannot be read.
         """
         stored = self.load()
+        if not self.shape:
+            yield stored.window().reshape(1)
+            return
         rows = self.shape[1] if self.is_transposed else self.shape[0]
         step = max(_PART * rows // prod(self.shape), 1)
         for start in range(0, rows, step):
@@ -261,13 +265,17 @@ def _of_matrix_product(node: Node) -> BlockedWeight | None:
 
 def _of_dequantize(node: Node) -> BlockedWeight | None:
     found = _parts(node, 0)
-    if found is None or found[0].bits is None or found[0].dtype.startswith("float"):
+    if found is None or found[0].dtype.startswith("float"):
         return None
     levels, scales, zeros = found
+    if levels.bits is None:
+        return None
     axis, block = _number(node, "axis", 1), _number(node, "block_size", 0)
     axis += len(levels.shape) if axis < 0 else 0
-    if levels.bits is None or (axis >= len(levels.shape) and scales.element_count != 1):
-        return None
+    if axis >= len(levels.shape):
+        if scales.element_count != 1:
+            return None
+        axis = 0  # there is one scale, whatever it says
     return BlockedWeight(node, levels, scales, zeros, levels.bits, block, levels.shape, axis, False)
 
 
