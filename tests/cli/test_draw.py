@@ -161,3 +161,23 @@ def test_a_report_of_another_model_is_told(dld: Dld, model: Path, tmp_path: Path
     report = report_files.make_report(tmp_path / "r.dldprof")
     said = dld.fails(3, "draw", model, "-o", tmp_path / "g.html", "--report", report)
     assert "no layer of the report is a node of this graph" in said
+
+
+def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -> None:
+    ops = ("Relu", "Abs", "Neg", "Exp")
+    nodes = [f"v{i + 1} = {ops[i % 4]}(v{i})" for i in range(640)]
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 18]>
+    deep (float[4] v0) => (float[4] v640) {{ {" ".join(nodes)} }}
+    """
+    path = models.write(tmp_path, text)
+    output = tmp_path / "deep.svg"
+
+    found = dld("draw", path, "-o", output, "--json")
+    assert "pixels are more than viewers open: repeated blocks are folded" in found.err
+    assert found.json["height"] <= 32_767
+    assert not found.json["oversized"]
+    whole = dld("draw", path, "-o", output, "--no-folded", "--json", "--force")
+    assert whole.json["height"] > 32_767
+    assert whole.json["oversized"]
+    assert f"x {whole.json['height']:,} pixels are more than viewers open" in whole.err

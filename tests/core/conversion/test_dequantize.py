@@ -9,8 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.convert_dequantize import Request, run
+from dld_tui.core.conversion.dequantize import dequantized
+from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
-from tests.support import decoders
+from tests.support import decoders, models
 
 
 def convert(path: Path) -> tuple[Path, dict[str, Any]]:
@@ -106,3 +108,29 @@ def test_nothing_in_few_bits_is_said(tmp_path: Path) -> None:
 
     assert result["weights"] == 0
     assert result["values"]["skipped"] == "no weight is stored in few bits"
+
+
+def test_quantized_activations_stay(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    both (float[4] x) => (float[4] y)
+    <float s = {0.5}, int8 z = {3}, int8[4] w = {1, 2, 3, 127}> {
+        q = QuantizeLinear(x, s, z)
+        d = DequantizeLinear(q, s, z)
+        f = DequantizeLinear(w, s, z)
+        y = Mul(d, f)
+    }
+    """
+    document = Document.open(models.write(tmp_path, text))
+    *_, made = dequantized(document)
+
+    assert made.notes == ["of activations: 1 QuantizeLinear node, as before"]
+    assert [node.op_type for node in made.document.main.nodes] == [
+        "QuantizeLinear", "DequantizeLinear", "Mul"
+    ]  # fmt: skip
+    weight = made.document.main.initializer("f")
+    assert weight is not None
+    assert weight.read().tolist() == [-1.0, -0.5, 0.0, 62.0]
+    assert made.document.main.initializer("z") is not None  # the other one uses it
+    made.document.close()
+    document.close()

@@ -22,6 +22,8 @@ from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.terminal import is_terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.graph.build import ScopeGraph
@@ -32,6 +34,8 @@ SCHEMES = ("light", "dark", "colour-blind", "mono")
 _FORMATS = {"svg": "svg", "html": "html", "png": "png", "jpg": "jpeg", "txt": "text"}
 _SLOW = 1_500
 """Nodes from which on it is said that something is going on."""
+_TOO_MANY = 20_000
+"""Nodes from which on the picture is folded before it is known how large it is."""
 _COLOUR = re.compile("#[0-9a-fA-F]{6}")
 
 
@@ -61,7 +65,12 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
 @click.option("--scope", multiple=True, metavar="STEP", help="Draw this graph; may be repeated.")
 @click.option("--node", metavar="REF", help="Draw what is around a node.")
 @click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
-@click.option("--folded", is_flag=True, help="Draw repeated blocks and name scopes as one box.")
+@click.option(
+    "--folded/--no-folded",
+    default=None,
+    help="Draw repeated blocks and name scopes as one box; by default where the picture is larger"
+    " than viewers open.",
+)
 @click.option("--constants", is_flag=True, help="Draw what is computed from constants, too.")
 @click.option(
     "--colour",
@@ -107,6 +116,7 @@ def command(model: Path, output: str, **asked: Any) -> None:
                 "format": picture.kind,
                 "nodes": nodes,
                 "boxes": picture.boxes,
+                "oversized": picture.is_oversized,
                 "width": picture.width,
                 "height": picture.height,
                 "crossings": picture.crossings,
@@ -176,11 +186,56 @@ def _draw(
     if kind == "text" and asked["view"] != "canvas":
         return _rows(drawn, asked)
     look = style.Look(style.SCHEMES[asked["scheme"]], asked["background"], asked["grid"])
-    content = _content(drawn, title, asked)
-    content.types = types_of(scope)
-    if asked["report"] is not None:
-        _add_times(content, drawn, document, asked["report"])
-    return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+
+    def picture(asked: dict[str, Any]) -> Picture:
+        content = _content(drawn, title, asked)
+        content.types = types_of(scope)
+        if asked["report"] is not None:
+            _add_times(content, drawn, document, asked["report"])
+        return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])
+
+    return _viewable(picture, model, kind, asked, len(scope.nodes))
+
+
+def _viewable(
+    picture: Callable[[dict[str, Any]], Picture],
+    model: Path,
+    kind: str,
+    asked: dict[str, Any],
+    nodes: int,
+) -> Picture:
+    """Return a picture that viewers open, folded for that unless something else is asked.
+
+    Args:
+        picture: Draws as options ask.
+        model: The file.
+        kind: The format.
+        asked: The options.
+        nodes: How many nodes there are.
+    """
+    whole = asked["view"] == "canvas" and asked["node"] is None and asked["report"] is None
+    if asked["folded"] is None and whole and kind != "text":
+        if nodes <= _TOO_MANY:
+            try:
+                made = picture(asked)
+            except UsageError as error:  # of PNG and JPEG
+                why = error.message
+            else:
+                if not made.is_oversized:
+                    return made
+                why = _oversized(made)
+        else:
+            why = f"{nodes:,} nodes are more than a picture can show"
+        narrate(f"{model}: {why}: repeated blocks are folded (--no-folded draws all)")
+        asked = {**asked, "folded": True}
+    made = picture(asked)
+    if made.is_oversized:
+        narrate(f"{model}: {_oversized(made)}")
+    return made
+
+
+def _oversized(picture: Picture) -> str:
+    return f"{picture.width:,} x {picture.height:,} pixels are more than viewers open"
 
 
 def _lacks_types(scope: Scope) -> bool:

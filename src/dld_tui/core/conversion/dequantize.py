@@ -9,6 +9,7 @@ from math import prod
 import onnx
 from onnx import helper
 
+from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import copy_of, is_graph_output
 from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
 from dld_tui.core.document.casting import FreshNames
@@ -66,7 +67,9 @@ def dequantized(document: Document) -> Iterator[DequantizedModel]:
             _drop_unused(scope, name)
         left = sum(len(scope.nodes_of_type("QuantizeLinear")) for scope in made.document.scopes())
         if left:
-            made.notes.append(f"{left:,} QuantizeLinear stay: they are of activations")
+            made.notes.append(
+                f"of activations: {fmt.plural(left, 'QuantizeLinear node')}, as before"
+            )
     except BaseException:
         made.document.close()
         raise

@@ -90,6 +90,9 @@ class PictureWriter:
             if cancelled():
                 raise CancelledError
             remarks.extend(write_bytes(path, picture.data))
+            if picture.is_oversized:
+                size = f"{picture.width:,} x {picture.height:,} pixels"
+                remarks.append(f"{size} are more than viewers open: draw the folded view instead")
 
         def ended(error: DldError | None) -> None:
             if isinstance(error, CancelledError):

@@ -24,6 +24,8 @@ KINDS = {
     ".txt": "text",
 }
 """The format by the end of a file's name."""
+MOST_VIEWED = 32_767
+"""Pixels of a side up to which browsers and cairo, and so most viewers, draw a picture."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class Picture:
     boxes: int = 0
     crossings: int | None = None
     """Pairs of lines that cross; None where no lines are drawn."""
+
+    @property
+    def is_oversized(self) -> bool:
+        """Whether most viewers cannot show it."""
+        return self.kind != "text" and max(self.width, self.height) > MOST_VIEWED
 
 
 def kind_of(path: Path) -> str:
