@@ -26,6 +26,17 @@ def go(page: InitializersScreen, name: str) -> None:
     assert page.pane.table.go_to_key(row.key)
 
 
+async def reset(session: Session, page: InitializersScreen) -> None:
+    """Take back what a check did, and list everything."""
+    while session.app.screen is not page and page.is_attached:
+        session.app.screen.dismiss(None)
+        await session.pilot.pause()
+    document = session.screen.document
+    while document.history.done:
+        document.undo()
+    await session.until(lambda: not page.is_attached or len(names(page)) == 13)
+
+
 def initializers(document: Document) -> list[str]:
     """Return the names of the dense initializers of the main graph."""
     return [tensor.name for tensor in document.main.initializers]
@@ -44,15 +55,14 @@ async def test_the_largest_is_first_and_problems_are_counted(tmp_path: Path) -> 
         await session.until(lambda: "k" in names(page))
 
 
-async def test_the_list_is_filtered_while_one_types(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        await session.pilot.press("slash")
-        await session.type("int8 matr")
-        assert names(page) == ["matrix"]
-        await session.pilot.press("enter", "escape")
-        await session.pilot.pause()
-        assert len(names(page)) == 13
-        assert session.app.screen is page
+async def the_list_is_filtered_while_one_types(session: Session, page: InitializersScreen) -> None:
+    await session.pilot.press("slash")
+    await session.type("int8 matr")
+    assert names(page) == ["matrix"]
+    await session.pilot.press("enter", "escape")
+    await session.pilot.pause()
+    assert len(names(page)) == 13
+    assert session.app.screen is page
 
 
 async def test_enter_opens_the_editor_and_escape_comes_back(tmp_path: Path) -> None:
@@ -65,40 +75,39 @@ async def test_enter_opens_the_editor_and_escape_comes_back(tmp_path: Path) -> N
         await session.until(lambda: session.app.screen is session.screen)
 
 
-async def test_unused_ones_are_deleted_and_come_back(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        document = session.screen.document
-        await session.pilot.press("D")
-        await session.until(lambda: session.app.screen is not page)
-        await session.pilot.press("d")
-        await session.until(lambda: initializers(document) == ["w"])
-        await session.until(lambda: names(page) == ["w"])
-        await session.pilot.press("u")
-        await session.until(lambda: len(names(page)) == 13)
+async def unused_ones_are_deleted_and_come_back(session: Session, page: InitializersScreen) -> None:
+    document = session.screen.document
+    await session.pilot.press("D")
+    await session.until(lambda: session.app.screen is not page)
+    await session.pilot.press("d")
+    await session.until(lambda: initializers(document) == ["w"])
+    await session.until(lambda: names(page) == ["w"])
+    await session.pilot.press("u")
+    await session.until(lambda: len(names(page)) == 13)
 
 
-async def test_deleting_a_used_one_asks_and_disconnects(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        document = session.screen.document
-        go(page, "w")
-        await session.pilot.press("d")
-        await session.until(lambda: session.app.screen is not page)
-        await session.pilot.pause()
-        assert "used in 2 places" in session.text
-        await session.pilot.press("d")
-        await session.until(lambda: "w" not in initializers(document))
-        last = document.main.find("last")
-        assert last is not None
-        assert last.inputs == ("b",)
+async def deleting_a_used_one_asks_and_disconnects(
+    session: Session, page: InitializersScreen
+) -> None:
+    document = session.screen.document
+    go(page, "w")
+    await session.pilot.press("d")
+    await session.until(lambda: session.app.screen is not page)
+    await session.pilot.pause()
+    assert "used in 2 places" in session.text
+    await session.pilot.press("d")
+    await session.until(lambda: "w" not in initializers(document))
+    last = document.main.find("last")
+    assert last is not None
+    assert last.inputs == ("b",)
 
 
-async def test_renaming_keeps_the_cursor(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        go(page, "w")
-        await session.pilot.press("r", "2", "enter")
-        await session.until(lambda: "w2" in names(page))
-        await session.until(lambda: page.row is not None and page.row.name == "w2")
-        await session.until(lambda: "●" in session.text.partition("\n")[0])  # the tab of the model
+async def renaming_keeps_the_cursor(session: Session, page: InitializersScreen) -> None:
+    go(page, "w")
+    await session.pilot.press("r", "2", "enter")
+    await session.until(lambda: "w2" in names(page))
+    await session.until(lambda: page.row is not None and page.row.name == "w2")
+    await session.until(lambda: "●" in session.text.partition("\n")[0])  # the tab of the model
 
 
 async def pick(session: Session, page: InitializersScreen, text: str) -> None:
@@ -110,36 +119,36 @@ async def pick(session: Session, page: InitializersScreen, text: str) -> None:
     await session.until(lambda: not isinstance(session.app.screen, PickDialog))
 
 
-async def test_connecting_switching_and_disconnecting(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        main = session.screen.document.main
-        second, first = main.find("second"), main.find("first")
-        assert second is not None
-        assert first is not None
-        go(page, "odd")
-        await session.pilot.press("c")
-        await pick(session, page, "mul b")
-        await session.until(lambda: second.inputs == ("a", "odd"))
-        await session.until(lambda: page.row is not None and page.row.uses == 1)
-        await session.pilot.press("w")
-        await pick(session, page, "brain")
-        await session.until(lambda: second.inputs == ("a", "brain"))
-        await session.until(lambda: any(row.name == "brain" and row.uses for row in page.pane.rows))
-        go(page, "brain")
-        await session.pilot.press("backslash")
-        await session.until(lambda: second.inputs == ("a",))
-        await session.until(lambda: page.row is not None and not page.row.uses)
+async def connecting_switching_and_disconnecting(
+    session: Session, page: InitializersScreen
+) -> None:
+    main = session.screen.document.main
+    second, first = main.find("second"), main.find("first")
+    assert second is not None
+    assert first is not None
+    go(page, "odd")
+    await session.pilot.press("c")
+    await pick(session, page, "mul b")
+    await session.until(lambda: second.inputs == ("a", "odd"))
+    await session.until(lambda: page.row is not None and page.row.uses == 1)
+    await session.pilot.press("w")
+    await pick(session, page, "brain")
+    await session.until(lambda: second.inputs == ("a", "brain"))
+    await session.until(lambda: any(row.name == "brain" and row.uses for row in page.pane.rows))
+    go(page, "brain")
+    await session.pilot.press("backslash")
+    await session.until(lambda: second.inputs == ("a",))
+    await session.until(lambda: page.row is not None and not page.row.uses)
 
 
-async def test_going_to_a_user(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        go(page, "w")
-        await session.pilot.press("s")
-        await pick(session, page, "sub")
-        await session.until(lambda: session.app.screen is session.screen)
-        node = session.screen.explorer.node
-        assert node is not None
-        assert node.name == "last"
+async def going_to_a_user(session: Session, page: InitializersScreen) -> None:
+    go(page, "w")
+    await session.pilot.press("s")
+    await pick(session, page, "sub")
+    await session.until(lambda: session.app.screen is session.screen)
+    node = session.screen.explorer.node
+    assert node is not None
+    assert node.name == "last"
 
 
 async def test_marked_ones_are_converted_with_a_preview(tmp_path: Path) -> None:
@@ -160,19 +169,18 @@ async def test_marked_ones_are_converted_with_a_preview(tmp_path: Path) -> None:
         )
 
 
-async def test_values_move_to_a_data_file_and_back(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        main = session.screen.document.main
-        go(page, "volume")
-        await session.pilot.press("x")
-        await session.until(lambda: session.app.screen is not page)
-        await session.pilot.press("enter")
-        await session.until(lambda: main.initializers[1].is_external)
-        entries = main.initializers[1].external_entries
-        assert entries["location"] == "tensors.onnx.data"
-        await session.until(lambda: page.row is not None and page.row.tensor.is_external)
-        await session.pilot.press("X")
-        await session.until(lambda: not main.initializers[1].is_external)
+async def values_move_to_a_data_file_and_back(session: Session, page: InitializersScreen) -> None:
+    main = session.screen.document.main
+    go(page, "volume")
+    await session.pilot.press("x")
+    await session.until(lambda: session.app.screen is not page)
+    await session.pilot.press("enter")
+    await session.until(lambda: main.initializers[1].is_external)
+    entries = main.initializers[1].external_entries
+    assert entries["location"] == "tensors.onnx.data"
+    await session.until(lambda: page.row is not None and page.row.tensor.is_external)
+    await session.pilot.press("X")
+    await session.until(lambda: not main.initializers[1].is_external)
 
 
 async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
@@ -208,65 +216,80 @@ async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
         assert found.read().tolist() == [0, 0, 1, 2]
 
 
-async def test_sparse_and_dense(tmp_path: Path) -> None:
+async def sparse_and_dense(session: Session, page: InitializersScreen) -> None:
+    main = session.screen.document.main
+    go(page, "thin")
+    await session.pilot.press("p")
+    await session.until(lambda: main.initializer("thin") is not None)
+    tensor = main.initializer("thin")
+    assert tensor is not None
+    assert tensor.read().tolist() == [0, 0, 0, 1, 0, 0, 0, 2, 0, 0]
+
+
+async def a_sparse_one_is_edited_as_text(session: Session, page: InitializersScreen) -> None:
+    main = session.screen.document.main
+    go(page, "thin")
+    await session.pilot.press("e")
+    await session.until(lambda: isinstance(session.app.screen, TextDialog))
+    area = session.app.screen.query_one(TextArea)
+    assert area.text == "float32 [10]\n3 = 1.0\n7 = 2.0"
+    area.text = "float32 [4]\n3 = 0.5\n4 = 1"
+    await session.pilot.press("ctrl+s")
+    await session.until(lambda: "line 3: index 4 is not below 4" in session.text)
+    area.text = "float32 [4]\n3 = 0.5\n0 = 1"
+    await session.pilot.press("ctrl+s")
+    await session.until(lambda: session.app.screen is page)
+    assert list(main.records["sparse_initializer"][0].dims) == [4]
+    await session.until(lambda: page.row is not None and page.row.shape == (4,))
+
+
+async def a_new_one_is_made_by_the_form(session: Session, page: InitializersScreen) -> None:
+    await session.pilot.press("a")
+    await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
+    form = session.app.screen
+    assert isinstance(form, CreateInitializer)
+    await session.until(lambda: form.focused is not None)
+    await session.type("w")
+    form.form.set_values({"dims": "2, 3", "fill": "uniform", "low": -1.0, "seed": 5})
+    await session.until(lambda: "valid" in form.facts())
+    await session.pilot.press("f5")
+    await session.until(lambda: "already a value called" in session.text)
+    await session.type("ide")
+    await session.until(lambda: form.form.values()["name"] == "wide")
+    await session.pilot.press("f5")
+    await session.until(lambda: session.app.screen is page)
+    await session.until(lambda: page.row is not None and page.row.name == "wide")
+    assert page.row is not None
+    assert page.row.shape == (2, 3)
+    assert -1 <= float(page.row.tensor.read().min()) < 0
+
+
+async def only_fields_that_count_are_shown(session: Session, page: InitializersScreen) -> None:
+    await session.pilot.press("a")
+    await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
+    form = session.app.screen
+    assert isinstance(form, CreateInitializer)
+    assert not form.form.rows["seed"].display
+    form.form.set_values({"fill": "normal"})
+    await session.pilot.pause()
+    hidden = [name for name, row in form.form.rows.items() if not row.display]
+    assert hidden == ["values", "low", "high", "file", "offset", "length"]
+
+
+async def test_the_list_of_initializers(tmp_path: Path) -> None:
     async with listed(tmp_path) as (session, page):
-        main = session.screen.document.main
-        go(page, "thin")
-        await session.pilot.press("p")
-        await session.until(lambda: main.initializer("thin") is not None)
-        tensor = main.initializer("thin")
-        assert tensor is not None
-        assert tensor.read().tolist() == [0, 0, 0, 1, 0, 0, 0, 2, 0, 0]
-
-
-async def test_a_sparse_one_is_edited_as_text(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        main = session.screen.document.main
-        go(page, "thin")
-        await session.pilot.press("e")
-        await session.until(lambda: isinstance(session.app.screen, TextDialog))
-        area = session.app.screen.query_one(TextArea)
-        assert area.text == "float32 [10]\n3 = 1.0\n7 = 2.0"
-        area.text = "float32 [4]\n3 = 0.5\n4 = 1"
-        await session.pilot.press("ctrl+s")
-        await session.until(lambda: "line 3: index 4 is not below 4" in session.text)
-        area.text = "float32 [4]\n3 = 0.5\n0 = 1"
-        await session.pilot.press("ctrl+s")
-        await session.until(lambda: session.app.screen is page)
-        assert list(main.records["sparse_initializer"][0].dims) == [4]
-        await session.until(lambda: page.row is not None and page.row.shape == (4,))
-
-
-async def test_a_new_one_is_made_by_the_form(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        await session.pilot.press("a")
-        await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
-        form = session.app.screen
-        assert isinstance(form, CreateInitializer)
-        await session.until(lambda: form.focused is not None)
-        await session.type("w")
-        form.form.set_values({"dims": "2, 3", "fill": "uniform", "low": -1.0, "seed": 5})
-        await session.until(lambda: "valid" in form.facts())
-        await session.pilot.press("f5")
-        await session.until(lambda: "already a value called" in session.text)
-        await session.type("ide")
-        await session.until(lambda: form.form.values()["name"] == "wide")
-        await session.pilot.press("f5")
-        await session.until(lambda: session.app.screen is page)
-        await session.until(lambda: page.row is not None and page.row.name == "wide")
-        assert page.row is not None
-        assert page.row.shape == (2, 3)
-        assert -1 <= float(page.row.tensor.read().min()) < 0
-
-
-async def test_only_fields_that_count_are_shown(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, _):
-        await session.pilot.press("a")
-        await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
-        form = session.app.screen
-        assert isinstance(form, CreateInitializer)
-        assert not form.form.rows["seed"].display
-        form.form.set_values({"fill": "normal"})
-        await session.pilot.pause()
-        hidden = [name for name, row in form.form.rows.items() if not row.display]
-        assert hidden == ["values", "low", "high", "file", "offset", "length"]
+        for check in (
+            the_list_is_filtered_while_one_types,
+            unused_ones_are_deleted_and_come_back,
+            deleting_a_used_one_asks_and_disconnects,
+            renaming_keeps_the_cursor,
+            connecting_switching_and_disconnecting,
+            values_move_to_a_data_file_and_back,
+            sparse_and_dense,
+            a_sparse_one_is_edited_as_text,
+            a_new_one_is_made_by_the_form,
+            only_fields_that_count_are_shown,
+            going_to_a_user,
+        ):
+            await check(session, page)
+            await reset(session, page)

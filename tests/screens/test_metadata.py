@@ -62,68 +62,64 @@ async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[in
         assert uncovered(session)
 
 
-async def test_doc_strings_have_lines(chain: Path) -> None:
-    async with opened(chain) as session:
-        node = await session.go("second")
-        await session.press("t", "e")
-        assert isinstance(session.app.screen, TextDialog)
-        await session.press("a", "enter", "b", "ctrl+s")
-        assert node.doc_string == "a\nb"
-        assert "and 1 more line" in session.text
-        go(session, "doc string", "Model")
-        await session.press("e", "m", "ctrl+s")
-        assert session.screen.document.model.doc_string == "m"
+async def doc_strings_have_lines(session: Session) -> None:
+    node = await session.go("second")
+    await session.press("t", "e")
+    assert isinstance(session.app.screen, TextDialog)
+    await session.press("a", "enter", "b", "ctrl+s")
+    assert node.doc_string == "a\nb"
+    assert "and 1 more line" in session.text
+    go(session, "doc string", "Model")
+    await session.press("e", "m", "ctrl+s")
+    assert session.screen.document.model.doc_string == "m"
 
 
-async def test_model_fields_are_checked(chain: Path) -> None:
-    async with opened(chain) as session:
-        model = session.screen.document.model
-        await session.press("t")
-        go(session, "IR version")
-        await session.press("e")
-        assert isinstance(session.app.screen, PromptDialog)
-        await session.press("ctrl+u", "x", "enter")
-        assert "a whole number is needed" in session.text
-        await session.press("ctrl+u", "9", "enter")
-        assert model.ir_version == 9
-        go(session, "producer")
-        await session.press("e", "m", "e", "enter")
-        assert model.producer_name == "me"
+async def model_fields_are_checked(session: Session) -> None:
+    model = session.screen.document.model
+    await session.press("t")
+    go(session, "IR version")
+    await session.press("e")
+    assert isinstance(session.app.screen, PromptDialog)
+    await session.press("ctrl+u", "x", "enter")
+    assert "a whole number is needed" in session.text
+    await session.press("ctrl+u", "9", "enter")
+    assert model.ir_version == 9
+    go(session, "producer")
+    await session.press("e", "m", "e", "enter")
+    assert model.producer_name == "me"
 
 
-async def test_types_of_values_are_listed_and_changed(chain: Path) -> None:
-    async with opened(chain) as session:
-        document = session.screen.document
-        document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
-        await session.press("t")
-        go(session, "a ", "Declared types")
-        await session.press("e", "ctrl+u")
-        await session.type("f16[")
-        assert "not a type" in session.text
-        await session.type("2]")
-        await session.press("enter")
-        known = document.main.value_type("a")
-        assert known is not None
-        assert known.text == "float16[2]"
-        go(session, "a ", "Declared types")
-        await session.press("d")
-        assert document.main.value_type("a") is None
+async def types_of_values_are_listed_and_changed(session: Session) -> None:
+    document = session.screen.document
+    document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
+    await session.press("t")
+    go(session, "a ", "Declared types")
+    await session.press("e", "ctrl+u")
+    await session.type("f16[")
+    assert "not a type" in session.text
+    await session.type("2]")
+    await session.press("enter")
+    known = document.main.value_type("a")
+    assert known is not None
+    assert known.text == "float16[2]"
+    go(session, "a ", "Declared types")
+    await session.press("d")
+    assert document.main.value_type("a") is None
 
 
-async def test_metadata_of_a_node_is_edited_in_its_parameters(chain: Path) -> None:
-    async with opened(chain) as session:
-        node = await session.go("second")
-        session.screen.history.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
-        session.screen.history.edit("set_doc_string", text="text", scope=[], nodes=["second"])
-        await session.row("k v")
-        await session.press("e", "w", "ctrl+s")
-        assert node.metadata == {"k": "vw"}
-        await session.row("k vw")
-        await session.press("d")
-        assert node.metadata == {}
-        await session.row("Doc string")
-        await session.press("d")
-        assert node.doc_string == ""
+async def metadata_of_a_node_is_edited_in_its_parameters(session: Session) -> None:
+    node = await session.go("second")
+    session.screen.history.edit("set_metadata", key="k", value="v", scope=[], nodes=["second"])
+    session.screen.history.edit("set_doc_string", text="text", scope=[], nodes=["second"])
+    await session.row("k v")
+    await session.press("e", "w", "ctrl+s")
+    assert node.metadata == {"k": "vw"}
+    await session.row("k vw")
+    await session.press("d")
+    assert node.metadata == {}
+    await session.row("Doc string")
+    await session.press("d")
+    assert node.doc_string == ""
 
 
 @SIZES
@@ -169,35 +165,45 @@ async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int])
         assert profiles_of(document) == []
 
 
-async def test_profiles_that_fit_no_more_are_marked(chain: Path) -> None:
-    async with opened(chain) as session:
-        document = session.screen.document
-        document.apply(
-            "set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}]
-        )
-        document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
-        session.screen.metadata.show_profiles()
-        await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
-        assert "dimension 1 is fixed to 5" in session.text
-        document.apply("set_metadata", key="dld.profiles", value="{")
-        await session.pilot.pause()
-        assert "is not JSON" in session.text
+async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
+    document = session.screen.document
+    document.apply("set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}])
+    document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
+    session.screen.metadata.show_profiles()
+    await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
+    assert "dimension 1 is fixed to 5" in session.text
+    document.apply("set_metadata", key="dld.profiles", value="{")
+    await session.pilot.pause()
+    assert "is not JSON" in session.text
 
 
-async def test_odd_characters_are_edited_as_escapes(chain: Path) -> None:
+async def odd_characters_are_edited_as_escapes(session: Session) -> None:
+    node = await session.go("second")
+    text = "a\\b\n\x1b]0;x\x07"
+    session.screen.history.edit("set_doc_string", text=text, scope=[], nodes=["second"])
+    await session.press("t")
+    session.app.screen.query_one(LineView).cursor = 1
+    await session.press("e")
+    area = session.app.screen.query_one(TextArea)
+    assert area.text == "a\\\\b\n\\x1b]0;x\\x07"
+    await session.press("backslash", "q", "ctrl+s")
+    assert isinstance(session.app.screen, TextDialog), "it is no escape, so the dialog stays"
+    await session.press("backspace", "backspace", "z", "ctrl+s")
+    assert node.doc_string == text + "z"
+
+
+async def test_texts_and_types(chain: Path) -> None:
     async with opened(chain) as session:
-        node = await session.go("second")
-        text = "a\\b\n\x1b]0;x\x07"
-        session.screen.history.edit("set_doc_string", text=text, scope=[], nodes=["second"])
-        await session.press("t")
-        session.app.screen.query_one(LineView).cursor = 1
-        await session.press("e")
-        area = session.app.screen.query_one(TextArea)
-        assert area.text == "a\\\\b\n\\x1b]0;x\\x07"
-        await session.press("backslash", "q", "ctrl+s")
-        assert isinstance(session.app.screen, TextDialog), "it is no escape, so the dialog stays"
-        await session.press("backspace", "backspace", "z", "ctrl+s")
-        assert node.doc_string == text + "z"
+        for check in (
+            doc_strings_have_lines,
+            model_fields_are_checked,
+            types_of_values_are_listed_and_changed,
+            metadata_of_a_node_is_edited_in_its_parameters,
+            profiles_that_fit_no_more_are_marked,
+            odd_characters_are_edited_as_escapes,
+        ):
+            await check(session)
+            await session.reset()
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.report.model import Report
+from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.report.views import (
     ChartPane,
     EnvironmentView,
@@ -26,15 +28,16 @@ def report(tmp_path: Path) -> Path:
     return make_report(tmp_path / "tiny.dldprof", layers=25)
 
 
-async def test_everything_is_seen_at_once_on_a_large_terminal(report: Path) -> None:
-    async with opened(report, LARGE) as (_, screen):
-        assert seen(screen) == {"summary", "timeline", "layers", "charts", "environment"}
-        assert screen.focused is pane(screen).table
-        summary = text_of(screen.query_one(SummaryView))
-        assert "tiny.onnx" in summary
-        assert "median" in summary
-        assert "made by a test" in text_of(screen.query_one(EnvironmentView))
-        assert "Conv" in text_of(screen.query_one("#type-chart"))
+async def everything_is_seen_at_once_on_a_large_terminal(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    assert seen(screen) == {"summary", "timeline", "layers", "charts", "environment"}
+    assert screen.focused is pane(screen).table
+    summary = text_of(screen.query_one(SummaryView))
+    assert "tiny.onnx" in summary
+    assert "median" in summary
+    assert "made by a test" in text_of(screen.query_one(EnvironmentView))
+    assert "Conv" in text_of(screen.query_one("#type-chart"))
 
 
 async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
@@ -47,38 +50,39 @@ async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
             assert any(node.id == name for node in screen.focused.ancestors_with_self)
 
 
-async def test_maximise_and_resize(report: Path) -> None:
-    async with opened(report, LARGE) as (pilot, screen):
-        await pilot.press("2", "m")
-        assert seen(screen) == {"timeline"}
-        await pilot.press("m")
-        assert len(seen(screen)) == 5
-        await pilot.resize_terminal(120, 36)
-        await pilot.pause()
-        assert seen(screen) == {"summary", "timeline", "layers"}
+async def maximise_and_resize(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("2", "m")
+    assert seen(screen) == {"timeline"}
+    await pilot.press("m")
+    assert len(seen(screen)) == 5
+    await pilot.resize_terminal(120, 36)
+    await pilot.pause()
+    assert seen(screen) == {"summary", "timeline", "layers"}
 
 
-async def test_the_costliest_layer_is_on_top_and_under_both_cursors(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        assert screen.report is not None
-        top = max(screen.report.layers, key=lambda layer: layer.time_ms or 0)
-        layer = pane(screen).layer_at_cursor()
-        assert layer is not None
-        assert layer.index == top.index == timeline(screen).key_at_cursor()
-        await pilot.press("o", "o")
-        assert pane(screen).table.sort_column != "time"
-        assert pane(screen).table.key_at_cursor() == top.index
+async def the_costliest_layer_is_on_top_and_under_both_cursors(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    assert screen.report is not None
+    top = max(screen.report.layers, key=lambda layer: layer.time_ms or 0)
+    layer = pane(screen).layer_at_cursor()
+    assert layer is not None
+    assert layer.index == top.index == timeline(screen).key_at_cursor()
+    await pilot.press("o", "o")
+    assert pane(screen).table.sort_column != "time"
+    assert pane(screen).table.key_at_cursor() == top.index
 
 
-async def test_cursors_of_table_and_timeline_go_together(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        await pilot.press("down", "down")
-        layer = pane(screen).layer_at_cursor()
-        assert layer is not None
-        assert timeline(screen).key_at_cursor() == layer.index
-        await pilot.press("2", "g", "right")
-        assert timeline(screen).key_at_cursor() == 1
-        assert pane(screen).table.key_at_cursor() == 1
+async def cursors_of_table_and_timeline_go_together(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    await pilot.press("down", "down")
+    layer = pane(screen).layer_at_cursor()
+    assert layer is not None
+    assert timeline(screen).key_at_cursor() == layer.index
+    await pilot.press("2", "g", "right")
+    assert timeline(screen).key_at_cursor() == 1
+    assert pane(screen).table.key_at_cursor() == 1
 
 
 async def test_a_layer_is_shown_in_the_timeline_and_back(report: Path) -> None:
@@ -92,25 +96,25 @@ async def test_a_layer_is_shown_in_the_timeline_and_back(report: Path) -> None:
         assert pane(screen).table.key_at_cursor() == key
 
 
-async def test_show_in_table_gives_up_a_filter_that_hides_the_layer(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        await pilot.press("slash", *"relu", "enter")
-        await pilot.press("2", "g", "enter")
-        assert pane(screen).filter == ""
-        assert pane(screen).table.key_at_cursor() == 0
+async def show_in_table_gives_up_a_filter_that_hides_the_layer(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    await pilot.press("slash", *"relu", "enter")
+    await pilot.press("2", "g", "enter")
+    assert pane(screen).filter == ""
+    assert pane(screen).table.key_at_cursor() == 0
 
 
-async def test_filter_while_typing(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        table = pane(screen).table
-        await pilot.press("slash", *"type:conv")
-        assert len(table.order) == 5
-        await pilot.press("enter")
-        assert screen.focused is table
-        assert "5 of 25" in str(pane(screen).border_title)
-        await pilot.press("slash", "escape")
-        assert len(table.order) == 25
-        assert screen.focused is table
+async def filter_while_typing(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    table = pane(screen).table
+    await pilot.press("slash", *"type:conv")
+    assert len(table.order) == 5
+    await pilot.press("enter")
+    assert screen.focused is table
+    assert "5 of 25" in str(pane(screen).border_title)
+    await pilot.press("slash", "escape")
+    assert len(table.order) == 25
+    assert screen.focused is table
 
 
 async def test_filter_from_any_pane(report: Path) -> None:
@@ -122,46 +126,42 @@ async def test_filter_from_any_pane(report: Path) -> None:
         assert len(pane(screen).table.order) == 25
 
 
-async def test_nothing_passes_the_filter(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        await pilot.press("slash", *"zzz", "enter")
-        assert "Esc" in text_of(pane(screen).table)
+async def nothing_passes_the_filter(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("slash", *"zzz", "enter")
+    assert "Esc" in text_of(pane(screen).table)
 
 
-async def test_group_and_drill_in_and_out(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        table = pane(screen).table
+async def group_and_drill_in_and_out(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    table = pane(screen).table
+    await pilot.press("b")
+    assert pane(screen).by == "type"
+    assert len(table.order) == 5
+    key = str(table.key_at_cursor())
+    await pilot.press("enter")
+    assert {layer.type for layer in pane(screen).shown_layers()} == {key}
+    await pilot.press("escape")
+    assert (pane(screen).by, table.key_at_cursor()) == ("type", key)
+    await pilot.press("escape")
+    assert pane(screen).by == "layer"
+
+
+async def every_grouping_shows_the_same_total(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    for _ in range(6):
         await pilot.press("b")
-        assert pane(screen).by == "type"
-        assert len(table.order) == 5
-        key = str(table.key_at_cursor())
-        await pilot.press("enter")
-        assert {layer.type for layer in pane(screen).shown_layers()} == {key}
-        await pilot.press("escape")
-        assert (pane(screen).by, table.key_at_cursor()) == ("type", key)
-        await pilot.press("escape")
-        assert pane(screen).by == "layer"
+        total = sum(group.time_ms for group in pane(screen).shown_groups())
+        assert total == pytest.approx(pane(screen).total_ms)
+    await pilot.press("b")
+    assert pane(screen).by == "layer"
 
 
-async def test_every_grouping_shows_the_same_total(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        for _ in range(6):
-            await pilot.press("b")
-            total = sum(group.time_ms for group in pane(screen).shown_groups())
-            assert total == pytest.approx(pane(screen).total_ms)
-        await pilot.press("b")
-        assert pane(screen).by == "layer"
-
-
-async def test_marked_layers_are_added_up(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        layers = pane(screen).shown_layers()[:3]
-        await pilot.press("space", "space", "space")
-        line = text_of(screen.query_one("#sums"))
-        assert "3 marked" in line
-        assert f"total {sum(layer.time_ms or 0 for layer in layers):.3f} ms" in line
-        await pilot.press("escape")
-        assert not screen.query_one("#sums").display
+async def marked_layers_are_added_up(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    layers = pane(screen).shown_layers()[:3]
+    await pilot.press("space", "space", "space")
+    line = text_of(screen.query_one("#sums"))
+    assert "3 marked" in line
+    assert f"total {sum(layer.time_ms or 0 for layer in layers):.3f} ms" in line
+    await pilot.press("escape")
+    assert not screen.query_one("#sums").display
 
 
 async def test_enter_goes_to_the_node_of_the_model(
@@ -218,28 +218,46 @@ async def test_measure_between_two_marks(tmp_path: Path) -> None:
         assert "6 layers" not in text_of(view)
 
 
-async def test_other_passes_can_be_drawn(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        assert screen.shown_pass == 2
-        assert "median pass 3 of 5" in str(timeline(screen).border_title)
-        before = timeline(screen).timeline.total_us
-        await pilot.press("right_square_bracket")
-        await until(pilot, lambda: "pass 4 of 5" in str(timeline(screen).border_title))
-        assert timeline(screen).timeline.total_us > before
-        assert timeline(screen).key_at_cursor() == pane(screen).table.key_at_cursor()
+async def other_passes_can_be_drawn(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    assert screen.shown_pass == 2
+    assert "median pass 3 of 5" in str(timeline(screen).border_title)
+    before = timeline(screen).timeline.total_us
+    await pilot.press("right_square_bracket")
+    await until(pilot, lambda: "pass 4 of 5" in str(timeline(screen).border_title))
+    assert timeline(screen).timeline.total_us > before
+    assert timeline(screen).key_at_cursor() == pane(screen).table.key_at_cursor()
 
 
-async def test_a_bar_of_the_chart_filters_the_layers(report: Path) -> None:
+async def a_bar_of_the_chart_filters_the_layers(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("4")
+    chart = screen.query_one(ChartPane)
+    assert " ms" in text_of(screen.query_one("#type-chart"))
+    await pilot.press("percent_sign")
+    assert " %" in text_of(screen.query_one("#type-chart"))
+    assert chart.percent
+    await pilot.press("enter")
+    assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
+    assert screen.pane == "layers"
+
+
+async def test_layers_and_timeline(report: Path) -> None:
     async with opened(report) as (pilot, screen):
-        await pilot.press("4")
-        chart = screen.query_one(ChartPane)
-        assert " ms" in text_of(screen.query_one("#type-chart"))
-        await pilot.press("percent_sign")
-        assert " %" in text_of(screen.query_one("#type-chart"))
-        assert chart.percent
-        await pilot.press("enter")
-        assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
-        assert screen.pane == "layers"
+        for check in (
+            everything_is_seen_at_once_on_a_large_terminal,
+            the_costliest_layer_is_on_top_and_under_both_cursors,
+            cursors_of_table_and_timeline_go_together,
+            show_in_table_gives_up_a_filter_that_hides_the_layer,
+            filter_while_typing,
+            nothing_passes_the_filter,
+            group_and_drill_in_and_out,
+            every_grouping_shows_the_same_total,
+            marked_layers_are_added_up,
+            other_passes_can_be_drawn,
+            a_bar_of_the_chart_filters_the_layers,
+            maximise_and_resize,
+        ):
+            await check(pilot, screen)
+            await pilot.press("3", "escape", "escape", "escape", "home")
 
 
 async def test_ascii_glyphs_only(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
@@ -39,52 +40,50 @@ async def test_the_summary_says_how_busy_the_gpu_is(tmp_path: Path) -> None:
         assert "Fallback: 1 of 20 layers" in text
 
 
-async def test_layers_are_ranked_by_their_time_on_the_gpu(report: Path) -> None:
-    async with opened(report, LARGE) as (_, screen):
-        assert screen.report is not None
-        # The layer on the processor has no kernels, and its own time among those of the others.
-        costs = [layer.gpu_time_ms or layer.time_ms or 0 for layer in pane(screen).shown_layers()]
-        assert costs == sorted(costs, reverse=True)
-        top = pane(screen).layer_at_cursor()
-        assert top is not None
-        assert top.gpu_time_ms == costs[0]
-        assert top.percent == pytest.approx(100 * costs[0] / sum(costs))
-        assert timeline(screen).key_at_cursor() == top.index
-        assert "GPU ms" in text_of(pane(screen).table)
-        assert "GPU %" in text_of(pane(screen).table)
+async def layers_are_ranked_by_their_time_on_the_gpu(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    assert screen.report is not None
+    # The layer on the processor has no kernels, and its own time among those of the others.
+    costs = [layer.gpu_time_ms or layer.time_ms or 0 for layer in pane(screen).shown_layers()]
+    assert costs == sorted(costs, reverse=True)
+    top = pane(screen).layer_at_cursor()
+    assert top is not None
+    assert top.gpu_time_ms == costs[0]
+    assert top.percent == pytest.approx(100 * costs[0] / sum(costs))
+    assert timeline(screen).key_at_cursor() == top.index
+    assert "GPU ms" in text_of(pane(screen).table)
+    assert "GPU %" in text_of(pane(screen).table)
 
 
-async def test_groups_have_their_time_on_the_gpu(report: Path) -> None:
-    async with opened(report, LARGE) as (pilot, screen):
-        await pilot.press("b")
-        assert "GPU ms" in text_of(pane(screen).table)
-        total = sum(group.gpu_time_ms or 0.0 for group in pane(screen).shown_groups())
-        layers = screen.report.layers if screen.report else ()
-        assert total == pytest.approx(sum(layer.gpu_time_ms or 0.0 for layer in layers))
+async def groups_have_their_time_on_the_gpu(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("b")
+    assert "GPU ms" in text_of(pane(screen).table)
+    total = sum(group.gpu_time_ms or 0.0 for group in pane(screen).shown_groups())
+    layers = screen.report.layers if screen.report else ()
+    assert total == pytest.approx(sum(layer.gpu_time_ms or 0.0 for layer in layers))
 
 
-async def test_from_the_table_to_the_kernel_and_back(report: Path) -> None:
-    async with opened(report, SMALL) as (pilot, screen):
-        await pilot.press("3", "t", "x")
-        assert seen(screen) == {"timeline"}
-        event = timeline(screen).event_at_cursor()
-        layer = pane(screen).layer_at_cursor()
-        assert event is not None
-        assert layer is not None
-        assert event.layer == layer.index
-        assert "kernel" in text_of(timeline(screen))
-        await pilot.press("enter")
-        assert seen(screen) == {"layers"}
-        assert pane(screen).table.key_at_cursor() == event.layer
+async def from_the_table_to_the_kernel_and_back(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("3", "t", "x")
+    assert seen(screen) == {"timeline"}
+    event = timeline(screen).event_at_cursor()
+    layer = pane(screen).layer_at_cursor()
+    assert event is not None
+    assert layer is not None
+    assert event.layer == layer.index
+    assert "kernel" in text_of(timeline(screen))
+    await pilot.press("enter")
+    assert seen(screen) == {"layers"}
+    assert pane(screen).table.key_at_cursor() == event.layer
 
 
-async def test_a_copy_belongs_to_no_layer(report: Path) -> None:
-    async with opened(report, LARGE) as (pilot, screen):
-        await pilot.press("2", "down", "home")
-        assert screen.layer_at_cursor() is None
-        assert "memcpy" in text_of(timeline(screen))
-        await pilot.press("enter", "s", "t", "x", "right_square_bracket")
-        await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
+async def a_copy_belongs_to_no_layer(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    await pilot.press("2", "down", "home")
+    assert screen.layer_at_cursor() is None
+    assert "memcpy" in text_of(timeline(screen))
+    await pilot.press("enter", "s", "t", "x", "right_square_bracket")
+    await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
 
 
 async def test_counters_are_under_the_lanes_at_every_size(report: Path) -> None:
@@ -98,59 +97,85 @@ async def test_counters_are_under_the_lanes_at_every_size(report: Path) -> None:
                 assert "PCIe read" in text
 
 
-async def test_marked_layers_are_summed_up_with_their_distinct_values(report: Path) -> None:
-    async with opened(report, LARGE) as (pilot, screen):
-        await pilot.press("3", "space", "space", "space")
-        text = text_of(screen.query_one("#sums"))
-        assert "3 marked" in text
-        assert "% of each pass" in " ".join(text.split())
-        assert "GPU " in text
-        assert "precision fp32×3" in text
-        assert "provider CUDA×3" in text
-        assert "output 1x8x16x16×3" in text
+async def marked_layers_are_summed_up_with_their_distinct_values(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    await pilot.press("3", "space", "space", "space")
+    text = text_of(screen.query_one("#sums"))
+    assert "3 marked" in text
+    assert "% of each pass" in " ".join(text.split())
+    assert "GPU " in text
+    assert "precision fp32×3" in text
+    assert "provider CUDA×3" in text
+    assert "output 1x8x16x16×3" in text
 
 
-async def test_the_share_of_the_pass_is_a_column(report: Path) -> None:
-    async with opened(report, LARGE) as (_, screen):
-        pane(screen).set_columns(["name", "time", "of_pass"])
-        layer = pane(screen).shown_layers()[0]
-        profiled = screen.report.profiled_latency if screen.report else None
-        assert profiled is not None
-        share = 100 * (layer.time_ms or 0.0) / profiled.median
-        text = text_of(pane(screen).table)
-        assert "% pass" in text
-        assert f"{share:.1f}" in text
+async def the_share_of_the_pass_is_a_column(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    pane(screen).set_columns(["name", "time", "of_pass"])
+    layer = pane(screen).shown_layers()[0]
+    profiled = screen.report.profiled_latency if screen.report else None
+    assert profiled is not None
+    share = 100 * (layer.time_ms or 0.0) / profiled.median
+    text = text_of(pane(screen).table)
+    assert "% pass" in text
+    assert f"{share:.1f}" in text
 
 
-async def test_charts_go_round(report: Path) -> None:
-    async with opened(report, SMALL) as (pilot, screen):
-        found = []
-        for _ in range(5):
-            await pilot.press("c")
-            await pilot.pause()
-            chart = screen.query_one(ChartPane)
-            found.append(chart.chart)
-            assert text_of(screen.query_one("#type-chart")).strip()
-            await pilot.press("percent_sign", "enter")
-        assert found[:4] == ["precision", "distribution", "memory", "type"]
+async def charts_go_round(pilot: Pilot[Any], screen: ReportScreen) -> None:
+    found = []
+    for _ in range(5):
         await pilot.press("c")
-        assert screen.query_one(ChartPane).chart == "distribution"
+        await pilot.pause()
+        chart = screen.query_one(ChartPane)
+        found.append(chart.chart)
+        assert text_of(screen.query_one("#type-chart")).strip()
+        await pilot.press("percent_sign", "enter")
+    assert found[:4] == ["precision", "distribution", "memory", "type"]
+    await pilot.press("c")
+    assert screen.query_one(ChartPane).chart == "distribution"
 
 
-async def test_enter_on_a_precision_shows_the_layers_of_the_type(report: Path) -> None:
+async def enter_on_a_precision_shows_the_layers_of_the_type(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    await pilot.press("c", "down", "enter")
+    assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
+    assert screen.pane == "layers"
+
+
+async def test_layers_of_a_gpu(report: Path) -> None:
     async with opened(report, LARGE) as (pilot, screen):
-        await pilot.press("c", "down", "enter")
-        assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
-        assert screen.pane == "layers"
+        for check in (
+            layers_are_ranked_by_their_time_on_the_gpu,
+            groups_have_their_time_on_the_gpu,
+            marked_layers_are_summed_up_with_their_distinct_values,
+            enter_on_a_precision_shows_the_layers_of_the_type,
+            a_copy_belongs_to_no_layer,
+            the_share_of_the_pass_is_a_column,
+        ):
+            await check(pilot, screen)
+            await pilot.press("3", "escape", "escape", "escape", "home")
 
 
-async def test_the_environment_has_clocks_and_throttling(report: Path) -> None:
+async def the_environment_has_clocks_and_throttling(
+    pilot: Pilot[Any], screen: ReportScreen
+) -> None:
+    await pilot.press("5")
+    text = text_of(screen.query_one(EnvironmentView))
+    assert "GPU, clocks and power" in text
+    assert "580.95.05" in text
+    assert "power cap" in text
+
+
+async def test_panes_of_a_gpu_one_at_a_time(report: Path) -> None:
     async with opened(report, SMALL) as (pilot, screen):
-        await pilot.press("5")
-        text = text_of(screen.query_one(EnvironmentView))
-        assert "GPU, clocks and power" in text
-        assert "580.95.05" in text
-        assert "power cap" in text
+        for check in (
+            the_environment_has_clocks_and_throttling,
+            from_the_table_to_the_kernel_and_back,
+            charts_go_round,
+        ):
+            await check(pilot, screen)
+            await pilot.press("3", "escape", "escape", "escape", "home")
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

@@ -13,7 +13,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import View
 from tests.support import models
-from tests.support.workspace import NARROW, WIDE, opened
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
@@ -41,64 +41,59 @@ async def test_opening_shows_nodes_and_what_is_known_of_the_model(
         assert "second" in session.text
 
 
-async def test_every_command_of_the_workspace_has_an_action(chain: Path) -> None:
-    async with opened(chain) as session:
-        for scope, owner in (
-            ("workspace", session.screen),
-            ("explorer", session.screen.explorer.list),
-            ("parameters", session.screen.parameters.list),
-        ):
-            for command in in_scope(scope):
-                controller, dot, method = command.action_name.partition(".")
-                assert hasattr(
-                    getattr(owner, controller) if dot else owner,
-                    method if dot else f"action_{command.action_name}",
-                ), command.id
+async def every_command_of_the_workspace_has_an_action(session: Session) -> None:
+    for scope, owner in (
+        ("workspace", session.screen),
+        ("explorer", session.screen.explorer.list),
+        ("parameters", session.screen.parameters.list),
+    ):
+        for command in in_scope(scope):
+            controller, dot, method = command.action_name.partition(".")
+            assert hasattr(
+                getattr(owner, controller) if dot else owner,
+                method if dot else f"action_{command.action_name}",
+            ), command.id
 
 
-async def test_parameters_tell_links_values_and_defaults(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("second")
-        rows = session.details
-        assert "A Relu  first a" in rows
-        assert "B w = [1, 2, 3, 4] f32[4]" in rows
-        assert "C b" in rows
-        assert "Mul  third" in rows
+async def parameters_tell_links_values_and_defaults(session: Session) -> None:
+    await session.go("second")
+    rows = session.details
+    assert "A Relu  first a" in rows
+    assert "B w = [1, 2, 3, 4] f32[4]" in rows
+    assert "C b" in rows
+    assert "Mul  third" in rows
 
 
-async def test_enter_on_an_input_goes_to_its_producer_and_back_again(chain: Path) -> None:
-    async with opened(chain) as session:
-        third = await session.go("third")
-        await session.press("enter")
-        assert session.screen.model.cursor.in_parameters
-        await session.row("A Add  second")
-        await session.press("enter")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "second"
-        await session.press("backspace")
-        assert session.screen.explorer.node is third
-        await session.press("B")
-        assert session.screen.explorer.node.name == "second"
+async def enter_on_an_input_goes_to_its_producer_and_back_again(session: Session) -> None:
+    third = await session.go("third")
+    await session.press("enter")
+    assert session.screen.model.cursor.in_parameters
+    await session.row("A Add  second")
+    await session.press("enter")
+    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node.name == "second"
+    await session.press("backspace")
+    assert session.screen.explorer.node is third
+    await session.press("B")
+    assert session.screen.explorer.node.name == "second"
 
 
-async def test_brackets_follow_links(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("second")
-        await session.press("right_square_bracket")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "third"
-        await session.press("left_square_bracket")
-        assert session.screen.explorer.node.name == "second"
+async def brackets_follow_links(session: Session) -> None:
+    await session.go("second")
+    await session.press("right_square_bracket")
+    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node.name == "third"
+    await session.press("left_square_bracket")
+    assert session.screen.explorer.node.name == "second"
 
 
-async def test_several_destinations_are_asked_for(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.go("pre")
-        await session.press("right_square_bracket")
-        assert session.app.screen is not session.screen
-        await session.press("3")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "shadow"
+async def several_destinations_are_asked_for(session: Session) -> None:
+    await session.go("pre")
+    await session.press("right_square_bracket")
+    assert session.app.screen is not session.screen
+    await session.press("3")
+    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node.name == "shadow"
 
 
 @SIZES
@@ -114,14 +109,13 @@ async def test_opening_a_subgraph_and_coming_back(branches: Path, size: tuple[in
         assert session.screen.explorer.node is holder
 
 
-async def test_captured_values_are_marked(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.go("inner")
-        assert any(row.startswith("X Relu  pre from main") for row in session.details)
-        scope = (await session.go("choose")).subgraphs()[0]
-        session.screen.navigation.open_scope(scope)
-        await session.press("g")
-        assert any(row.startswith("a from main") for row in session.details)
+async def captured_values_are_marked(session: Session) -> None:
+    await session.go("inner")
+    assert any(row.startswith("X Relu  pre from main") for row in session.details)
+    scope = (await session.go("choose")).subgraphs()[0]
+    session.screen.navigation.open_scope(scope)
+    await session.press("g")
+    assert any(row.startswith("a from main") for row in session.details)
 
 
 async def test_function_body_opens_from_its_call(tmp_path: Path) -> None:
@@ -132,24 +126,23 @@ async def test_function_body_opens_from_its_call(tmp_path: Path) -> None:
         assert session.rows == ["twice", "Add  sum"]
 
 
-async def test_filter_as_you_type_keeps_and_clears(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.press("slash")
-        await session.type("ir")
-        assert session.rows == ["main", "Relu  first", "Mul  third"]
-        assert "▽ 1 filter  2 of 4" in session.text
-        await session.press("enter")
-        assert session.screen.explorer.list.has_focus
-        assert len(session.rows) == 3
-        await session.press("escape")
-        assert len(session.rows) == 5
-        await session.press("g", "n")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "first"
-        await session.press("n")
-        assert session.screen.explorer.node.name == "third"
-        await session.press("N")
-        assert session.screen.explorer.node.name == "first"
+async def filter_as_you_type_keeps_and_clears(session: Session) -> None:
+    await session.press("slash")
+    await session.type("ir")
+    assert session.rows == ["main", "Relu  first", "Mul  third"]
+    assert "▽ 1 filter  2 of 4" in session.text
+    await session.press("enter")
+    assert session.screen.explorer.list.has_focus
+    assert len(session.rows) == 3
+    await session.press("escape")
+    assert len(session.rows) == 5
+    await session.press("g", "n")
+    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node.name == "first"
+    await session.press("n")
+    assert session.screen.explorer.node.name == "third"
+    await session.press("N")
+    assert session.screen.explorer.node.name == "first"
 
 
 async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: Path) -> None:
@@ -163,56 +156,69 @@ async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: 
             assert session.screen.explorer.node.name == name
 
 
-async def test_escape_in_the_filter_line_clears_it(chain: Path) -> None:
+async def escape_in_the_filter_line_clears_it(session: Session) -> None:
+    await session.press("slash")
+    await session.type("nothing")
+    assert "No node passes the filter" in session.text
+    await session.press("escape")
+    assert len(session.rows) == 5
+    assert session.screen.explorer.list.has_focus
+
+
+async def jumping_to_a_node_that_is_filtered_out_clears_the_filter(session: Session) -> None:
+    await session.press("slash")
+    await session.type("third")
+    await session.press("enter", "left_square_bracket")
+    assert session.screen.explorer.node is not None
+    assert session.screen.explorer.node.name == "second"
+    assert not session.screen.explorer.model.filtering
+
+
+async def advanced_filter_by_type_and_condition(session: Session) -> None:
+    await session.press("f")
+    dialog = session.app.screen
+    assert isinstance(dialog, FilterDialog)
+    await session.press("space", "tab")
+    await session.type("name contains first")
+    await session.press("enter")
+    await session.until(lambda: session.screen.explorer.model.filtering)
+    active = session.screen.explorer.node_filter
+    assert active is not None
+    assert active.active == 2
+    assert "▽ 2 filters" in session.text
+    await session.press("f", "ctrl+x", "enter")
+    await session.until(lambda: not session.screen.explorer.model.filtering)
+    await session.press("f", "space", "enter")
+    await session.until(lambda: session.screen.explorer.model.filtering)
+    await session.press("escape")
+    await session.until(lambda: not session.screen.explorer.model.filtering)
+
+
+async def a_malformed_condition_stays_in_the_dialog(session: Session) -> None:
+    await session.press("f", "tab")
+    await session.type("group")
+    await session.press("enter")
+    assert isinstance(session.app.screen, FilterDialog)
+    assert "is no condition" in session.text
+    await session.press("escape")
+    assert not isinstance(session.app.screen, FilterDialog)
+
+
+async def test_looking_at_a_chain(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.press("slash")
-        await session.type("nothing")
-        assert "No node passes the filter" in session.text
-        await session.press("escape")
-        assert len(session.rows) == 5
-        assert session.screen.explorer.list.has_focus
-
-
-async def test_jumping_to_a_node_that_is_filtered_out_clears_the_filter(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.press("slash")
-        await session.type("third")
-        await session.press("enter", "left_square_bracket")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "second"
-        assert not session.screen.explorer.model.filtering
-
-
-async def test_advanced_filter_by_type_and_condition(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.press("f")
-        dialog = session.app.screen
-        assert isinstance(dialog, FilterDialog)
-        await session.press("space", "tab")
-        await session.type("name contains first")
-        await session.press("enter")
-        await session.until(lambda: session.screen.explorer.model.filtering)
-        active = session.screen.explorer.node_filter
-        assert active is not None
-        assert active.active == 2
-        assert "▽ 2 filters" in session.text
-        await session.press("f", "ctrl+x", "enter")
-        await session.until(lambda: not session.screen.explorer.model.filtering)
-        await session.press("f", "space", "enter")
-        await session.until(lambda: session.screen.explorer.model.filtering)
-        await session.press("escape")
-        await session.until(lambda: not session.screen.explorer.model.filtering)
-
-
-async def test_a_malformed_condition_stays_in_the_dialog(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.press("f", "tab")
-        await session.type("group")
-        await session.press("enter")
-        assert isinstance(session.app.screen, FilterDialog)
-        assert "is no condition" in session.text
-        await session.press("escape")
-        assert not isinstance(session.app.screen, FilterDialog)
+        for check in (
+            every_command_of_the_workspace_has_an_action,
+            parameters_tell_links_values_and_defaults,
+            enter_on_an_input_goes_to_its_producer_and_back_again,
+            brackets_follow_links,
+            filter_as_you_type_keeps_and_clears,
+            escape_in_the_filter_line_clears_it,
+            jumping_to_a_node_that_is_filtered_out_clears_the_filter,
+            advanced_filter_by_type_and_condition,
+            a_malformed_condition_stays_in_the_dialog,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_views_cycle_and_are_remembered(chain: Path) -> None:
@@ -227,13 +233,12 @@ async def test_views_cycle_and_are_remembered(chain: Path) -> None:
         assert "By type" in session.text
 
 
-async def test_marks_on_a_branch_mark_its_nodes(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.go("choose")
-        await session.press("right", "space")
-        assert {node.name for node in session.screen.explorer.marked} == {"inner", ""}
-        await session.press("escape")
-        assert session.screen.explorer.marked == []
+async def marks_on_a_branch_mark_its_nodes(session: Session) -> None:
+    await session.go("choose")
+    await session.press("right", "space")
+    assert {node.name for node in session.screen.explorer.marked} == {"inner", ""}
+    await session.press("escape")
+    assert session.screen.explorer.marked == []
 
 
 async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
@@ -343,16 +348,27 @@ async def test_types_and_shapes_come_from_a_child_process(chain: Path) -> None:
         assert any(row.startswith("C b") and "f32[N,4]" in row for row in session.details)
 
 
-async def test_everything_is_unfolded_and_folded(branches: Path) -> None:
+async def everything_is_unfolded_and_folded(session: Session) -> None:
+    await session.press("Z")
+    listed = " ".join(session.rows)
+    assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
+    node = await session.go("inner")
+    await session.press("Z")
+    assert session.screen.model.cursor.node is node  # the cursor stays on its node
+    session.screen.explorer.unfold_all(False)
+    await session.settle()
+    assert not any(name in row for row in session.rows for name in ("pre", "inner", "shadow"))
+    await session.press("Z")
+    assert " ".join(session.rows) == listed
+
+
+async def test_looking_at_branches(branches: Path) -> None:
     async with opened(branches) as session:
-        await session.press("Z")
-        listed = " ".join(session.rows)
-        assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
-        node = await session.go("inner")
-        await session.press("Z")
-        assert session.screen.model.cursor.node is node  # the cursor stays on its node
-        session.screen.explorer.unfold_all(False)
-        await session.settle()
-        assert not any(name in row for row in session.rows for name in ("pre", "inner", "shadow"))
-        await session.press("Z")
-        assert " ".join(session.rows) == listed
+        for check in (
+            several_destinations_are_asked_for,
+            marks_on_a_branch_mark_its_nodes,
+            captured_values_are_marked,
+            everything_is_unfolded_and_folded,
+        ):
+            await check(session)
+            await session.reset()

@@ -63,29 +63,27 @@ async def test_rename_a_node_undo_and_redo(chain: Path, size: tuple[int, int]) -
         assert node.name == "other"
 
 
-async def test_a_refused_name_stays_in_the_field_with_the_reason(chain: Path) -> None:
-    async with opened(chain) as session:
-        node = await session.go("second")
-        await session.press("r")
-        await retype(session, "first")
-        assert "already called 'first'" in session.text
-        assert session.screen.query_one(EditBar).is_attached
-        await session.press("escape")
-        assert node.name == "second"
-        assert session.screen.explorer.list.has_focus
+async def a_refused_name_stays_in_the_field_with_the_reason(session: Session) -> None:
+    node = await session.go("second")
+    await session.press("r")
+    await retype(session, "first")
+    assert "already called 'first'" in session.text
+    assert session.screen.query_one(EditBar).is_attached
+    await session.press("escape")
+    assert node.name == "second"
+    assert session.screen.explorer.list.has_focus
 
 
-async def test_rename_a_value_follows_every_use(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        pre = await session.go("pre")
-        inner = await session.go("inner")
-        await session.press("enter")
-        await session.row("X Relu")
-        await session.press("r")
-        await retype(session, "renamed")
-        assert pre.outputs == ("renamed",)
-        assert inner.inputs == ("renamed",)
-        assert any("renamed" in row for row in session.details)
+async def rename_a_value_follows_every_use(session: Session) -> None:
+    pre = await session.go("pre")
+    inner = await session.go("inner")
+    await session.press("enter")
+    await session.row("X Relu")
+    await session.press("r")
+    await retype(session, "renamed")
+    assert pre.outputs == ("renamed",)
+    assert inner.inputs == ("renamed",)
+    assert any("renamed" in row for row in session.details)
 
 
 @SIZES
@@ -103,135 +101,136 @@ async def test_edit_an_attribute_with_a_literal(convolution: Path, size: tuple[i
         assert session.screen.model.cursor.in_parameters
 
 
-async def test_a_malformed_literal_is_explained_and_kept(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        node = await session.go("conv")
-        await session.press("e", "e")
-        await retype(session, "[5, x]")
-        assert "column 5" in session.text
-        assert "[5, x]" in session.text
-        await session.press("escape")
-        attribute = node.attribute("kernel_shape")
-        assert attribute is not None
-        assert attribute.value == [3, 3]
+async def a_malformed_literal_is_explained_and_kept(session: Session) -> None:
+    node = await session.go("conv")
+    await session.press("e", "e")
+    await retype(session, "[5, x]")
+    assert "column 5" in session.text
+    assert "[5, x]" in session.text
+    await session.press("escape")
+    attribute = node.attribute("kernel_shape")
+    assert attribute is not None
+    assert attribute.value == [3, 3]
 
 
-async def test_edit_a_string_with_a_quote(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        node = await session.go("mode")
-        await session.press("e", "e")
-        await retype(session, "'it\\'s'")
-        attribute = node.attribute("mode")
-        assert attribute is not None
-        assert attribute.value == b"it's"
+async def edit_a_string_with_a_quote(session: Session) -> None:
+    node = await session.go("mode")
+    await session.press("e", "e")
+    await retype(session, "'it\\'s'")
+    attribute = node.attribute("mode")
+    assert attribute is not None
+    assert attribute.value == b"it's"
 
 
-async def test_edit_the_value_of_a_constant(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        node = await session.go("value")
-        await session.press("e", "e")
-        await retype(session, "[3, 4]")
-        attribute = node.attribute("value")
-        assert attribute is not None
-        assert attribute.value.dtype == "float32"
-        assert attribute.value.read().tolist() == [3.0, 4.0]
+async def edit_the_value_of_a_constant(session: Session) -> None:
+    node = await session.go("value")
+    await session.press("e", "e")
+    await retype(session, "[3, 4]")
+    attribute = node.attribute("value")
+    assert attribute is not None
+    assert attribute.value.dtype == "float32"
+    assert attribute.value.read().tolist() == [3.0, 4.0]
 
 
-async def test_setting_a_default_and_reverting_it(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        node = await session.go("conv")
-        await session.press("enter")
-        await session.row("Defaults")
-        await session.press("enter")
-        await session.row("group 1 int")
-        await session.press("e")
-        await retype(session, "4")
-        assert node.attribute("group") is not None
-        await session.row("group 4 int")
-        await session.press("backslash")
-        assert node.attribute("group") is None
-        assert "group 1 int" in session.details
+async def setting_a_default_and_reverting_it(session: Session) -> None:
+    node = await session.go("conv")
+    await session.press("enter")
+    await session.row("Defaults")
+    await session.press("enter")
+    await session.row("group 1 int")
+    await session.press("e")
+    await retype(session, "4")
+    assert node.attribute("group") is not None
+    await session.row("group 4 int")
+    await session.press("backslash")
+    assert node.attribute("group") is None
+    assert "group 1 int" in session.details
 
 
-async def test_deleting_an_unused_node_needs_no_question(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        scope = session.screen.document.main
-        session.screen.document.apply("delete_nodes", scope=[], nodes=["mode"])
-        await session.go("conv")
-        await session.press("d")
-        assert "conv" not in {node.name for node in scope.nodes}
-        await session.press("u", "u")
-        assert [node.name for node in scope.nodes] == ["conv", "value", "mode", "out"]
-        assert session.screen.explorer.node is not None
+async def deleting_an_unused_node_needs_no_question(session: Session) -> None:
+    scope = session.screen.document.main
+    session.screen.document.apply("delete_nodes", scope=[], nodes=["mode"])
+    await session.go("conv")
+    await session.press("d")
+    assert "conv" not in {node.name for node in scope.nodes}
+    await session.press("u", "u")
+    assert [node.name for node in scope.nodes] == ["conv", "value", "mode", "out"]
+    assert session.screen.explorer.node is not None
 
 
-async def test_deleting_a_used_node_asks_and_reconnects(chain: Path) -> None:
-    async with opened(chain) as session:
-        third = await session.go("third")
-        second = await session.go("second")
-        await session.press("delete")
-        assert "used in 2 places" in session.text
-        await session.press("r")
-        assert third.inputs == ("a", "a")
-        assert second not in session.screen.document.main.nodes
-        assert "Add  second" not in session.rows
-        await session.press("u")
-        assert third.inputs == ("b", "b")
+async def deleting_a_used_node_asks_and_reconnects(session: Session) -> None:
+    third = await session.go("third")
+    second = await session.go("second")
+    await session.press("delete")
+    assert "used in 2 places" in session.text
+    await session.press("r")
+    assert third.inputs == ("a", "a")
+    assert second not in session.screen.document.main.nodes
+    assert "Add  second" not in session.rows
+    await session.press("u")
+    assert third.inputs == ("b", "b")
 
 
-async def test_deleting_can_leave_inputs_without_a_source_or_be_given_up(chain: Path) -> None:
-    async with opened(chain) as session:
-        third = await session.go("third")
-        await session.go("second")
-        await session.press("d", "k")
-        assert len(session.screen.document.main.nodes) == 4
-        await session.press("d", "d")
-        assert third.inputs == ("b", "b")
-        await session.go("third")
-        assert any("nothing makes this value" in row for row in session.details)
-        await session.until(lambda: session.screen.findings.findings)
+async def deleting_can_leave_inputs_without_a_source_or_be_given_up(session: Session) -> None:
+    third = await session.go("third")
+    await session.go("second")
+    await session.press("d", "k")
+    assert len(session.screen.document.main.nodes) == 4
+    await session.press("d", "d")
+    assert third.inputs == ("b", "b")
+    await session.go("third")
+    assert any("nothing makes this value" in row for row in session.details)
+    await session.until(lambda: session.screen.findings.findings)
 
 
-async def test_deleting_marked_nodes_with_those_nested_in_them(tmp_path: Path) -> None:
+async def deleting_marked_nodes_with_those_nested_in_them(session: Session) -> None:
+    await session.go("choose")
+    await session.press("space", "space")
+    assert len(session.screen.explorer.marked) == 3
+    await session.press("d", "d")
+    assert [node.name for node in session.screen.document.main.nodes] == ["pre"]
+    assert session.screen.explorer.marked == []
+    await session.press("u")
+    assert [node.name for node in session.screen.document.main.nodes] == ["pre", "choose"]
+
+
+async def deleting_the_holder_of_the_opened_scope_goes_back_to_main(session: Session) -> None:
+    holder = await session.go("choose")
+    await session.press("s", "1")
+    session.screen.document.apply("delete_nodes", scope=[], nodes=[holder.ref])
+    await session.settle()
+    assert session.rows == ["main", "Relu  pre"]
+    await session.press("backspace", "u", "d", "escape")
+
+
+async def undo_goes_to_what_it_changed(session: Session) -> None:
+    first = await session.go("first")
+    await session.press("r")
+    await retype(session, "other")
+    await session.go("last")
+    await session.press("u")
+    assert session.screen.explorer.node is first
+
+
+async def edit_in_a_subgraph(session: Session) -> None:
+    inner = await session.go("inner")
+    await session.press("r")
+    await retype(session, "deep")
+    assert inner.name == "deep"
+    await session.press("ctrl+z")
+    assert inner.name == "inner"
+
+
+async def test_edits_in_subgraphs(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        await session.go("choose")
-        await session.press("space", "space")
-        assert len(session.screen.explorer.marked) == 3
-        await session.press("d", "d")
-        assert [node.name for node in session.screen.document.main.nodes] == ["pre"]
-        assert session.screen.explorer.marked == []
-        await session.press("u")
-        assert [node.name for node in session.screen.document.main.nodes] == ["pre", "choose"]
-
-
-async def test_deleting_the_holder_of_the_opened_scope_goes_back_to_main(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        holder = await session.go("choose")
-        await session.press("s", "1")
-        session.screen.document.apply("delete_nodes", scope=[], nodes=[holder.ref])
-        await session.settle()
-        assert session.rows == ["main", "Relu  pre"]
-        await session.press("backspace", "u", "d", "escape")
-
-
-async def test_undo_goes_to_what_it_changed(chain: Path) -> None:
-    async with opened(chain) as session:
-        first = await session.go("first")
-        await session.press("r")
-        await retype(session, "other")
-        await session.go("last")
-        await session.press("u")
-        assert session.screen.explorer.node is first
-
-
-async def test_edit_in_a_subgraph(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        inner = await session.go("inner")
-        await session.press("r")
-        await retype(session, "deep")
-        assert inner.name == "deep"
-        await session.press("ctrl+z")
-        assert inner.name == "inner"
+        for check in (
+            rename_a_value_follows_every_use,
+            deleting_marked_nodes_with_those_nested_in_them,
+            edit_in_a_subgraph,
+            deleting_the_holder_of_the_opened_scope_goes_back_to_main,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_copy_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,10 +245,22 @@ async def test_copy_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert copied == ["second", "w"]
 
 
-async def test_keys_that_do_nothing_here_say_why(chain: Path) -> None:
+async def keys_that_do_nothing_here_say_why(session: Session) -> None:
+    await session.press("g", "u", "s", "backspace", "backslash", "2", "4")
+    assert not session.screen.document.history.done
+
+
+async def test_names_and_deletions(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.press("g", "u", "s", "backspace", "backslash", "2", "4")
-        assert not session.screen.document.history.done
+        for check in (
+            keys_that_do_nothing_here_say_why,
+            a_refused_name_stays_in_the_field_with_the_reason,
+            deleting_a_used_node_asks_and_reconnects,
+            deleting_can_leave_inputs_without_a_source_or_be_given_up,
+            undo_goes_to_what_it_changed,
+        ):
+            await check(session)
+            await session.reset()
 
 
 @pytest.mark.parametrize(
@@ -294,28 +305,41 @@ async def test_a_large_deletion_is_made_on_a_thread_and_undone(tmp_path: Path) -
         await session.until(lambda: len(session.rows) > 600)
 
 
-async def test_an_attribute_with_few_values_offers_them(convolution: Path) -> None:
-    async with opened(convolution) as session:
-        node = await session.go("mode")
-        await session.press("e", "e")
-        assert session.screen.query_one(EditBar).choices == ("'nearest'", "'linear'", "'cubic'")
-        await session.press("down", "enter")
-        attribute = node.attribute("mode")
-        assert attribute is not None
-        assert attribute.value == b"cubic"
+async def an_attribute_with_few_values_offers_them(session: Session) -> None:
+    node = await session.go("mode")
+    await session.press("e", "e")
+    assert session.screen.query_one(EditBar).choices == ("'nearest'", "'linear'", "'cubic'")
+    await session.press("down", "enter")
+    attribute = node.attribute("mode")
+    assert attribute is not None
+    assert attribute.value == b"cubic"
 
 
-async def test_a_list_is_edited_a_value_a_line(convolution: Path) -> None:
+async def a_list_is_edited_a_value_a_line(session: Session) -> None:
+    node = await session.go("conv")
+    await session.press("e", "e", "f2")
+    await session.until(lambda: isinstance(session.app.screen, TextDialog))
+    area = session.app.screen.query_one(TextArea)
+    assert area.text == "3\n3"
+    area.text = "1, 2\nx"
+    await session.press("ctrl+s")
+    await session.until(lambda: "line 2" in session.text)
+    area.text = "1, 2\n[3 4]"
+    await session.press("ctrl+s")
+    await session.until(lambda: node.attribute("kernel_shape").value == [1, 2, 3, 4])  # type: ignore[union-attr]
+    assert not session.screen.query(EditBar)
+
+
+async def test_attributes(convolution: Path) -> None:
     async with opened(convolution) as session:
-        node = await session.go("conv")
-        await session.press("e", "e", "f2")
-        await session.until(lambda: isinstance(session.app.screen, TextDialog))
-        area = session.app.screen.query_one(TextArea)
-        assert area.text == "3\n3"
-        area.text = "1, 2\nx"
-        await session.press("ctrl+s")
-        await session.until(lambda: "line 2" in session.text)
-        area.text = "1, 2\n[3 4]"
-        await session.press("ctrl+s")
-        await session.until(lambda: node.attribute("kernel_shape").value == [1, 2, 3, 4])  # type: ignore[union-attr]
-        assert not session.screen.query(EditBar)
+        for check in (
+            a_malformed_literal_is_explained_and_kept,
+            edit_a_string_with_a_quote,
+            edit_the_value_of_a_constant,
+            setting_a_default_and_reverting_it,
+            deleting_an_unused_node_needs_no_question,
+            an_attribute_with_few_values_offers_them,
+            a_list_is_edited_a_value_a_line,
+        ):
+            await check(session)
+            await session.reset()

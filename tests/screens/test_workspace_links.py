@@ -76,28 +76,26 @@ async def test_connect_an_input_row_by_search(join: Path, size: tuple[int, int])
         assert (*node.inputs,) == ("part", "x", "z")
 
 
-async def test_an_input_that_was_left_out_has_a_row_to_connect(join: Path) -> None:
-    async with opened(join) as session:
-        node = await session.go("limit")
-        await session.row("max")
-        await session.press("c")
-        await choose(session, ValuePicker, "x")
-        assert (*node.inputs,) == ("z", "", "x")
-        await session.press("K")
-        assert (*node.inputs,) == ("z",)
+async def an_input_that_was_left_out_has_a_row_to_connect(session: Session) -> None:
+    node = await session.go("limit")
+    await session.row("max")
+    await session.press("c")
+    await choose(session, ValuePicker, "x")
+    assert (*node.inputs,) == ("z", "", "x")
+    await session.press("K")
+    assert (*node.inputs,) == ("z",)
 
 
-async def test_a_value_of_another_type_is_connected_with_a_warning(join: Path) -> None:
-    async with opened(join) as session:
-        node = await session.go("limit")
-        await session.row("min")
-        await session.press("c")
-        await session.until(lambda: isinstance(session.app.screen, ValuePicker))
-        assert "int64, but input" in session.text
-        await session.type("shape")
-        await session.press("enter")
-        assert (*node.inputs,) == ("z", "shape")
-        assert "the types differ" in told(session)
+async def a_value_of_another_type_is_connected_with_a_warning(session: Session) -> None:
+    node = await session.go("limit")
+    await session.row("min")
+    await session.press("c")
+    await session.until(lambda: isinstance(session.app.screen, ValuePicker))
+    assert "int64, but input" in session.text
+    await session.type("shape")
+    await session.press("enter")
+    assert (*node.inputs,) == ("z", "shape")
+    assert "the types differ" in told(session)
 
 
 @SIZES
@@ -113,67 +111,62 @@ async def test_connect_from_the_explorer_asks_which_end(join: Path, size: tuple[
         assert found(session, "join").inputs == ("part", "x", "z", "part")
 
 
-async def test_a_cycle_is_refused(join: Path) -> None:
-    async with opened(join) as session:
-        await session.go("left")
-        await session.row("X x")
-        await session.press("c")
-        await choose(session, ValuePicker, "y Concat")
-        assert "cycle" in told(session)
-        assert found(session, "left").inputs == ("x",)
-        await session.go("join")
-        session.screen.panes.focus("parameters")
-        assert session.screen.parameters.list.go_to_key(("output", 0))
-        await session.pilot.pause()
-        await session.press("c")
-        await choose(session, NodePicker, "left")
-        assert "cycle" in told(session)
-        assert uncovered(session)
+async def a_cycle_is_refused(session: Session) -> None:
+    await session.go("left")
+    await session.row("X x")
+    await session.press("c")
+    await choose(session, ValuePicker, "y Concat")
+    assert "cycle" in told(session)
+    assert found(session, "left").inputs == ("x",)
+    await session.go("join")
+    session.screen.panes.focus("parameters")
+    assert session.screen.parameters.list.go_to_key(("output", 0))
+    await session.pilot.pause()
+    await session.press("c")
+    await choose(session, NodePicker, "left")
+    assert "cycle" in told(session)
+    assert uncovered(session)
 
 
-async def test_one_more_input_and_one_less(join: Path) -> None:
-    async with opened(join) as session:
-        node = await session.go("join")
-        session.screen.wiring.add_terminal()
-        await choose(session, ValuePicker, "low")
-        assert (*node.inputs,) == ("part", "x", "z", "low")
-        await session.row("inputs 0")
-        session.screen.wiring.remove_terminal()
-        await session.settle()
-        assert (*node.inputs,) == ("x", "z", "low")
+async def one_more_input_and_one_less(session: Session) -> None:
+    node = await session.go("join")
+    session.screen.wiring.add_terminal()
+    await choose(session, ValuePicker, "low")
+    assert (*node.inputs,) == ("part", "x", "z", "low")
+    await session.row("inputs 0")
+    session.screen.wiring.remove_terminal()
+    await session.settle()
+    assert (*node.inputs,) == ("x", "z", "low")
 
 
-async def test_a_needed_input_is_cut_only_after_asking(join: Path) -> None:
-    async with opened(join) as session:
-        node = await session.go("left")
-        await session.row("X x")
-        await session.press("K")
-        assert isinstance(session.app.screen, ChoiceDialog)
-        await session.press("k")
-        assert (*node.inputs,) == ("x",)
-        await session.press("K", "d")
-        assert (*node.inputs,) == ()
-        assert any("nothing connected" in row for row in session.details)
+async def a_needed_input_is_cut_only_after_asking(session: Session) -> None:
+    node = await session.go("left")
+    await session.row("X x")
+    await session.press("K")
+    assert isinstance(session.app.screen, ChoiceDialog)
+    await session.press("k")
+    assert (*node.inputs,) == ("x",)
+    await session.press("K", "d")
+    assert (*node.inputs,) == ()
+    assert any("nothing connected" in row for row in session.details)
 
 
-async def test_all_users_of_an_output_are_cut(join: Path) -> None:
-    async with opened(join) as session:
-        await session.go("left")
-        await session.row("Y part")
-        await session.press("K", "d")
-        assert found(session, "join").inputs == ("", "x", "z")
+async def all_users_of_an_output_are_cut(session: Session) -> None:
+    await session.go("left")
+    await session.row("Y part")
+    await session.press("K", "d")
+    assert found(session, "join").inputs == ("", "x", "z")
 
 
-async def test_replace_uses_and_bypass(join: Path) -> None:
-    async with opened(join) as session:
-        await session.go("left")
-        await session.press("R")
-        await choose(session, ValuePicker, "low")
-        assert found(session, "join").inputs == ("low", "x", "z")
-        await session.go("limit")
-        session.screen.wiring.bypass()
-        await session.settle()
-        assert found(session, "join").inputs == ("z", "x", "z")
+async def replace_uses_and_bypass(session: Session) -> None:
+    await session.go("left")
+    await session.press("R")
+    await choose(session, ValuePicker, "low")
+    assert found(session, "join").inputs == ("low", "x", "z")
+    await session.go("limit")
+    session.screen.wiring.bypass()
+    await session.settle()
+    assert found(session, "join").inputs == ("z", "x", "z")
 
 
 @pytest.mark.parametrize("row", ["inputs 1", ""])
@@ -195,20 +188,19 @@ async def test_insert_on_one_link_or_behind_a_value(join: Path, row: str) -> Non
             assert session.screen.model.cursor.node is inserted
 
 
-async def test_graph_inputs_and_outputs_are_made_and_removed(join: Path) -> None:
-    async with opened(join) as session:
-        main = session.screen.document.main
-        await session.go("join")
-        await session.row("inputs 2")
-        session.screen.wiring.make_input()
-        await session.go("limit")
-        session.screen.wiring.make_output()
-        await session.settle()
-        assert main.inputs[-1] == "z_input"
-        assert (*main.outputs,) == ("y", "part", "low")
-        await at_boundary(session, "Outputs", 2)
-        await session.press("d")
-        assert (*main.outputs,) == ("y", "part")
+async def graph_inputs_and_outputs_are_made_and_removed(session: Session) -> None:
+    main = session.screen.document.main
+    await session.go("join")
+    await session.row("inputs 2")
+    session.screen.wiring.make_input()
+    await session.go("limit")
+    session.screen.wiring.make_output()
+    await session.settle()
+    assert main.inputs[-1] == "z_input"
+    assert (*main.outputs,) == ("y", "part", "low")
+    await at_boundary(session, "Outputs", 2)
+    await session.press("d")
+    assert (*main.outputs,) == ("y", "part")
 
 
 @SIZES
@@ -231,21 +223,37 @@ async def test_a_graph_input_gets_another_type_and_place(join: Path, size: tuple
         assert (*main.inputs,) == ("z", "x", "shape")
 
 
-async def test_an_output_gives_another_value(join: Path) -> None:
-    async with opened(join) as session:
-        main = session.screen.document.main
-        await at_boundary(session, "Outputs", 1)
-        await session.press("c")
-        await choose(session, ValuePicker, "low")
-        assert (*main.outputs,) == ("y", "low")
+async def an_output_gives_another_value(session: Session) -> None:
+    main = session.screen.document.main
+    await at_boundary(session, "Outputs", 1)
+    await session.press("c")
+    await choose(session, ValuePicker, "low")
+    assert (*main.outputs,) == ("y", "low")
 
 
-async def test_the_type_of_an_inner_value_is_declared(join: Path) -> None:
+async def the_type_of_an_inner_value_is_declared(session: Session) -> None:
+    await session.go("limit")
+    await session.press("T")
+    await session.type("f32[N, 4]")
+    await session.press("enter")
+    known = session.screen.document.main.value_type("low")
+    assert known is not None
+    assert known.text == "float32[N, 4]"
+
+
+async def test_links_are_made_and_cut(join: Path) -> None:
     async with opened(join) as session:
-        await session.go("limit")
-        await session.press("T")
-        await session.type("f32[N, 4]")
-        await session.press("enter")
-        known = session.screen.document.main.value_type("low")
-        assert known is not None
-        assert known.text == "float32[N, 4]"
+        for check in (
+            an_input_that_was_left_out_has_a_row_to_connect,
+            a_value_of_another_type_is_connected_with_a_warning,
+            a_cycle_is_refused,
+            one_more_input_and_one_less,
+            a_needed_input_is_cut_only_after_asking,
+            all_users_of_an_output_are_cut,
+            replace_uses_and_bypass,
+            graph_inputs_and_outputs_are_made_and_removed,
+            an_output_gives_another_value,
+            the_type_of_an_inner_value_is_declared,
+        ):
+            await check(session)
+            await session.reset()

@@ -57,106 +57,100 @@ async def test_an_operator_is_added_behind_the_cursor(chain: Path, size: tuple[i
         assert len(session.screen.document.main.nodes) == 4
 
 
-async def test_inserted_on_the_link_its_users_get_the_output(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        dialog = await quick_add(session, "tanh")
-        go_to(dialog, "insert on the link")
-        await session.press("enter")
-        assert "[✔]" in next(row for row in rows(dialog) if row.startswith("insert"))
-        await session.press("f5")
-        second = session.screen.document.main.find("second")
-        assert second is not None
-        assert second.inputs == ("Tanh_output", "w")
+async def inserted_on_the_link_its_users_get_the_output(session: Session) -> None:
+    await session.go("first")
+    dialog = await quick_add(session, "tanh")
+    go_to(dialog, "insert on the link")
+    await session.press("enter")
+    assert "[✔]" in next(row for row in rows(dialog) if row.startswith("insert"))
+    await session.press("f5")
+    second = session.screen.document.main.find("second")
+    assert second is not None
+    assert second.inputs == ("Tanh_output", "w")
 
 
-async def test_what_is_required_is_asked_for(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        dialog = await quick_add(session, "concat")
-        assert rows(dialog)[0] == "Still to choose: attribute axis"
-        await session.press("f5")
-        assert session.app.screen is dialog, "nothing is added yet"
-        await session.press("enter")
-        await session.type("one")
-        await session.press("enter")
-        assert isinstance(session.app.screen, PromptDialog), "the error is shown"
-        session.app.screen.query_one(Input).value = "1"
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
-        go_to(dialog, "inputs 1")
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, ValuePicker))
-        await session.type("w")
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
-        await session.press("f5")
-        node = session.screen.model.cursor.node
-        assert node is not None
-        assert node.inputs == ("a", "w")
-        axis = node.attribute("axis")
-        assert axis is not None
-        assert axis.value == 1
+async def what_is_required_is_asked_for(session: Session) -> None:
+    await session.go("first")
+    dialog = await quick_add(session, "concat")
+    assert rows(dialog)[0] == "Still to choose: attribute axis"
+    await session.press("f5")
+    assert session.app.screen is dialog, "nothing is added yet"
+    await session.press("enter")
+    await session.type("one")
+    await session.press("enter")
+    assert isinstance(session.app.screen, PromptDialog), "the error is shown"
+    session.app.screen.query_one(Input).value = "1"
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    go_to(dialog, "inputs 1")
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, ValuePicker))
+    await session.type("w")
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    await session.press("f5")
+    node = session.screen.model.cursor.node
+    assert node is not None
+    assert node.inputs == ("a", "w")
+    axis = node.attribute("axis")
+    assert axis is not None
+    assert axis.value == 1
 
 
-async def test_a_new_initializer_and_a_name(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        dialog = await quick_add(session, "mul")
-        await session.press("i")
-        session.app.screen.query_one(Input).value = "float32[4] 1 2 3 4"
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
-        assert any("f32[4]" in row and "new: values" in row for row in rows(dialog))
-        go_to(dialog, "name")
-        await session.press("enter")
-        await session.type("second")
-        await session.press("enter")
-        assert "already called so" in session.text
-        session.app.screen.query_one(Input).value = "scale"
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
-        await session.press("f5")
-        node = session.screen.model.cursor.node
-        assert node is not None
-        assert (node.name, node.inputs) == ("scale", ("a", "Mul_B"))
-        tensor = session.screen.document.main.initializer("Mul_B")
-        assert tensor is not None
-        assert tensor.shape == (4,)
+async def a_new_initializer_and_a_name(session: Session) -> None:
+    await session.go("first")
+    dialog = await quick_add(session, "mul")
+    await session.press("i")
+    session.app.screen.query_one(Input).value = "float32[4] 1 2 3 4"
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    assert any("f32[4]" in row and "new: values" in row for row in rows(dialog))
+    go_to(dialog, "name")
+    await session.press("enter")
+    await session.type("second")
+    await session.press("enter")
+    assert "already called so" in session.text
+    session.app.screen.query_one(Input).value = "scale"
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    await session.press("f5")
+    node = session.screen.model.cursor.node
+    assert node is not None
+    assert (node.name, node.inputs) == ("scale", ("a", "Mul_B"))
+    tensor = session.screen.document.main.initializer("Mul_B")
+    assert tensor is not None
+    assert tensor.shape == (4,)
 
 
-async def test_a_type_that_does_not_fit_is_seen_and_can_be_cleared(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("last")
-        dialog = await quick_add(session, "bitwisenot")
-        assert "is float32; takes" in rows(dialog)[1]
-        go_to(dialog, "X")
-        await session.press("d")
-        assert "required" in rows(dialog)[1]
+async def a_type_that_does_not_fit_is_seen_and_can_be_cleared(session: Session) -> None:
+    await session.go("last")
+    dialog = await quick_add(session, "bitwisenot")
+    assert "is float32; takes" in rows(dialog)[1]
+    go_to(dialog, "X")
+    await session.press("d")
+    assert "required" in rows(dialog)[1]
 
 
-async def test_outputs_can_be_counted(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        dialog = await quick_add(session, "split")
-        go_to(dialog, "outputs")
-        await session.press("enter")
-        session.app.screen.query_one(Input).value = "2"
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, WiringDialog))
-        await session.press("f5")
-        node = session.screen.model.cursor.node
-        assert node is not None
-        assert len(node.outputs) == 2
+async def outputs_can_be_counted(session: Session) -> None:
+    await session.go("first")
+    dialog = await quick_add(session, "split")
+    go_to(dialog, "outputs")
+    await session.press("enter")
+    session.app.screen.query_one(Input).value = "2"
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, WiringDialog))
+    await session.press("f5")
+    node = session.screen.model.cursor.node
+    assert node is not None
+    assert len(node.outputs) == 2
 
 
-async def test_another_domain_is_imported_with_the_node(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        await quick_add(session, "binarizer")
-        assert "imports ai.onnx.ml 5" in session.text
-        await session.press("f5")
-        assert session.screen.document.opset_imports == {"": 18, "ai.onnx.ml": 5}
+async def another_domain_is_imported_with_the_node(session: Session) -> None:
+    await session.go("first")
+    await quick_add(session, "binarizer")
+    assert "imports ai.onnx.ml 5" in session.text
+    await session.press("f5")
+    assert session.screen.document.opset_imports == {"": 18, "ai.onnx.ml": 5}
 
 
 async def test_an_operator_for_an_empty_model(tmp_path: Path) -> None:
@@ -205,15 +199,29 @@ async def test_operator_sets_are_imported_changed_and_removed(chain: Path) -> No
         assert session.screen.document.opset_imports == {"": 18}
 
 
-async def test_an_operator_set_by_name(chain: Path) -> None:
+async def an_operator_set_by_name(session: Session) -> None:
+    await session.press("V", "a", "o")
+    await session.type("com.example")
+    await session.press("enter")
+    assert "not known here" in session.text
+    await session.press("enter")
+    await session.until(lambda: isinstance(session.app.screen, OpsetDialog))
+    assert session.screen.document.opset_imports == {"": 18, "com.example": 1}
+
+
+async def test_wiring_of_a_new_node(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.press("V", "a", "o")
-        await session.type("com.example")
-        await session.press("enter")
-        assert "not known here" in session.text
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, OpsetDialog))
-        assert session.screen.document.opset_imports == {"": 18, "com.example": 1}
+        for check in (
+            inserted_on_the_link_its_users_get_the_output,
+            what_is_required_is_asked_for,
+            a_new_initializer_and_a_name,
+            a_type_that_does_not_fit_is_seen_and_can_be_cleared,
+            outputs_can_be_counted,
+            another_domain_is_imported_with_the_node,
+            an_operator_set_by_name,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:

@@ -47,28 +47,27 @@ def external(session: Session) -> list[str]:
     return [f.message for f in session.screen.findings.findings if f.rule == RULE]
 
 
-async def test_stale_at_once_and_refreshed_after_an_edit_undo_and_redo(tmp_path: Path) -> None:
-    async with inferred(tmp_path) as session:
-        main, screen = session.screen.document.main, session.screen
-        assert main.value_type("j") == ValueType("float32", (6, "N"))
+async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
+    main, screen = session.screen.document.main, session.screen
+    assert main.value_type("j") == ValueType("float32", (6, "N"))
 
-        def turned(perm: list[int], j: ValueType) -> None:
-            assert main.is_stale("t")
-            assert main.is_stale("j")
-            assert not main.is_stale("s")
+    def turned(perm: list[int], j: ValueType) -> None:
+        assert main.is_stale("t")
+        assert main.is_stale("j")
+        assert not main.is_stale("s")
 
-        screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
-                    value=[0, 1])  # fmt: skip
-        turned([0, 1], ValueType("float32", (6, "N")))
-        assert not screen.model.has_fresh_types
+    screen.history.edit("set_attribute", scope=[], node="turn", attribute="perm", kind="ints",
+                value=[0, 1])  # fmt: skip
+    turned([0, 1], ValueType("float32", (6, "N")))
+    assert not screen.model.has_fresh_types
+    await session.until(lambda: screen.model.has_fresh_types)
+    assert not main.is_stale("j")
+    assert main.value_type("j") == ValueType("float32", ("N", 6))
+
+    for key, dims in (("u", (6, "N")), ("ctrl+y", ("N", 6))):
+        await session.press(key)
         await session.until(lambda: screen.model.has_fresh_types)
-        assert not main.is_stale("j")
-        assert main.value_type("j") == ValueType("float32", ("N", 6))
-
-        for key, dims in (("u", (6, "N")), ("ctrl+y", ("N", 6))):
-            await session.press(key)
-            await session.until(lambda: screen.model.has_fresh_types)
-            assert main.value_type("j") == ValueType("float32", dims)
+        assert main.value_type("j") == ValueType("float32", dims)
 
 
 def edit_attribute(session: Session, value: list[JSON]) -> None:
@@ -105,22 +104,21 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
         assert "~" not in session.text
 
 
-async def test_the_graph_shows_types_that_come_late(tmp_path: Path) -> None:
-    async with inferred(tmp_path) as session:
-        await session.press("2", "v", "v")  # rows, and no boxes
-        graph = session.screen.panes.graph
-        assert graph.model is not None
-        graph.colours.overlay = PrecisionOverlay(graph.model)
-        row = next(
-            at for at, one in enumerate(graph.model.rows) if "aside" in graph.list.lines.text(at)
-        )
-        assert graph.colours.overlay.text(row, row + 1) == "f32"
-        found = InferredTypes()
-        found.scopes.append(([], {"s": ValueType("int8", (7,))}))
-        session.screen.inference._inferred(session.screen.model.version, found)
-        assert graph.colours.overlay.text(row, row + 1) == "i8"
-        await session.settle()
-        assert "i8[7]" in session.text
+async def the_graph_shows_types_that_come_late(session: Session) -> None:
+    await session.press("2", "v", "v")  # rows, and no boxes
+    graph = session.screen.panes.graph
+    assert graph.model is not None
+    graph.colours.overlay = PrecisionOverlay(graph.model)
+    row = next(
+        at for at, one in enumerate(graph.model.rows) if "aside" in graph.list.lines.text(at)
+    )
+    assert graph.colours.overlay.text(row, row + 1) == "f32"
+    found = InferredTypes()
+    found.scopes.append(([], {"s": ValueType("int8", (7,))}))
+    session.screen.inference._inferred(session.screen.model.version, found)
+    assert graph.colours.overlay.text(row, row + 1) == "i8"
+    await session.settle()
+    assert "i8[7]" in session.text
 
 
 async def test_only_the_state_after_the_last_edit_is_told(
@@ -166,19 +164,18 @@ async def test_a_job_for_an_older_state_is_cancelled(
         assert asked[0]
 
 
-async def test_errors_of_inference_lead_to_the_node_and_go_when_mended(tmp_path: Path) -> None:
-    async with inferred(tmp_path) as session:
-        assert external(session) == []
-        edit_attribute(session, [0, 1, 2, 3])
-        await session.until(lambda: session.screen.model.has_fresh_types)
-        (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
-        assert finding.level == "error"
-        assert finding.node is session.screen.document.main.nodes[0]
-        assert "Transpose" in finding.message
+async def errors_of_inference_lead_to_the_node_and_go_when_mended(session: Session) -> None:
+    assert external(session) == []
+    edit_attribute(session, [0, 1, 2, 3])
+    await session.until(lambda: session.screen.model.has_fresh_types)
+    (finding,) = (f for f in session.screen.findings.findings if f.rule == RULE)
+    assert finding.level == "error"
+    assert finding.node is session.screen.document.main.nodes[0]
+    assert "Transpose" in finding.message
 
-        await session.press("u")
-        await session.until(lambda: session.screen.model.has_fresh_types)
-        assert external(session) == []
+    await session.press("u")
+    await session.until(lambda: session.screen.model.has_fresh_types)
+    assert external(session) == []
 
 
 async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
@@ -187,26 +184,36 @@ async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
         assert any("No opset import" in message for message in external(session))
 
 
-async def test_new_models_and_everything_changed(tmp_path: Path) -> None:
-    async with inferred(tmp_path) as session:
-        screen = session.screen
-        screen.model.tell_change(Change("reset", None))
-        assert screen.document.main.is_stale("s")
-        await session.until(lambda: screen.model.has_fresh_types)
-        assert not screen.document.main.is_stale("s")
+async def new_models_and_everything_changed(session: Session) -> None:
+    screen = session.screen
+    screen.model.tell_change(Change("reset", None))
+    assert screen.document.main.is_stale("s")
+    await session.until(lambda: screen.model.has_fresh_types)
+    assert not screen.document.main.is_stale("s")
 
 
-async def test_nothing_is_asked_while_a_thread_may_edit(tmp_path: Path) -> None:
+async def nothing_is_asked_while_a_thread_may_edit(session: Session) -> None:
+    screen = session.screen
+    screen.tasks._cancel = event = threading.Event()
+    screen.model.has_fresh_types = False
+    screen.inference.infer()
+    await session.pilot.pause()
+    assert not screen.model.has_fresh_types
+    screen.tasks._cancel = None
+    await session.until(lambda: screen.model.has_fresh_types)
+    assert not event.is_set()
+
+
+async def test_types_after_edits(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
-        screen = session.screen
-        screen.tasks._cancel = event = threading.Event()
-        screen.model.has_fresh_types = False
-        screen.inference.infer()
-        await session.pilot.pause()
-        assert not screen.model.has_fresh_types
-        screen.tasks._cancel = None
-        await session.until(lambda: screen.model.has_fresh_types)
-        assert not event.is_set()
+        for check in (
+            new_models_and_everything_changed,
+            nothing_is_asked_while_a_thread_may_edit,
+            errors_of_inference_lead_to_the_node_and_go_when_mended,
+            stale_at_once_and_refreshed_after_an_edit_undo_and_redo,
+            the_graph_shows_types_that_come_late,
+        ):
+            await check(session)
 
 
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from textual.widgets import Input
 from dld_tui.app import DldApp
 from dld_tui.core.document import Node
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.widgets.parameters.edit_bar import EditBar
 
 LIMIT_S = 60.0
 NARROW, WIDE = (80, 24), (200, 50)
@@ -74,6 +75,26 @@ class Session:
                 await self.pilot.pause()
                 return
         raise AssertionError(f"no row {label!r} in {self.details}")
+
+    async def reset(self) -> None:
+        """Take back what one check did, so that the next begins as in a model just opened."""
+        while self.app.screen is not self.screen:
+            self.app.screen.dismiss(None)
+            await self.pilot.pause()
+        for bar in self.screen.query(EditBar):
+            await bar.remove()
+        await self.until(lambda: not self.screen.tasks.is_working)
+        document, explorer = self.screen.document, self.screen.explorer
+        while document.history.done:
+            document.undo()
+        explorer.clear_filters()
+        explorer.list.set_marks(set())
+        self.screen.navigation.open_scope(document.main, remember=False)
+        explorer.list.focus()
+        explorer.list.cursor = 0
+        self.app.clear_notifications()
+        await self.pilot.pause()
+        await self.settle()
 
     @property
     def rows(self) -> list[str]:
