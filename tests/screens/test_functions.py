@@ -47,76 +47,82 @@ async def test_the_list_and_opening_a_function(shapes: Path, size: tuple[int, in
         assert session.screen.explorer.model.root is session.screen.document.functions[1]
 
 
-async def test_going_to_an_instance(shapes: Path) -> None:
-    async with opened(shapes) as session:
-        await list_functions(session)
-        await session.press("i")
-        await session.type("inner")
-        await session.until(lambda: "1" in session.text)
-        await session.press("enter")
-        node = session.screen.explorer.node
-        assert node is not None
-        assert node.name == "inner"
+async def going_to_an_instance(session: Session) -> None:
+    await list_functions(session)
+    await session.press("i")
+    await session.type("inner")
+    await session.until(lambda: "1" in session.text)
+    await session.press("enter")
+    node = session.screen.explorer.node
+    assert node is not None
+    assert node.name == "inner"
 
 
-async def test_create_refuses_a_name_that_is_there_and_then_makes_another(shapes: Path) -> None:
-    async with opened(shapes, NARROW) as session:
-        page = await list_functions(session)
-        await session.press("a")
-        await session.type("leaky")
-        await session.press("enter")
-        assert "already a function 'local.leaky'" in session.text
-        await retype(session, "Fresh")
-        await session.press("tab", "tab")
-        await session.type("a, b")
-        await session.press("enter")
-        assert session.app.screen is page
-        made = session.screen.document.functions[-1]
-        assert (key_of(made), made.inputs) == (("local", "Fresh", ""), ("a", "b"))
+async def create_refuses_a_name_that_is_there_and_then_makes_another(session: Session) -> None:
+    page = await list_functions(session)
+    await session.press("a")
+    await session.type("leaky")
+    await session.press("enter")
+    assert "already a function 'local.leaky'" in session.text
+    await retype(session, "Fresh")
+    await session.press("tab", "tab")
+    await session.type("a, b")
+    await session.press("enter")
+    assert session.app.screen is page
+    made = session.screen.document.functions[-1]
+    assert (key_of(made), made.inputs) == (("local", "Fresh", ""), ("a", "b"))
+    await session.press("u")
+    assert len(page.view.lines) == 2
+
+
+async def rename_duplicate_delete_and_inline(session: Session) -> None:
+    page = await list_functions(session)
+    document = session.screen.document
+    await session.press("r")
+    await retype(session, "soft")
+    await session.press("enter")
+    assert document.main.find("first").op_type == "soft"  # type: ignore[union-attr]
+    await session.press("y")
+    await retype(session, "soft2")
+    await session.press("enter")
+    assert [key_of(f)[1] for f in document.functions] == ["soft", "outer", "soft2"]
+    await session.press("U")
+    assert document.main.find("first") is None
+    assert page.row is not None
+    assert page.row.instances == []
+    await session.press("d")
+    assert [key_of(f)[1] for f in document.functions] == ["outer", "soft2"]
+    while document.history.done:
         await session.press("u")
-        assert len(page.view.lines) == 2
+    assert not document.dirty
 
 
-async def test_rename_duplicate_delete_and_inline(shapes: Path) -> None:
-    async with opened(shapes) as session:
-        page = await list_functions(session)
-        document = session.screen.document
-        await session.press("r")
-        await retype(session, "soft")
-        await session.press("enter")
-        assert document.main.find("first").op_type == "soft"  # type: ignore[union-attr]
-        await session.press("y")
-        await retype(session, "soft2")
-        await session.press("enter")
-        assert [key_of(f)[1] for f in document.functions] == ["soft", "outer", "soft2"]
-        await session.press("U")
-        assert document.main.find("first") is None
-        assert page.row is not None
-        assert page.row.instances == []
-        await session.press("d")
-        assert [key_of(f)[1] for f in document.functions] == ["outer", "soft2"]
-        while document.history.done:
-            await session.press("u")
-        assert not document.dirty
+async def attributes_of_a_function(session: Session) -> None:
+    await list_functions(session)
+    function = session.screen.document.functions[0]
+    await session.press("e")
+    assert "slope: float = 0.25  used 1x" in session.text
+    await session.press("a")
+    await session.type("axes")
+    await session.press("enter")
+    await session.press("enter")
+    await retype(session, "axes = 3")
+    await session.press("enter")
+    assert "type a name, or a name with a default" in session.text
+    await session.press("escape", "home", "d")
+    assert [row.name for row in function_attributes(function)] == ["slope"]
+    await session.press("d")
+    assert [row.name for row in function_attributes(function)] == ["slope"], "it is used"
 
 
-async def test_attributes_of_a_function(shapes: Path) -> None:
+async def test_functions_in_a_small_terminal(shapes: Path) -> None:
     async with opened(shapes, NARROW) as session:
-        await list_functions(session)
-        function = session.screen.document.functions[0]
-        await session.press("e")
-        assert "slope: float = 0.25  used 1x" in session.text
-        await session.press("a")
-        await session.type("axes")
-        await session.press("enter")
-        await session.press("enter")
-        await retype(session, "axes = 3")
-        await session.press("enter")
-        assert "type a name, or a name with a default" in session.text
-        await session.press("escape", "home", "d")
-        assert [row.name for row in function_attributes(function)] == ["slope"]
-        await session.press("d")
-        assert [row.name for row in function_attributes(function)] == ["slope"], "it is used"
+        for check in (
+            create_refuses_a_name_that_is_there_and_then_makes_another,
+            attributes_of_a_function,
+        ):
+            await check(session)
+            await session.reset()
 
 
 def test_declarations() -> None:
@@ -164,52 +170,62 @@ async def test_replace_by_a_custom_node(tmp_path: Path) -> None:
         assert (node.op_type, node.domain, node.inputs) == ("Plug", "mine", ("b",))
 
 
-async def test_an_attribute_refers_to_one_of_the_function(shapes: Path) -> None:
+async def an_attribute_refers_to_one_of_the_function(session: Session) -> None:
+    await session.go("zero")
+    assert "inside_function" not in session.screen.facts()
+    await session.row("value_float")
+    assert "inside_function" in session.screen.facts()
+    await session.press("A")
+    await session.type("scale")
+    await session.until(lambda: "scale: float" in session.text)
+    await session.press("enter")
+    function = session.screen.document.functions[1]
+    attribute = function.find("zero").attribute("value_float")  # type: ignore[union-attr]
+    assert attribute is not None
+    assert attribute.reference == "scale"
+    await session.row("value_float")
+    await session.press("A")
+    await session.type("declare")
+    await session.until(lambda: "declare a new attribute" in session.text)
+    await session.press("enter")
+    await retype(session, "bias: float = 1.5")
+    await session.press("enter")
+    attribute = function.find("zero").attribute("value_float")  # type: ignore[union-attr]
+    assert attribute is not None
+    assert attribute.reference == "bias"
+    assert "bias: float = 1.5" in [row.text for row in function_attributes(function)]
+
+
+async def an_attribute_that_refers_gets_a_value_again(session: Session) -> None:
+    await session.go("act")
+    await session.row("alpha")
+    await session.press("e")
+    assert "a value instead of slope" in session.text
+    await session.type("0.5")
+    await session.press("enter")
+    attribute = session.screen.document.functions[0].find("act").attribute("alpha")  # type: ignore[union-attr]
+    assert attribute is not None
+    assert (attribute.reference, attribute.value) == (None, 0.5)
+
+
+async def the_details_of_a_function_list_its_attributes(session: Session) -> None:
+    await list_functions(session)
+    await session.press("enter")
+    session.screen.navigation.show_subject(session.screen.document.functions[0])
+    await session.pilot.pause()
+    row = next(row for row in session.details if row.strip().startswith("slope"))
+    assert "float = 0.25" in row
+    assert "1 use" in row
+
+
+async def test_functions_and_their_attributes(shapes: Path) -> None:
     async with opened(shapes) as session:
-        await session.go("zero")
-        assert "inside_function" not in session.screen.facts()
-        await session.row("value_float")
-        assert "inside_function" in session.screen.facts()
-        await session.press("A")
-        await session.type("scale")
-        await session.until(lambda: "scale: float" in session.text)
-        await session.press("enter")
-        function = session.screen.document.functions[1]
-        attribute = function.find("zero").attribute("value_float")  # type: ignore[union-attr]
-        assert attribute is not None
-        assert attribute.reference == "scale"
-        await session.row("value_float")
-        await session.press("A")
-        await session.type("declare")
-        await session.until(lambda: "declare a new attribute" in session.text)
-        await session.press("enter")
-        await retype(session, "bias: float = 1.5")
-        await session.press("enter")
-        attribute = function.find("zero").attribute("value_float")  # type: ignore[union-attr]
-        assert attribute is not None
-        assert attribute.reference == "bias"
-        assert "bias: float = 1.5" in [row.text for row in function_attributes(function)]
-
-
-async def test_an_attribute_that_refers_gets_a_value_again(shapes: Path) -> None:
-    async with opened(shapes) as session:
-        await session.go("act")
-        await session.row("alpha")
-        await session.press("e")
-        assert "a value instead of slope" in session.text
-        await session.type("0.5")
-        await session.press("enter")
-        attribute = session.screen.document.functions[0].find("act").attribute("alpha")  # type: ignore[union-attr]
-        assert attribute is not None
-        assert (attribute.reference, attribute.value) == (None, 0.5)
-
-
-async def test_the_details_of_a_function_list_its_attributes(shapes: Path) -> None:
-    async with opened(shapes) as session:
-        await list_functions(session)
-        await session.press("enter")
-        session.screen.navigation.show_subject(session.screen.document.functions[0])
-        await session.pilot.pause()
-        row = next(row for row in session.details if row.strip().startswith("slope"))
-        assert "float = 0.25" in row
-        assert "1 use" in row
+        for check in (
+            the_details_of_a_function_list_its_attributes,
+            going_to_an_instance,
+            an_attribute_refers_to_one_of_the_function,
+            an_attribute_that_refers_gets_a_value_again,
+            rename_duplicate_delete_and_inline,
+        ):
+            await check(session)
+            await session.reset()

@@ -40,19 +40,18 @@ def shady(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.SHADY)
 
 
-async def test_findings_follow_edit_undo_and_redo(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
-        await checked(session)
-        assert "unused-node" not in rules(session)
-        session.screen.history.edit("delete_nodes", scope=[], nodes=["last"])
-        await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
-        await session.press("u")
-        await session.until(lambda: "unused-node" not in rules(session))
-        await session.press("ctrl+y")
-        await session.until(lambda: "unused-node" in rules(session))
-        assert "third" in session.text
-        session.screen.history.edit("rename_node", scope=[], node="third", name="another")
-        await session.until(lambda: "third" not in session.text)
+async def findings_follow_edit_undo_and_redo(session: Session) -> None:
+    await checked(session)
+    assert "unused-node" not in rules(session)
+    session.screen.history.edit("delete_nodes", scope=[], nodes=["last"])
+    await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
+    await session.press("u")
+    await session.until(lambda: "unused-node" not in rules(session))
+    await session.press("ctrl+y")
+    await session.until(lambda: "unused-node" in rules(session))
+    assert "third" in session.text
+    session.screen.history.edit("rename_node", scope=[], node="third", name="another")
+    await session.until(lambda: "third" not in session.text)
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])
@@ -98,13 +97,12 @@ async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
         assert len(session.screen.document.history.done) == 1
 
 
-async def test_everything_is_repaired_from_the_palette(shady: Path) -> None:
-    async with opened(shady, WIDE) as session:
-        await checked(session)
-        session.screen.checks.fix_all()
-        await session.until(lambda: session.screen.checks.is_checked)
-        assert len(session.screen.document.history.done) == 1
-        assert session.screen.document.history.done[-1].edit == "repair"
+async def everything_is_repaired_from_the_palette(session: Session) -> None:
+    await checked(session)
+    session.screen.checks.fix_all()
+    await session.until(lambda: session.screen.checks.is_checked)
+    assert len(session.screen.document.history.done) == 1
+    assert session.screen.document.history.done[-1].edit == "repair"
 
 
 async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
@@ -116,52 +114,70 @@ async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
         assert not session.screen.document.history.done
 
 
-async def test_a_filter_shows_some_and_esc_shows_all(shady: Path) -> None:
+async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
+    await on_rule(session, "arity")
+    pane = session.screen.findings
+    every = len(pane.findings)
+    await session.press("o")
+    assert {finding.rule for finding in pane.shown} == {"arity"}
+    assert "1 of arity shown" in pane.frame.keys
+    await session.press("o")
+    assert len(pane.shown) == every
+    await session.press("/")
+    await session.type("unused")
+    await session.press("enter")
+    assert 0 < len(pane.shown) < every
+    assert pane.list.has_focus
+    await session.press("escape")
+    assert len(pane.shown) == every
+
+
+async def a_filter_that_hides_all_says_so(session: Session) -> None:
+    await on_rule(session, "arity")
+    await session.press("/")
+    await session.type("zzz")
+    await session.press("down")
+    assert session.screen.findings.current is None
+    await session.until(lambda: "Nothing passes the filter" in session.text)
+    await session.press("f", "escape")
+    assert session.screen.findings.current is not None
+
+
+async def the_menu_offers_the_repair(session: Session) -> None:
+    await on_rule(session, "arity")
+    await session.press("full_stop")
+    await session.until(lambda: "repair all" in session.text)
+
+
+async def test_filters_and_menus_of_findings(shady: Path) -> None:
     async with opened(shady, WIDE) as session:
-        await on_rule(session, "arity")
-        pane = session.screen.findings
-        every = len(pane.findings)
-        await session.press("o")
-        assert {finding.rule for finding in pane.shown} == {"arity"}
-        assert "1 of arity shown" in pane.frame.keys
-        await session.press("o")
-        assert len(pane.shown) == every
-        await session.press("/")
-        await session.type("unused")
-        await session.press("enter")
-        assert 0 < len(pane.shown) < every
-        assert pane.list.has_focus
-        await session.press("escape")
-        assert len(pane.shown) == every
+        for check in (
+            a_filter_shows_some_and_esc_shows_all,
+            a_filter_that_hides_all_says_so,
+            the_menu_offers_the_repair,
+            everything_is_repaired_from_the_palette,
+        ):
+            await check(session)
+            await session.reset()
 
 
-async def test_a_filter_that_hides_all_says_so(shady: Path) -> None:
-    async with opened(shady, WIDE) as session:
-        await on_rule(session, "arity")
-        await session.press("/")
-        await session.type("zzz")
-        await session.press("down")
-        assert session.screen.findings.current is None
-        await session.until(lambda: "Nothing passes the filter" in session.text)
-        await session.press("f", "escape")
-        assert session.screen.findings.current is not None
+async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> None:
+    await checked(session)
+    screen = session.screen
+    screen.checks.add_external([Finding("error", "onnx:check", "refused")], "onnx")
+    assert "onnx:check" in rules(session)
+    screen.checks.add_external([], "onnx")
+    assert "onnx:check" not in rules(session)
 
 
-async def test_the_menu_offers_the_repair(shady: Path) -> None:
-    async with opened(shady, WIDE) as session:
-        await on_rule(session, "arity")
-        await session.press("full_stop")
-        await session.until(lambda: "repair all" in session.text)
-
-
-async def test_findings_of_other_tools_are_listed_and_replaced(tmp_path: Path) -> None:
+async def test_findings_of_a_chain(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
-        await checked(session)
-        screen = session.screen
-        screen.checks.add_external([Finding("error", "onnx:check", "refused")], "onnx")
-        assert "onnx:check" in rules(session)
-        screen.checks.add_external([], "onnx")
-        assert "onnx:check" not in rules(session)
+        for check in (
+            findings_of_other_tools_are_listed_and_replaced,
+            findings_follow_edit_undo_and_redo,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_checking_a_large_model_leaves_room_for_keys(

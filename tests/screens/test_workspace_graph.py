@@ -10,7 +10,7 @@ from dld_tui.widgets.graph.model import GraphModel, GraphView
 from dld_tui.widgets.graph.pane import AT_ONCE
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
-from tests.support.workspace import NARROW, WIDE, opened
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
 
@@ -28,6 +28,13 @@ def layers(tmp_path: Path) -> Path:
 @pytest.fixture
 def branches(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.BRANCHES)
+
+
+async def reset(session: Session) -> None:
+    """Take back what a check did; show the overview."""
+    await session.reset()
+    session.screen.graph.switch_view(GraphView.FOLDED)
+    await session.settle()
 
 
 CONSTANTS = """
@@ -67,41 +74,35 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
 # --- views --------------------------------------------------------------------------------------
 
 
-@SIZES
-async def test_views_cycle_and_keep_the_cursor(layers: Path, size: tuple[int, int]) -> None:
-    async with opened(layers, size) as session:
-        await to_graph(session, "/layers.3/gate")
-        views = []
-        for _ in range(3):
-            assert at(session) == "/layers.3/gate"
-            await session.press("v")
-            views.append(view(session))
-            choices = session.screen.graph.frame.choices
-            assert choices is not None
-            assert choices.names[choices.chosen] == view(session).value
-            assert "v overview rail canvas focus" in session.text
-        assert views == [GraphView.RAIL, GraphView.CANVAS, GraphView.FOLDED]
+async def views_cycle_and_keep_the_cursor(session: Session) -> None:
+    await to_graph(session, "/layers.3/gate")
+    views = []
+    for _ in range(3):
+        assert at(session) == "/layers.3/gate"
+        await session.press("v")
+        views.append(view(session))
+        choices = session.screen.graph.frame.choices
+        assert choices is not None
+        assert choices.names[choices.chosen] == view(session).value
+        assert "v overview rail canvas focus" in session.text
+    assert views == [GraphView.RAIL, GraphView.CANVAS, GraphView.FOLDED]
 
 
-@SIZES
-async def test_a_click_on_the_name_of_a_view_switches_to_it(
-    layers: Path, size: tuple[int, int]
-) -> None:
-    async with opened(layers, size) as session:
-        await to_graph(session, "/layers.3/gate")
-        for clicked in (GraphView.CANVAS, GraphView.FOCUS, GraphView.RAIL, GraphView.FOLDED):
-            lines = session.text.split("\n")
-            row = next(at for at, line in enumerate(lines) if "v overview rail" in line)
-            column = lines[row].index(clicked.value, lines[row].index("v overview rail"))
-            await session.pilot.click(offset=(column + 1, row))
-            await session.until(lambda: view(session) is clicked)  # noqa: B023
-            assert session.screen.graph.has_focus_within
-            assert at(session) == "/layers.3/gate"
-            content = session.screen.graph._border_title
-            assert content is not None
-            chosen = [span for span in content.spans if getattr(span.style, "reverse", False)]
-            shown = [content.plain[span.start : span.end] for span in chosen]
-            assert [name.split()[0] for name in shown] == [clicked.value]
+async def a_click_on_the_name_of_a_view_switches_to_it(session: Session) -> None:
+    await to_graph(session, "/layers.3/gate")
+    for clicked in (GraphView.CANVAS, GraphView.FOCUS, GraphView.RAIL, GraphView.FOLDED):
+        lines = session.text.split("\n")
+        row = next(at for at, line in enumerate(lines) if "v overview rail" in line)
+        column = lines[row].index(clicked.value, lines[row].index("v overview rail"))
+        await session.pilot.click(offset=(column + 1, row))
+        await session.until(lambda: view(session) is clicked)  # noqa: B023
+        assert session.screen.graph.has_focus_within
+        assert at(session) == "/layers.3/gate"
+        content = session.screen.graph._border_title
+        assert content is not None
+        chosen = [span for span in content.spans if getattr(span.style, "reverse", False)]
+        shown = [content.plain[span.start : span.end] for span in chosen]
+        assert [name.split()[0] for name in shown] == [clicked.value]
 
 
 async def test_a_narrow_pane_names_only_the_view_that_is_seen(layers: Path) -> None:
@@ -137,127 +138,127 @@ async def test_the_grid_is_shown_and_remembered(chain: Path) -> None:
         assert session.text.count("·") == before.count("·")
 
 
-@SIZES
-async def test_the_focus_view_and_the_way_back(layers: Path, size: tuple[int, int]) -> None:
-    async with opened(layers, size) as session:
-        await to_graph(session, "/layers.3/gate")
-        await session.press("t")
-        assert view(session) is GraphView.FOCUS
-        assert "v overview rail canvas focus 2" in session.text
-        await session.press("right_parenthesis")
-        assert "v overview rail canvas focus 3" in session.text
-        await session.press("escape")
-        assert view(session) is GraphView.FOLDED
-        assert at(session) == "/layers.3/gate"
+async def the_focus_view_and_the_way_back(session: Session) -> None:
+    await to_graph(session, "/layers.3/gate")
+    await session.press("t")
+    assert view(session) is GraphView.FOCUS
+    assert "v overview rail canvas focus 2" in session.text
+    await session.press("right_parenthesis")
+    assert "v overview rail canvas focus 3" in session.text
+    await session.press("escape")
+    assert view(session) is GraphView.FOLDED
+    assert at(session) == "/layers.3/gate"
 
 
-async def test_ways_between_the_marked_node_and_the_cursor(layers: Path) -> None:
-    async with opened(layers) as session:
-        await to_graph(session, "/layers.3/norm")
-        await session.press("w")
-        assert view(session) is GraphView.FOLDED
-        assert "Mark one or two nodes" in list(session.app._notifications)[-1].message
-        await session.press("space")
-        await session.go("/layers.3/join")
-        await session.press("2", "w")
-        assert view(session) is GraphView.FOCUS
-        boxes = session.screen.graph.canvas.drawing
-        assert boxes is not None
-        names = {name.rpartition("/")[2] for name in boxes.graph.names}
-        assert names == {"norm", "scale", "gate", "join"}
+async def ways_between_the_marked_node_and_the_cursor(session: Session) -> None:
+    await to_graph(session, "/layers.3/norm")
+    await session.press("w")
+    assert view(session) is GraphView.FOLDED
+    assert "Mark one or two nodes" in list(session.app._notifications)[-1].message
+    await session.press("space")
+    await session.go("/layers.3/join")
+    await session.press("2", "w")
+    assert view(session) is GraphView.FOCUS
+    boxes = session.screen.graph.canvas.drawing
+    assert boxes is not None
+    names = {name.rpartition("/")[2] for name in boxes.graph.names}
+    assert names == {"norm", "scale", "gate", "join"}
 
 
-async def test_ways_between_two_marked_nodes(layers: Path) -> None:
-    async with opened(layers) as session:
-        await to_graph(session)
-        session.screen.selection.set_marks(
-            named(session, f"/layers.3/{n}") for n in ("norm", "gate")
-        )
-        await session.pilot.pause()
-        await session.press("w")
-        assert "focus ways" in session.text
-        assert session.screen.graph.canvas.drawing is not None
-        assert len(session.screen.graph.canvas.drawing.graph) == 2
+async def ways_between_two_marked_nodes(session: Session) -> None:
+    await to_graph(session)
+    session.screen.selection.set_marks(named(session, f"/layers.3/{n}") for n in ("norm", "gate"))
+    await session.pilot.pause()
+    await session.press("w")
+    assert "focus ways" in session.text
+    assert session.screen.graph.canvas.drawing is not None
+    assert len(session.screen.graph.canvas.drawing.graph) == 2
 
 
 # --- in step with the explorer ------------------------------------------------------------------
 
 
-@SIZES
-async def test_the_graph_follows_the_explorer(layers: Path, size: tuple[int, int]) -> None:
-    async with opened(layers, size) as session:
-        for name in ("/layers.5/join", "/stem", "/layers.11/skip"):
-            await session.go(name)
-            assert at(session) == name
+async def the_graph_follows_the_explorer(session: Session) -> None:
+    for name in ("/layers.5/join", "/stem", "/layers.11/skip"):
+        await session.go(name)
+        assert at(session) == name
 
 
-@SIZES
-async def test_the_explorer_follows_the_graph(layers: Path, size: tuple[int, int]) -> None:
-    async with opened(layers, size) as session:
-        await to_graph(session, "/layers.5/norm")
-        for _ in range(3):
-            await session.press("down")
-            assert session.screen.explorer.node is session.screen.graph.node
-            assert session.screen.model.cursor.subject is session.screen.graph.node
-        assert at(session) != "/layers.5/norm"
+async def the_explorer_follows_the_graph(session: Session) -> None:
+    await to_graph(session, "/layers.5/norm")
+    for _ in range(3):
+        await session.press("down")
+        assert session.screen.explorer.node is session.screen.graph.node
+        assert session.screen.model.cursor.subject is session.screen.graph.node
+    assert at(session) != "/layers.5/norm"
 
 
-async def test_commands_act_on_the_graphs_node_when_a_filter_hides_it(layers: Path) -> None:
-    async with opened(layers) as session:
-        await session.press("slash")
-        await session.type("Tanh")
-        await session.press("enter")
-        await to_graph(session)
-        await session.press("g")
-        while at(session) != "/stem":
-            await session.press("down")
-        await session.press("r", "ctrl+u")
-        await session.type("renamed")
-        await session.press("enter")
-        assert named(session, "renamed").op_type == "Neg"
+async def commands_act_on_the_graphs_node_when_a_filter_hides_it(session: Session) -> None:
+    await session.press("slash")
+    await session.type("Tanh")
+    await session.press("enter")
+    await to_graph(session)
+    await session.press("g")
+    while at(session) != "/stem":
+        await session.press("down")
+    await session.press("r", "ctrl+u")
+    await session.type("renamed")
+    await session.press("enter")
+    assert named(session, "renamed").op_type == "Neg"
 
 
-async def test_no_node_is_acted_on_at_a_fold(layers: Path) -> None:
-    async with opened(layers) as session:
-        await to_graph(session, "/stem")
-        session.screen.graph.list.go_to_key(fold(session))
-        await session.settle()
-        assert session.screen.model.cursor.node is None
-        await session.press("delete")
-        assert not session.screen.document.dirty
+async def no_node_is_acted_on_at_a_fold(session: Session) -> None:
+    await to_graph(session, "/stem")
+    session.screen.graph.list.go_to_key(fold(session))
+    await session.settle()
+    assert session.screen.model.cursor.node is None
+    await session.press("delete")
+    assert not session.screen.document.dirty
 
 
 # --- folds --------------------------------------------------------------------------------------
 
 
+async def folds_open_and_close_at_the_cursor(session: Session) -> None:
+    await to_graph(session)
+    pane = session.screen.graph
+    pane.list.go_to_key(fold(session))
+    await session.press("z")
+    assert pane.model is not None
+    assert pane.model.overview.is_open(fold(session))
+    assert pane.fold is fold(session)
+    await session.press("down", "enter", "down")
+    assert at(session) == "/layers.0/norm"
+    await session.press("z")
+    assert pane.fold is not None
+    assert pane.fold.count == 1
+    assert not pane.model.overview.is_open(pane.fold)
+
+
 @SIZES
-async def test_folds_open_and_close_at_the_cursor(layers: Path, size: tuple[int, int]) -> None:
+async def test_views_cursors_and_folds(layers: Path, size: tuple[int, int]) -> None:
     async with opened(layers, size) as session:
-        await to_graph(session)
-        pane = session.screen.graph
-        pane.list.go_to_key(fold(session))
-        await session.press("z")
-        assert pane.model is not None
-        assert pane.model.overview.is_open(fold(session))
-        assert pane.fold is fold(session)
-        await session.press("down", "enter", "down")
-        assert at(session) == "/layers.0/norm"
-        await session.press("z")
-        assert pane.fold is not None
-        assert pane.fold.count == 1
-        assert not pane.model.overview.is_open(pane.fold)
+        for check in (
+            folds_open_and_close_at_the_cursor,
+            views_cycle_and_keep_the_cursor,
+            a_click_on_the_name_of_a_view_switches_to_it,
+            the_focus_view_and_the_way_back,
+            the_graph_follows_the_explorer,
+            the_explorer_follows_the_graph,
+        ):
+            await check(session)
+            await reset(session)
 
 
-async def test_a_fold_opens_on_the_canvas_and_closes_round_a_node(layers: Path) -> None:
-    async with opened(layers) as session:
-        await to_graph(session)
-        pane = session.screen.graph
-        pane.list.go_to_key(fold(session))
-        await session.press("v", "v")
-        assert view(session) is GraphView.CANVAS
-        before = len(pane.boxes)
-        await session.press("z")
-        assert len(pane.boxes) > before
+async def a_fold_opens_on_the_canvas_and_closes_round_a_node(session: Session) -> None:
+    await to_graph(session)
+    pane = session.screen.graph
+    pane.list.go_to_key(fold(session))
+    await session.press("v", "v")
+    assert view(session) is GraphView.CANVAS
+    before = len(pane.boxes)
+    await session.press("z")
+    assert len(pane.boxes) > before
 
 
 # --- edits --------------------------------------------------------------------------------------
@@ -286,37 +287,58 @@ async def test_a_deleted_cursor_goes_to_what_used_it(chain: Path) -> None:
         assert session.screen.graph.node in session.screen.document.main.nodes
 
 
-async def test_an_edit_keeps_folds_and_the_cursor_on_a_fold(layers: Path) -> None:
+async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
+    await to_graph(session, "/layers.3/gate")
+    pane = session.screen.graph
+    pane.list.go_to_key(fold(session))
+    await session.settle()
+    session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
+    await session.settle()
+    assert pane.fold is fold(session)
+    assert pane.model is not None
+    assert pane.model.overview.is_open(fold(session))
+
+
+async def test_marks_and_folds(layers: Path) -> None:
     async with opened(layers) as session:
-        await to_graph(session, "/layers.3/gate")
-        pane = session.screen.graph
-        pane.list.go_to_key(fold(session))
-        await session.settle()
-        session.screen.history.try_edit("rename_node", scope=[], node="/head", name="end")
-        await session.settle()
-        assert pane.fold is fold(session)
-        assert pane.model is not None
-        assert pane.model.overview.is_open(fold(session))
+        for check in (
+            no_node_is_acted_on_at_a_fold,
+            an_edit_keeps_folds_and_the_cursor_on_a_fold,
+            ways_between_the_marked_node_and_the_cursor,
+            ways_between_two_marked_nodes,
+            commands_act_on_the_graphs_node_when_a_filter_hides_it,
+            a_fold_opens_on_the_canvas_and_closes_round_a_node,
+        ):
+            await check(session)
+            await reset(session)
 
 
-async def test_bodies_are_drawn_when_they_are_entered(branches: Path) -> None:
+async def bodies_are_drawn_when_they_are_entered(session: Session) -> None:
+    await session.go("inner")
+    model = session.screen.graph.model
+    assert isinstance(model, GraphModel)
+    assert model.scope is named(session, "inner").scope
+    assert "then_branch" in session.screen.graph.frame.title
+    assert at(session) == "inner"
+
+
+async def a_deleted_body_gives_way_to_the_main_graph(session: Session) -> None:
+    await session.go("inner")
+    session.screen.editing.delete_nodes([named(session, "choose")], reconnect=False)
+    await session.settle()
+    model = session.screen.graph.model
+    assert isinstance(model, GraphModel)
+    assert model.scope is session.screen.document.main
+
+
+async def test_bodies(branches: Path) -> None:
     async with opened(branches) as session:
-        await session.go("inner")
-        model = session.screen.graph.model
-        assert isinstance(model, GraphModel)
-        assert model.scope is named(session, "inner").scope
-        assert "then_branch" in session.screen.graph.frame.title
-        assert at(session) == "inner"
-
-
-async def test_a_deleted_body_gives_way_to_the_main_graph(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.go("inner")
-        session.screen.editing.delete_nodes([named(session, "choose")], reconnect=False)
-        await session.settle()
-        model = session.screen.graph.model
-        assert isinstance(model, GraphModel)
-        assert model.scope is session.screen.document.main
+        for check in (
+            bodies_are_drawn_when_they_are_entered,
+            a_deleted_body_gives_way_to_the_main_graph,
+        ):
+            await check(session)
+            await reset(session)
 
 
 async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:

@@ -78,29 +78,27 @@ async def test_mark_along_the_links(chain: Path, size: tuple[int, int]) -> None:
         assert marked(session) == ["second", "third", "last"]
 
 
-async def test_mark_by_name_and_type(scoped: Path) -> None:
-    async with opened(scoped) as session:
-        await session.go("/b/one")
-        await session.press("w", "n")
-        assert isinstance(session.app.screen, PromptDialog)
-        await session.press("enter")
-        assert marked(session) == ["/b/one", "/b/two"]
-        await session.press("w", "c", "w", "t")
-        assert marked(session) == ["/a/one", "/b/one"]
-        await session.press("w", "n", "ctrl+u")
-        await session.type("/x")
-        assert "No node's name begins so" in session.text
+async def mark_by_name_and_type(session: Session) -> None:
+    await session.go("/b/one")
+    await session.press("w", "n")
+    assert isinstance(session.app.screen, PromptDialog)
+    await session.press("enter")
+    assert marked(session) == ["/b/one", "/b/two"]
+    await session.press("w", "c", "w", "t")
+    assert marked(session) == ["/a/one", "/b/one"]
+    await session.press("w", "n", "ctrl+u")
+    await session.type("/x")
+    assert "No node's name begins so" in session.text
 
 
-async def test_mark_by_filter_adds_to_the_marks(scoped: Path) -> None:
-    async with opened(scoped) as session:
-        await mark(session, "/a/two")
-        await session.press("w", "f")
-        assert isinstance(session.app.screen, FilterDialog)
-        await session.press("tab")
-        await session.type("has dilations")
-        await session.press("enter")
-        await session.until(lambda: marked(session) == ["/a/two", "/b/one"])
+async def mark_by_filter_adds_to_the_marks(session: Session) -> None:
+    await mark(session, "/a/two")
+    await session.press("w", "f")
+    assert isinstance(session.app.screen, FilterDialog)
+    await session.press("tab")
+    await session.type("has dilations")
+    await session.press("enter")
+    await session.until(lambda: marked(session) == ["/a/two", "/b/one"])
 
 
 async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
@@ -123,23 +121,31 @@ async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
         assert not there.screen.document.dirty
 
 
-async def test_cut_and_paste_is_as_before(chain: Path) -> None:
-    async with opened(chain) as session:
-        await mark(session, "second", "third")
-        await session.press("ctrl+x")
-        assert names(session) == ["first", "last"]
-        assert len(session.screen.document.history.done) == 1
-        await session.press("p")
-        assert names(session) == ["first", "second", "third", "last"]
-        assert session.screen.document.main.nodes[1].inputs == ("a", "w")
+async def cut_and_paste_is_as_before(session: Session) -> None:
+    await mark(session, "second", "third")
+    await session.press("ctrl+x")
+    assert names(session) == ["first", "last"]
+    assert len(session.screen.document.history.done) == 1
+    await session.press("p")
+    assert names(session) == ["first", "second", "third", "last"]
+    assert session.screen.document.main.nodes[1].inputs == ("a", "w")
 
 
-async def test_paste_needs_something_copied(chain: Path) -> None:
+async def paste_needs_something_copied(session: Session) -> None:
+    await session.go("first")
+    assert session.screen.check_action("command", ("selection.paste",)) is None
+    await session.press("p")
+    assert len(names(session)) == 4
+
+
+async def test_cut_and_paste(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.go("first")
-        assert session.screen.check_action("command", ("selection.paste",)) is None
-        await session.press("p")
-        assert len(names(session)) == 4
+        for check in (
+            paste_needs_something_copied,
+            cut_and_paste_is_as_before,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_delete_in_several_scopes_is_one_step(tmp_path: Path) -> None:
@@ -170,14 +176,24 @@ async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, 
         await session.until(lambda: len(session.app.pages) == 2)
 
 
-async def test_extract_a_name_scope(scoped: Path) -> None:
+async def extract_a_name_scope(session: Session) -> None:
+    rows = session.screen.explorer.list
+    rows.cursor = next(at for at in range(len(rows.lines)) if "/b" in rows.lines.text(at))
+    await session.pilot.pause()
+    await session.press("x")
+    assert "2 nodes" in session.text
+    assert "input   b" in session.text
+
+
+async def test_marks_and_parts_of_a_model_with_name_scopes(scoped: Path) -> None:
     async with opened(scoped) as session:
-        rows = session.screen.explorer.list
-        rows.cursor = next(at for at in range(len(rows.lines)) if "/b" in rows.lines.text(at))
-        await session.pilot.pause()
-        await session.press("x")
-        assert "2 nodes" in session.text
-        assert "input   b" in session.text
+        for check in (
+            mark_by_name_and_type,
+            mark_by_filter_adds_to_the_marks,
+            extract_a_name_scope,
+        ):
+            await check(session)
+            await session.reset()
 
 
 async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
