@@ -44,13 +44,17 @@ STEPS = tuple(
         ("cost", "inspect {model} --cost --json", ""),
         ("check", "check {model} --json", ""),
         ("draw", "draw {model} -o {out}.svg --force", ""),
-        ("fp16", "convert fp16 {model} -o {out}.fp16.onnx --force", ""),
-        ("sanitize", "convert sanitize {model} -o {out}.clean.onnx --force", ""),
-        ("dynamic", "convert quantize {model} --dynamic -o {out}.int8.onnx --force", ""),
+        ("fp16", "convert fp16 {model} -o {out}.fp16.onnx --force --no-measure", ""),
+        ("sanitize", "convert sanitize {model} -o {out}.clean.onnx --force --no-measure", ""),
+        (
+            "dynamic",
+            "convert quantize {model} --dynamic -o {out}.int8.onnx --force --no-measure",
+            "",
+        ),
         (
             "int4",
             "convert quantize {model} --weights-only --weights int4 --block 32"
-            " -o {out}.int4.onnx --force",
+            " -o {out}.int4.onnx --force --no-measure",
             "",
         ),
         ("back", "convert dequantize {out}.int4.onnx -o {out}.back.onnx --force", ".int4.onnx"),

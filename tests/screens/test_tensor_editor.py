@@ -11,13 +11,16 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core import config
+from dld_tui.core.document.blocks import FACES, faces_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from dld_tui.widgets.tensors.grid import exact_text
 from dld_tui.widgets.tensors.pane import CellEditor
+from tests.support import decoders
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import WIDE, Session, opened
 
@@ -314,3 +317,29 @@ async def test_enter_and_e_open_it_from_the_parameters(tmp_path: Path) -> None:
         value = const.attribute("value")
         assert value is not None
         assert value.value.read().tolist() == [9, 6, 7, 8]
+
+
+async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "decoder.onnx")
+    async with opened(path, WIDE) as session:
+        scope = session.screen.document.main
+        session.screen.tensors.open_tensor(TensorPlace(scope, "layers.0.q.q"))
+        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        page = session.app.screen
+        assert isinstance(page, TensorScreen)
+        await session.until(lambda: page.focused is page.grid)
+        await session.pilot.pause()
+        assert "4 bits, blocks of 32, MatMulNBits" in session.text
+        assert "as stored" in session.text
+        weight = faces_of(scope, "layers.0.q.q")
+        assert weight is not None
+        values = weight.matrix().T
+        for name in (*FACES, "as stored"):
+            await session.pilot.press("d")
+            await session.until(lambda name=name: name in session.text)  # type: ignore[misc]
+            if name == "dequantized":
+                await session.pilot.press("right", "down", "e")  # nothing to edit
+                text = exact_text(values[1, 1:2].astype(np.float32), "float32")
+                assert f"[1, 1] = {text} " in session.text
+                assert not session.screen.document.dirty
+        assert page.grid.view.shape == (64, 2, 16)

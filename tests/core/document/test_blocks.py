@@ -10,7 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.document.blocks import blocked_weight, blocked_weights
+from dld_tui.core.document.blocks import (
+    FACES,
+    Face,
+    blocked_weight,
+    blocked_weights,
+    faces_of,
+)
 from dld_tui.core.document.document import Document
 
 RANDOM = np.random.default_rng(21)
@@ -60,6 +66,16 @@ def check(path: Path, rows: int) -> None:
     whole = weight.matrix().T if weight.is_transposed else weight.matrix()
     at = [slice(size // 3, size - 1) for size in whole.shape]
     np.testing.assert_array_equal(weight.load().window(at), whole[tuple(at)])
+    # So is what is read of it as a tensor, row by row.
+    face, flat = Face(weight, "dequantized"), whole.reshape(-1)
+    for start, count in ((0, None), (3, 5), (len(flat) // 2, len(flat)), (len(flat) - 1, 1)):
+        stop = len(flat) if count is None else start + count
+        np.testing.assert_array_equal(face.read(start, count), flat[start:stop])
+    levels, scales, zeros = (Face(weight, name).read() for name in FACES[:3])
+    np.testing.assert_allclose((levels - zeros) * scales, flat, rtol=1e-6)
+    found = faces_of(document.main, weight.scales.name)
+    assert found is not None
+    assert found.node is weight.node
     document.close()
 
 

@@ -60,6 +60,8 @@ FACTS: Mapping[str, str] = {
     "used_initializer": "nothing uses this initializer",
     "cell": "the tensor has no elements to show",
     "figure": "the elements are no numbers",
+    "stored": "what is shown is worked out of what is stored: {tensor.face} goes on to that",
+    "faces": "the tensor is no part of a weight in few bits",
     "slices": "the tensor has at most two dimensions",
     "matrix": "the tensor has one dimension",
     "history": "no earlier place",

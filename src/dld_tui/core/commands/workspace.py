@@ -333,10 +333,10 @@ _CREATE = table(
 )
 _TENSOR = table(
     "tensor",
-    ("tensor.cell", "edit", "e", "cell", "edit", "Edit the cell at the cursor."),
-    ("tensor.fill", "fill", "f", "cell", "fill", "Give all marked cells one value."),
-    ("tensor.add", "add", "plus", "figure", "add", "Add a number to the marked cells."),
-    ("tensor.multiply", "multiply", "asterisk", "figure", "multiply",
+    ("tensor.cell", "edit", "e", "cell stored", "edit", "Edit the cell at the cursor."),
+    ("tensor.fill", "fill", "f", "cell stored", "fill", "Give all marked cells one value."),
+    ("tensor.add", "add", "plus", "figure stored", "add", "Add a number to the marked cells."),
+    ("tensor.multiply", "multiply", "asterisk", "figure stored", "multiply",
      "Multiply the marked cells by a number."),
     ("tensor.index", "go_to_index", "i", "cell", "to index", "Go to an index."),
     ("tensor.previous_slice", "previous_slice", "left_square_bracket", "slices", "previous slice",
@@ -355,6 +355,8 @@ _TENSOR = table(
     ("tensor.fewer_digits", "fewer_digits", "comma", "", "fewer digits", "Show one digit less."),
     ("tensor.hexadecimal", "toggle_hexadecimal", "x", "", "hexadecimal",
      "Show integers by their bits, or as numbers."),
+    ("tensor.face", "next_face", "d", "faces", "dequantized",
+     "Of a weight in few bits show levels, scales, zero points, or what they stand for."),
     ("tensor.convert", "convert", "T", "", "convert type",
      "Convert the element type, after showing what is lost."),
     ("tensor.data_file", "data_file", "E", "external", "data file",

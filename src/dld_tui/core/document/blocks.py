@@ -15,6 +15,7 @@ import numpy as np
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import dtype_name
 from dld_tui.core.operators.contrib import DOMAIN
@@ -69,34 +70,49 @@ class BlockedWeight:
         """Whether the matrix that the node multiplies by is the transposed one."""
         return self.node.op_type == "MatMulNBits"
 
-    def load(self) -> Stored:
-        """Read what is stored; the levels stay packed.
+    def load(self, first: int = 0, last: int | None = None) -> Stored:
+        """Read what is stored of some rows of the levels; the levels stay packed.
+
+        Args:
+            first: The first row, along the first axis.
+            last: The one behind the last; None for all.
 
         Raises:
             InputError: It cannot be read.
         """
+        shape, last = [*self.shape], last if last is not None else next(iter(self.shape), 1)
+        if shape:
+            shape[0] = last - first
         counts = [*self.shape]
         if self.block:
             counts[self.axis] = self._count
         else:  # a scale for each channel, or one
             one = self.scales.element_count == 1
             counts = [1 if one or at != self.axis else size for at, size in enumerate(self.shape)]
-        lead = prod(self.shape[:-1])
-        levels = self.levels.read()
-        if not self.packed:
-            levels = levels.reshape(self.shape)
+        if self.block and self.axis == 0:
+            part = slice(first // self.block, -(-last // self.block))
         else:
-            levels = levels.reshape((*self.shape[:-1], levels.size // lead))
+            part = slice(first, last) if counts and counts[0] > 1 else slice(0, 1)
+        if counts:
+            rows, counts[0] = counts[0], part.stop - part.start
+        else:
+            rows = 1
+        levels = _rows_of(self.levels, next(iter(self.shape), 1), slice(first, last))
+        lead = prod(shape[:-1])
+        if not self.packed:
+            levels = levels.reshape(shape)
+        else:
+            levels = levels.reshape((*shape[:-1], levels.size // lead))
         zeros: Array | None = None
         if self.zero_points is not None:
-            zeros = self.zero_points.read()
+            zeros = _rows_of(self.zero_points, rows, part)
             if self.packed and zeros.dtype == np.uint8:
                 # Each row of blocks begins with a byte of its own.
                 zeros = unpacked(zeros.reshape(lead, -1), self.bits)[:, : self._count]
             zeros = zeros.astype(np.float32).reshape(counts)
         groups = self.groups.read().astype(np.int64) if self.groups is not None else None
-        scales = self.scales.read().astype(np.float32).reshape(counts)
-        return Stored(self, levels, scales, zeros, groups)
+        scales = _rows_of(self.scales, rows, part).astype(np.float32).reshape(counts)
+        return Stored(self, range(first, last), levels, scales, zeros, groups)
 
     @property
     def _count(self) -> int:
@@ -111,19 +127,18 @@ class BlockedWeight:
         Raises:
             InputError: A tensor cannot be read.
         """
-        stored = self.load()
         if not self.shape:
-            yield stored.window().reshape(1)
+            yield self.load().window().reshape(1)
             return
+        whole = self.load() if self.is_transposed else None
         rows = self.shape[1] if self.is_transposed else self.shape[0]
         step = max(_PART * rows // prod(self.shape), 1)
         for start in range(0, rows, step):
-            part = slice(start, min(start + step, rows))
-            yield (
-                stored.window((slice(None), part)).T
-                if self.is_transposed
-                else stored.window((part,))
-            )
+            stop = min(start + step, rows)
+            if whole is not None:
+                yield whole.window((slice(None), slice(start, stop))).T
+            else:
+                yield self.load(start, stop).window()
 
     def matrix(self) -> Array:
         """Return the whole floating point matrix, float32."""
@@ -135,6 +150,8 @@ class Stored:
     """What is stored of a weight in few bits, in memory."""
 
     weight: BlockedWeight
+    rows: range
+    """Along the first axis of the levels. Parts are counted from the first of them."""
     levels: Array
     """As they are stored: packed ones as bytes along the last axis."""
     scales: Array
@@ -173,6 +190,7 @@ class Stored:
 
     def _spread(self, values: Array, at: Sequence[slice]) -> Array:
         weight = self.weight
+        shape = [len(self.rows), *weight.shape[1:]] if weight.shape else []
         for axis, part in enumerate(self._whole(at)):
             if values.shape[axis] == 1 != weight.shape[axis] and axis != weight.axis:
                 continue  # spreads by itself
@@ -180,10 +198,73 @@ class Stored:
                 if values.shape[axis] > 1:
                     values = values[tuple([*[slice(None)] * axis, part])]
                 continue
-            places = np.arange(weight.shape[axis])[part]
+            first = self.rows.start if axis == 0 else 0
+            places = first + np.arange(shape[axis])[part]
             blocks = self.groups[places] if self.groups is not None else places // weight.block
-            values = np.take(values, blocks, axis=axis)
+            values = np.take(values, blocks - first // weight.block, axis=axis)
         return values
+
+
+FACES = ("levels", "scales", "zero points", "dequantized")
+"""What can be shown of a weight in few bits, each of the shape of the levels."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """One of :data:`FACES` of a weight, read as a tensor is."""
+
+    weight: BlockedWeight
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the levels."""
+        return self.weight.shape
+
+    @property
+    def dtype(self) -> str:
+        """What the values are shown as."""
+        if self.name != "levels":
+            return "float32"
+        return "uint8" if self.weight.packed else self.weight.levels.dtype
+
+    def read(self, start: int = 0, count: int | None = None) -> Array:
+        """Return elements in row-major order; reads only the rows that they are in.
+
+        Raises:
+            InputError: They cannot be read.
+        """
+        total = prod(self.shape)
+        stop = total if count is None else min(start + count, total)
+        width = prod(self.shape[1:])
+        first, last = start // width, max(-(-stop // width), start // width + 1)
+        stored = self.weight.load(first, last)
+        made = {
+            "levels": stored.levels_in,
+            "scales": stored.scales_in,
+            "zero points": stored.zeros_in,
+            "dequantized": stored.window,
+        }[self.name]()
+        rows = (last - first, *self.shape[1:]) if self.shape else ()
+        return np.broadcast_to(made, rows).reshape(-1)[start - first * width : stop - first * width]
+
+
+def faces_of(scope: Scope, name: str) -> BlockedWeight | None:
+    """Return the weight in few bits that an initializer is a part of, None for none."""
+    for use in scope.users(name):
+        found = blocked_weight(use.node)
+        if found is None:
+            continue
+        parts = (found.levels, found.scales, found.zero_points)
+        if any(one is not None and one.name == name for one in parts):
+            return found
+    return None
+
+
+def _rows_of(tensor: Tensor, count: int, rows: slice) -> Array:
+    """Return some of the `count` rows of a tensor, flat."""
+    width = tensor.element_count // max(count, 1)
+    return tensor.read(rows.start * width, (rows.stop - rows.start) * width)
 
 
 def unpacked(data: Array, bits: int) -> Array:

@@ -16,6 +16,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document import Change
+from dld_tui.core.document.blocks import FACES, BlockedWeight, Face, faces_of
 from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError, UsageError
@@ -113,6 +114,9 @@ class TensorScreen(Page):
         """Whether the statistics are shown; by the room there is when None."""
         self._reading: Event | None = None
         self._shown: Tensor | None = None
+        self._face = ""
+        """One of FACES, what is shown of a weight in few bits; empty for what is stored."""
+        self._weight: BlockedWeight | None = None
 
     def body(self) -> Iterable[Widget]:
         yield Container(GridPane(id="grid-pane"), TensorSide(id="side"), id="tensor")
@@ -156,7 +160,10 @@ class TensorScreen(Page):
             self.dismiss(None)
             return
         self._shown = tensor
-        self.grid.show(self.elements(tensor), tensor.dtype, tensor.shape, tensor.problem or "")
+        self._weight = None if self.place.node else faces_of(self.place.scope, self.place.name)
+        shown = self.face
+        dtype, shape = (shown or tensor).dtype, (shown or tensor).shape
+        self.grid.show(self.elements(tensor), dtype, shape, tensor.problem or "")
         if self.axis not in self.grid.view.free_axes:
             self.axis = _stepped_axis(self.grid.view)
         self._say_title()
@@ -168,6 +175,10 @@ class TensorScreen(Page):
         shape = visible(fmt.shape(tensor.shape))
         name = clip(self.place.title, _NAME_CELLS, keep="middle")
         parts = [name, f"{tensor.dtype}{shape}", fmt.size(tensor.nbytes)]
+        if self._weight is not None:
+            dims = visible(fmt.shape(self._weight.shape))
+            parts.append(self._weight.format)
+            parts.append(f"{self._face} {dims}" if self._face else "as stored")
         if tensor.is_external:
             parts.append(f"in {visible(tensor.external_entries.get('location', ''))}")
         self.pane.frame.show(dot.join(parts))
@@ -195,6 +206,8 @@ class TensorScreen(Page):
             "figure": not self.grid.is_empty and is_number,
             "slices": bool(view.free_axes),
             "matrix": len(view.shape) > 1,
+            "stored": not self._face,
+            "faces": self._weight is not None,
             "external": self.place.node is None and tensor.is_external,
         }
         return found | {name for name, holds in known.items() if holds}
@@ -213,8 +226,9 @@ class TensorScreen(Page):
     @on(TensorGrid.Activated)
     @on(GridPane.Next)
     def cell_chosen(self) -> None:
-        """Edit the cell."""
-        self.action_edit()
+        """Edit the cell, where it is stored."""
+        if not self._face:
+            self.action_edit()
 
     def _cell_pieces(self) -> list[Piece]:
         grid = self.grid
@@ -224,8 +238,9 @@ class TensorScreen(Page):
         indexes = grid.view.indexes(grid.row, grid.column)
         flat = grid.view.flat(grid.row, grid.column) or 0
         pieces: list[Piece] = [(f" {list(indexes)} ", "accent")]
+        shown = self.face or self.tensor
         try:
-            value = exact_text(grid.blocks.elements.read(flat, 1), self.tensor.dtype)  # type: ignore[union-attr]
+            value = exact_text(grid.blocks.elements.read(flat, 1), shown.dtype)  # type: ignore[union-attr]
         except DldError as error:
             return [*pieces, (visible(error.message), "bad")]
         pieces.append((f"= {visible(value[:200])}", "strong"))
@@ -584,7 +599,19 @@ class TensorScreen(Page):
 
     def elements(self, tensor: Tensor) -> Elements:
         """Return what the grid reads."""
-        return tensor
+        return self.face or tensor
+
+    # --- weights in few bits --------------------------------------------------------------------
+
+    @property
+    def face(self) -> Face | None:
+        """What is shown of a weight in few bits; None for what is stored."""
+        return Face(self._weight, self._face) if self._weight is not None and self._face else None
+
+    def action_next_face(self) -> None:
+        kinds = ["", *FACES]
+        self._face = kinds[(kinds.index(self._face) + 1) % len(kinds)]
+        self.show_tensor()
 
 
 def _stepped_axis(view: GridLayout) -> int | None:
