@@ -10,12 +10,12 @@ from onnx import numpy_helper
 
 from dld_tui.activities.convert_opset import Request, run
 from dld_tui.core.codec import encode
-from dld_tui.core.document import opset_conversion
-from dld_tui.core.document.opset_conversion import ConversionError
+from dld_tui.core.conversion import opset
+from dld_tui.core.conversion.opset import ConversionError
 from dld_tui.core.errors import ActivityError, InputError, SaveError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.types import JSON
-from tests.core.document.test_opset_conversion import OLD
+from tests.core.conversion.test_opset import OLD
 from tests.support import models
 
 
@@ -78,15 +78,15 @@ def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.Monk
     values = cast("dict[str, JSON]", convert(Request(path, out, 19))["values"])
     assert (values["is_good"], values["skipped"]) == (True, "")
 
-    real = opset_conversion.convert_opset
+    real = opset.convert_opset
 
     def changed(op_type: str) -> None:
-        def wrong(model: onnx.ModelProto, version: int) -> opset_conversion.Conversion:
+        def wrong(model: onnx.ModelProto, version: int) -> opset.Conversion:
             report = real(model, version)
             model.graph.node[0].op_type = op_type
             return report
 
-        monkeypatch.setattr(opset_conversion, "convert_opset", wrong)
+        monkeypatch.setattr(opset, "convert_opset", wrong)
 
     first = onnx.load(path).graph.node[0].op_type
     changed("Neg" if first != "Neg" else "Abs")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dld_tui.backends.onnxruntime.profiling import copies_note, fallback_notes
 from dld_tui.backends.onnxruntime.session import Copies
-from dld_tui.core.report.ort_profile import Kernel, kernel_from
+from dld_tui.core.report.formats.ort_profile import Kernel, kernel_from
 
 
 def kernels(provider: str, *names: str, op_type: str = "Resize") -> list[Kernel]:

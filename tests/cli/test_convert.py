@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.core.document.test_opset_conversion import OLD
+from tests.core.conversion.test_opset import OLD
 from tests.support import models
 from tests.support.cli import Dld
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.import_ort import add_ort_profile
+from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.triage import triage

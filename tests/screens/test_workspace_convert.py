@@ -11,7 +11,7 @@ from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog,
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.cli.test_convert import NEW
-from tests.core.document.test_opset_conversion import OLD
+from tests.core.conversion.test_opset import OLD
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 

@@ -8,7 +8,7 @@ from dld_tui.activities import convert_opset
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Cancelled, Log, Progress
-from dld_tui.targets.many import named, requests_for
+from dld_tui.targets.registry import named, requests_for
 
 
 def test_each_target_gets_a_report_of_its_own(

@@ -367,7 +367,7 @@ class _Run:
         )
         from dld_tui.core.codec import encode
         from dld_tui.core.document.document import Document
-        from dld_tui.core.report.import_ort import add_ort_profile
+        from dld_tui.core.report.formats.import_ort import add_ort_profile
 
         roofs = machine_roofs(self._facts, settings.threads)
         passes = self._request.layer_passes

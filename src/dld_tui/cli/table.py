@@ -39,10 +39,10 @@ COMMANDS = (
     CommandInfo(
         "operators", "Say what operators there are and do.", "dld_tui.cli.models.operators"
     ),
-    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.jobs.groups:convert"),
+    CommandInfo("convert", "Modify a whole model.", "dld_tui.cli.jobs.activity:convert"),
     CommandInfo("build", "Build a TensorRT engine of a model.", activity="build_tensorrt"),
     CommandInfo(
-        "profile", "Measure a model and each of its layers.", "dld_tui.cli.jobs.groups:profile"
+        "profile", "Measure a model and each of its layers.", "dld_tui.cli.jobs.activity:profile"
     ),
     CommandInfo("tune", "Find the fastest way to run a model.", activity="tune"),
     CommandInfo("startup", "Say what making a session takes.", activity="start_up"),
@@ -59,7 +59,7 @@ COMMANDS = (
     CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.reports.plan"),
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.setup.target"),
     CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.setup.tool"),
-    CommandInfo("run", "Run what other packages add.", "dld_tui.cli.jobs.groups:run"),
+    CommandInfo("run", "Run what other packages add.", "dld_tui.cli.jobs.activity:run"),
     CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.setup.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
 from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.params import Setting, settings_of
+from dld_tui.core.paths import unused
 from dld_tui.targets.base import Target
 from dld_tui.targets.process import LocalTarget
 
@@ -38,3 +46,70 @@ def get(name: str | None = None) -> Target:
     from dld_tui.targets.ssh.target import SshTarget
 
     return SshTarget(connection)
+
+
+def requests_for(
+    activity_id: str,
+    request: Any,
+    names: Sequence[str],
+    check: Callable[[Path], None] = lambda path: None,
+) -> list[Any]:
+    """Return the request of each target: ``NAME.dldprof`` becomes ``NAME-TARGET.dldprof``.
+
+    Args:
+        activity_id: For messages.
+        request: What all of them shall do.
+        names: Of the targets.
+        check: Told each path that comes of one that was given; may refuse it.
+
+    Raises:
+        UsageError: A target is named twice, or the activity writes no report.
+    """
+    if len(set(names)) < len(names):
+        raise UsageError("a target is named twice")
+    outputs = [s for s in settings_of(type(request)) if s.param.kind == "output"]
+    report = next((setting for setting in outputs if setting.param.suffix), None)
+    if report is None:
+        raise UsageError("only one --target", where=activity_id, hint="It writes no report")
+    return [_for_target(request, name, outputs, report, check) for name in names]
+
+
+def _for_target(
+    request: Any,
+    name: str,
+    outputs: Sequence[Setting],
+    report: Setting,
+    check: Callable[[Path], None],
+) -> Any:
+    changes = {}
+    for setting in outputs:
+        given = getattr(request, setting.name)
+        if given is not None:
+            changes[setting.name] = _named(given, name, setting.param.suffix)
+            check(changes[setting.name])
+        elif setting is report:
+            changes[setting.name] = unused(Path(f"{_stem(request)}-{name}{report.param.suffix}"))
+    return dataclasses.replace(request, **changes)
+
+
+def _named(path: Path, target: str, suffix: str) -> Path:
+    """Return a path with the name of a target before its ending, which may have two dots."""
+    ending = suffix if suffix and path.name.endswith(suffix) else path.suffix
+    return path.with_name(f"{path.name.removesuffix(ending)}-{target}{ending}")
+
+
+def _stem(request: Any) -> str:
+    for setting in settings_of(type(request)):
+        value = getattr(request, setting.name)
+        if setting.param.kind == "file" and value is not None:
+            return Path(value).stem
+    return "report"
+
+
+def named(event: Event, target: str) -> Event:
+    """Return an event that says which target it is of."""
+    if isinstance(event, Progress):
+        return dataclasses.replace(event, stage=f"{target}: {event.stage}")
+    if isinstance(event, Log):
+        return dataclasses.replace(event, text=f"{target}: {event.text}")
+    return event

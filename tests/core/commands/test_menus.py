@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.commands import COMMANDS, by_id
-from dld_tui.core.commands.menus import PLACES, fits
-from dld_tui.core.commands.model import Command
+from dld_tui.core.commands.model import PLACES, Command, fits
 
 
 @pytest.mark.parametrize(

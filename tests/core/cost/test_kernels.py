@@ -8,9 +8,9 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.cost.kernels import kernel_work
 from dld_tui.core.cost.roofline import (
     Roof,
+    kernel_work,
     limiter,
     per_second,
     placed,
@@ -18,7 +18,7 @@ from dld_tui.core.cost.roofline import (
     roofline_text,
 )
 from dld_tui.core.document.document import Document
-from dld_tui.core.report.ort_profile import Kernel
+from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.records import Layer
 from tests.support.models import parse
 

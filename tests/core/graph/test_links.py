@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.graph.cells import line_row
-from dld_tui.core.graph.layout import lay_out
-from dld_tui.core.graph.links import Link, cells_of, links_at
+from dld_tui.core.graph.layout import Link, cells_of, lay_out, links_at
 from tests.support.graphs import graph_of_links, random_graph
 
 

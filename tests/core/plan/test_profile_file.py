@@ -13,7 +13,7 @@ from dld_tui.core.plan.trtexec_log import (
     profile_of_rows,
     rows_of_file,
 )
-from dld_tui.core.report.trtexec_files import LayerRow
+from dld_tui.core.report.formats.trtexec_files import LayerRow
 from dld_tui.core.types import JSON
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.report.import_trace import report_from_trace, self_times
+from dld_tui.core.report.formats.import_trace import report_from_trace, self_times
+from dld_tui.core.report.formats.trace_events import Spans
 from dld_tui.core.report.model import open_report
-from dld_tui.core.report.trace_events import Spans
 from tests.support.traces import x
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.core.report import json_stream
-from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.formats import json_stream
+from dld_tui.core.report.formats.json_stream import ArrayReader
 
 
 def read(path: Path, data: str | bytes) -> tuple[list[object], ArrayReader]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.report.trace_events import SelfTimes, depths
+from dld_tui.core.report.formats.trace_events import SelfTimes, depths
 
 
 def test_children_are_taken_off_their_parent_once() -> None:

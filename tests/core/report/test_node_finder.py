@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.report.attribution import NodeFinder, outwards
-from dld_tui.core.report.ort_profile import Clue
+from dld_tui.core.report.formats.ort_profile import Clue
 from tests.support import models
 
 UNNAMED = """

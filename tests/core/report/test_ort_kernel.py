@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.report.ort_profile import kernel_from, may_hold_others, whole
+from dld_tui.core.report.formats.ort_profile import kernel_from, may_hold_others, whole
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "1.0": {"provider": "CPUExecutionProvider", "op_name": "Conv"},

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.report.ort_profile import (
+from dld_tui.core.report.formats.ort_profile import (
     Clue,
     blocked_tensors,
     clues,

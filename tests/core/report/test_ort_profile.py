@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.report import ort_profile
-from dld_tui.core.report.ort_profile import OrtProfile, ProfilePass
+from dld_tui.core.report.formats import ort_profile
+from dld_tui.core.report.formats.ort_profile import OrtProfile, ProfilePass
 from tests.core.report.test_ort_kernel import ARGUMENTS
 from tests.support.profiles import Event, event, kernel, run, write_profile
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.report import trace_events
-from dld_tui.core.report.json_stream import ArrayReader
-from dld_tui.core.report.trace_events import Mark, Name, TraceEvents
+from dld_tui.core.report.formats import trace_events
+from dld_tui.core.report.formats.json_stream import ArrayReader
+from dld_tui.core.report.formats.trace_events import Mark, Name, TraceEvents
 from tests.support.traces import x
 
 

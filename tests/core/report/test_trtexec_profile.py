@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_profile
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.triage import triage
-from dld_tui.core.report.trtexec_files import report_from_trtexec_profile
 
 
 def row(name: str, total: float, average: float, percent: float, **more: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.export import report_json
+from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_times
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.triage import triage
-from dld_tui.core.report.trtexec_files import report_from_trtexec_times
 
 
 def inference(

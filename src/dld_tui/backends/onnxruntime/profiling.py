@@ -46,9 +46,9 @@ from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
 from dld_tui.core.plan.roofline import peaks_of, roof_of
-from dld_tui.core.report.import_ort import add_ort_profile
+from dld_tui.core.report.formats.import_ort import add_ort_profile
+from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.latency import Burst, Extent, TimeCalls, measure, noting_times
-from dld_tui.core.report.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH

@@ -11,8 +11,8 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import decode
+from dld_tui.core.conversion.opset import conversion_lines
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.opset_conversion import conversion_lines
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import clip, visible

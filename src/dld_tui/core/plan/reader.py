@@ -60,7 +60,7 @@ from dld_tui.core.plan.trtexec_log import (
     timing_of_summary,
     with_summary,
 )
-from dld_tui.core.report.trtexec_files import warm_up_beside, warm_up_ms
+from dld_tui.core.report.formats.trtexec_files import warm_up_beside, warm_up_ms
 from dld_tui.core.types import JSON
 
 _CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata"}

@@ -14,8 +14,8 @@ from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
 from dld_tui.core.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.plan.model import EngineLayer, TimeStatistics, TimingSummary
+from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
-from dld_tui.core.report.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.cost.sharing import SharedBy, cost_shares
-from dld_tui.core.report.ort_profile import (
+from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
     blocked_tensors,

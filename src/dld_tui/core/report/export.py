@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
-from dld_tui.core.report.export_trace import write_trace
+from dld_tui.core.report.formats.export_trace import write_trace
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json

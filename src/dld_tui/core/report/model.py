@@ -40,6 +40,7 @@ from dld_tui.core.files.recognise import HEAD, FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import database, rows, schema
 from dld_tui.core.report.counter_blocks import extent_of
+from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
 from dld_tui.core.report.records import (
     LAYER_MEANS,
@@ -67,7 +68,6 @@ from dld_tui.core.report.statistics import (
     summarise,
 )
 from dld_tui.core.report.store import GPU_ABSENT, ReportWriter
-from dld_tui.core.report.trace_events import depths
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, priced
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.ort_profile import may_hold_others
 from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
 from dld_tui.core.report.rows import LAYERS_ONLY

@@ -35,7 +35,7 @@ from dld_tui.screens.activity.tensorrt import (
 from dld_tui.screens.targets.list import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
-from dld_tui.targets.many import requests_for
+from dld_tui.targets.registry import requests_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.fields import ChoiceField
 from dld_tui.widgets.forms.param_form import ParamForm

@@ -176,7 +176,7 @@ class Cursor:
     def place(self) -> tuple[str, str]:
         """What kind of thing it is on (``""`` for none), and what that is called.
 
-        The kinds are the keys of ``commands.menus.PLACES``.
+        The kinds are the keys of ``commands.model.PLACES``.
         """
         if self.link is not None:
             taker = self.link.node

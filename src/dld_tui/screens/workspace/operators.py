@@ -81,7 +81,7 @@ class Operators(Controller):
     def add_wired(self, wiring: Wiring) -> None:
         """Add a node and go to it."""
         from dld_tui.core.document import Node
-        from dld_tui.core.document.edits.operators import added_node
+        from dld_tui.core.document.edits.nodes import added_node
 
         try:
             transaction = self.history.edit("add_operator", **wiring.arguments())

@@ -14,8 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dld_tui.core.graph.layout import Box, Layout
-from dld_tui.core.graph.links import Link
+from dld_tui.core.graph.layout import Box, Layout, Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.search import LineSearch

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.layout import Box, Layout, lay_out
-from dld_tui.core.graph.links import Link, cells_of
+from dld_tui.core.graph.layout import Box, Layout, Link, cells_of, lay_out
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.model import GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay

@@ -16,7 +16,7 @@ from dld_tui.core.document.metadata import position_of, precision_of
 from dld_tui.core.graph.brief import weight_text, work_text
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.links import Link
+from dld_tui.core.graph.layout import Link
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.weights import Weights
 from dld_tui.core.tables.names import dimension_aliases, with_aliases

@@ -7,15 +7,15 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document import Document
-from dld_tui.core.document.locations import bodies
-from dld_tui.core.document.opset_conversion import (
+from dld_tui.core.conversion.opset import (
     Conversion,
     ConversionError,
     conversion_lines,
     convert_opset,
     known_versions,
 )
+from dld_tui.core.document import Document
+from dld_tui.core.document.locations import bodies
 from dld_tui.core.document.serialise import skeleton_bytes
 from tests.support import models
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.document.opset_conversion import lower
+from dld_tui.core.conversion.opset import lower
 from tests.support import models
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

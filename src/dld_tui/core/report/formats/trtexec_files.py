@@ -19,8 +19,8 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.plan.json_text import text_of, time_of, whole_of
+from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
-from dld_tui.core.report.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.rows import LAYERS_ONLY, PHASES_ONLY

@@ -39,9 +39,9 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.formats.json_stream import ArrayReader
+from dld_tui.core.report.formats.trace_events import SelfTimes
 from dld_tui.core.report.records import Dims, PassState
-from dld_tui.core.report.trace_events import SelfTimes
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 _TOKEN = re.compile(r"_token_\d+$")

@@ -14,15 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.cost.kernels import kernel_work
-from dld_tui.core.cost.roofline import Roof, placed
+from dld_tui.core.cost.roofline import Roof, kernel_work, placed
 from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.report.attribution import Attribution
+from dld_tui.core.report.formats.ort_profile import Kernel, OrtProfile, ProfilePass
+from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.model import Report, temporary_report
-from dld_tui.core.report.ort_profile import Kernel, OrtProfile, ProfilePass
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.trace_events import depths
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

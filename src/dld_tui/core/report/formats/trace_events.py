@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from dld_tui.core.report.json_stream import ArrayReader
+from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.records import PassState
 from dld_tui.core.types import JSON
 

@@ -1,0 +1,1 @@
+"""Files of other programs as reports, and reports as theirs: ONNX Runtime, Chromium, trtexec."""
