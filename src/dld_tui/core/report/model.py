@@ -607,7 +607,7 @@ def open_report(
         hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None
         raise InputError(f"is {kind.title}, not a profile report", where=str(target), hint=hint)
     module, _, function = reader.partition(":")
-    found = getattr(importlib.import_module(f"dld_tui.core.report.{module}"), function)(
+    found = getattr(importlib.import_module(f"dld_tui.core.report.formats.{module}"), function)(
         target, progress, cancelled
     )
     assert isinstance(found, Report)
