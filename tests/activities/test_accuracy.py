@@ -9,11 +9,13 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.activities import accuracy, isolate_tactic, search_precision
 from dld_tui.activities.accuracy import Request, run
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
+from dld_tui.core.params import refusal
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -133,3 +135,22 @@ def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
     result, _ = compare(Request(path, tensors=True, against_optimization="all"))
     assert result["inputs"] == ["x float32[N, 4]"]
     assert result["is_good"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "values", "says"),
+    [
+        (accuracy.Request, {"against": "e.engine", "round": "fp16", "fp16": True},
+         "FP16 does not go with an engine that is built already"),
+        (accuracy.Request, {"against": "n.onnx", "tf32": False}, "is for TensorRT"),
+        (accuracy.Request, {"against": "n.onnx", "tolerance": ["near"]}, "near"),
+        (search_precision.Request, {"tolerance": ["cosine=x"]}, "cosine"),
+        (isolate_tactic.Request, {"timing_cache": "c.cache"}, "does not go with this"),
+        (isolate_tactic.Request, {"tolerance": ["snr=x"]}, "snr"),
+    ],
+)  # fmt: skip
+def test_forms_say_before_a_job_begins_what_does_not_go_together(
+    request_: type[Any], values: dict[str, Any], says: str
+) -> None:
+    assert says in refusal(request_, {"model": "m.onnx", **values})
+    assert refusal(request_, {"model": "m.onnx"}) == ""

@@ -579,3 +579,100 @@ def test_an_activation_that_a_body_captures_stays(tmp_path: Path) -> None:
     assert cast("Any", result["values"])["is_good"]
     session = onnxruntime.InferenceSession(tmp_path / "o.onnx", providers=["CPUExecutionProvider"])
     assert session.run(["z"], feed)[0].min() >= 0
+
+
+TIED = """
+<ir_version: 8, opset_import: ["" : 17]>
+tied (float[N, 8] x) => (float[N, 8] y, float[N, 8] x)
+{
+    [first] a = Gemm<transB = 1>(x, w)
+    [second] b = Gemm<transB = 1>(a, w)
+    [third] y = MatMul(b, w)
+}
+"""
+"""One weight with channels along both axes, and an input that is given out as it is."""
+MASKED = """
+<ir_version: 8, opset_import: ["" : 17]>
+masked (float[4, 8] x) => (float[4, 8] y)
+<bool[8] seen = {1, 1, 1, 1, 1, 1, 0, 0}, float never = {-inf}>
+{
+    [scores] s = MatMul(x, w)
+    [mask] m = Where(seen, s, never)
+    [shares] y = Softmax(m)
+}
+"""
+HALVES = """
+<ir_version: 8, opset_import: ["" : 17]>
+halves (float16[4, 8] x) => (float[4, 8] y)
+{
+    [half] a = MatMul(x, w)
+    [wide] b = Cast <to = 1> (a)
+    [full] y = MatMul(b, v)
+}
+"""
+
+
+def with_weights(folder: Path, text: str, **weights: np.ndarray) -> tuple[Path, Path]:
+    """Return a model with weights of 8 x 8, and a folder with an input for it."""
+    model = models.parse(text.replace("-inf", "-1"))
+    for name, array in weights.items():
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    for tensor in model.graph.initializer:
+        if tensor.name == "never":
+            tensor.CopyFrom(numpy_helper.from_array(np.float32(-np.inf), "never"))
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    (folder / "sets").mkdir()
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    is_half = model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
+    np.save(folder / "sets" / "x.npy", x.astype(np.float16) if is_half else x)
+    return path, folder / "sets"
+
+
+def noise(before: Path, after: Path, folder: Path) -> float:
+    """Return how far the first output is off in ONNX Runtime, relative to its values."""
+    x = np.load(folder / "x.npy")
+    first, second = (
+        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        for path in (before, after)
+    )
+    assert len(first) == len(second)
+    return float(np.linalg.norm(first[0] - second[0]) / np.linalg.norm(first[0]))
+
+
+@pytest.mark.parametrize("settings", [{"dynamic": True}, {}])
+def test_a_weight_is_stored_for_each_way_in_which_nodes_use_it(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    weight = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    path, folder = with_weights(tmp_path, TIED, w=weight)
+    out = tmp_path / "o.onnx"
+    convert("quantize", path, out, calibration=folder, measure=False, **settings)
+    assert [one.name for one in onnx.load(out).graph.output] == ["y", "x"]
+    assert noise(path, out, folder) < 0.3
+    kinds = {node.op_type for node in onnx.load(out).graph.node}
+    assert kinds & {"DequantizeLinear", "MatMulInteger"}
+
+
+def test_nodes_with_infinite_values_stay_as_they_are(tmp_path: Path) -> None:
+    weight = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    path, folder = with_weights(tmp_path, MASKED, w=weight)
+    out = tmp_path / "o.onnx"
+    result = convert("quantize", path, out, calibration=folder, measure=False)
+    notes = cast("list[str]", result["notes"])
+    assert "2 nodes that make or take infinite values stay as they are: m" in notes
+    assert noise(path, out, folder) < 0.1
+    assert "QuantizeLinear" in {node.op_type for node in onnx.load(out).graph.node}
+
+
+@pytest.mark.parametrize("settings", [{"dynamic": True}, {}])
+def test_nodes_of_float16_stay_as_they_are_where_nothing_quantizes_them(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    weight = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    path, folder = with_weights(tmp_path, HALVES, w=weight.astype(np.float16), v=weight)
+    out = tmp_path / "o.onnx"
+    result = convert("quantize", path, out, calibration=folder, measure=False, **settings)
+    notes = cast("list[str]", result["notes"])
+    assert any("2 nodes with float16 values stay as they are: " in note for note in notes)
+    assert noise(path, out, folder) < 0.3

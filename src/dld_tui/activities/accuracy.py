@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings, is_engine, run_by
 from dld_tui.core.accuracy.result import AccuracyReport, RunSide
-from dld_tui.core.accuracy.tolerance import about_atol, about_rtol, about_tolerance
+from dld_tui.core.accuracy.tolerance import (
+    about_atol,
+    about_rtol,
+    about_tolerance,
+    parse_tolerances,
+)
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
@@ -152,6 +157,52 @@ class ComparisonSettings:
 class Request(EngineSettings, ComparisonSettings):
     """What to compare with what, how near it has to be, and how engines are built."""
 
+    def require(self) -> None:
+        """Refuse settings that do not go together, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        parse_tolerances(self.tolerance, self.atol, self.rtol)
+        backends = run_by(self.model, self.against, self.backend, self.against_backend)
+        engines = [path for path in (self.model, self.against) if is_engine(path)]
+        if engines:
+            self._require_for_engines(backends.count("tensorrt") > len(engines))
+        elif "tensorrt" not in backends and self.engine_options:
+            raise UsageError(
+                f"{self.engine_options[0]} is for TensorRT",
+                hint="Give --against-backend tensorrt, or an engine with --against",
+            )
+        mine, theirs = backends
+        given = (
+            ("--provider", mine, self.provider != "CPU"),
+            ("--optimization", mine, self.optimization != "usual"),
+            ("--against-provider", theirs, self.against_provider != ""),
+            ("--against-optimization", theirs, self.against_optimization != "same"),
+        )
+        for option, backend, is_given in given:
+            if is_given and backend == "tensorrt":
+                raise UsageError(f"{option} is for ONNX Runtime, not for TensorRT")
+
+    def _require_for_engines(self, builds: bool) -> None:
+        if is_engine(self.model):
+            where = str(self.model)
+            if self.against is None:
+                raise UsageError(
+                    "there is nothing to compare the engine with",
+                    where=where,
+                    hint="Give its ONNX model, or another engine, with --against",
+                )
+            if self.tensors:
+                raise UsageError("--tensors: an engine has outputs only", where=where)
+        other = is_engine(self.against)
+        if other and self.against_backend == "onnxruntime":
+            raise UsageError("ONNX Runtime runs no engines of TensorRT", where=str(self.against))
+        options = [] if builds else self.build_options
+        options += ["--round"] if other and self.round != "none" else []
+        if options:
+            raise UsageError(f"{options[0]} does not go with an engine that is built already")
+
 
 _MIB = 1 << 20
 _LOOSE = 1e-2
@@ -173,8 +224,8 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime, a provider, TensorRT or a GPU is missing.
         ActivityError: A model cannot be built or run.
     """
+    request.require()
     plan = _Plan(request)
-    plan.check()
     with contextlib.ExitStack() as stack:
         if "tensorrt" in plan.backends:
             yield Progress(0, None, stage="Loading TensorRT")
@@ -187,7 +238,6 @@ def run(request: Request) -> Iterator[Event]:
 def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
     from dld_tui.backends.accuracy.runs import Comparison, State, comparison_remarks, grouped
     from dld_tui.core.accuracy.result import Result
-    from dld_tui.core.accuracy.tolerance import parse_tolerances
 
     is_loose = request.round != "none" or reference.is_loose or other.is_loose
     loose = _LOOSE if is_loose else None
@@ -247,48 +297,6 @@ class _Plan:
         self._engines = [path for path in paths if path is not None and is_engine(path)]
         self._library: Library | None = None
         self._prebuilt: dict[Path, tuple[bytes, EngineHeader]] = {}
-
-    def check(self) -> None:
-        """Refuse settings that exclude each other, before anything is loaded."""
-        request = self._request
-        if self._engines:
-            self._check_engines()
-        elif "tensorrt" not in self.backends and request.engine_options:
-            raise UsageError(
-                f"{request.engine_options[0]} is for TensorRT",
-                hint="Give --against-backend tensorrt, or an engine with --against",
-            )
-        mine, theirs = self.backends
-        given = (
-            ("--provider", mine, request.provider != "CPU"),
-            ("--optimization", mine, request.optimization != "usual"),
-            ("--against-provider", theirs, request.against_provider != ""),
-            ("--against-optimization", theirs, request.against_optimization != "same"),
-        )
-        for option, backend, is_given in given:
-            if is_given and backend == "tensorrt":
-                raise UsageError(f"{option} is for ONNX Runtime, not for TensorRT")
-
-    def _check_engines(self) -> None:
-        request = self._request
-        if is_engine(request.model):
-            where = str(request.model)
-            if request.against is None:
-                raise UsageError(
-                    "there is nothing to compare the engine with",
-                    where=where,
-                    hint="Give its ONNX model, or another engine, with --against",
-                )
-            if request.tensors:
-                raise UsageError("--tensors: an engine has outputs only", where=where)
-        other = is_engine(request.against)
-        if other and request.against_backend == "onnxruntime":
-            raise UsageError("ONNX Runtime runs no engines of TensorRT", where=str(request.against))
-        builds = self.backends.count("tensorrt") > len(self._engines)
-        options = [] if builds else request.build_options
-        options += ["--round"] if other and request.round != "none" else []
-        if options:
-            raise UsageError(f"{options[0]} does not go with an engine that is built already")
 
     def load_library(self) -> None:
         """Load TensorRT, and refuse what it cannot do here."""

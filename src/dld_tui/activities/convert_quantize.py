@@ -24,7 +24,7 @@ from dld_tui.core.conversion.request import (
     QuantizationSettings,
     Repair,
 )
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.types import JSON
 
@@ -48,6 +48,8 @@ _CUT_OFF = (
 )
 _MUCH = 2.0
 """Six decibels: an effective bit."""
+_LITTLE = 1e-3
+"""60 dB, better than 8 bits are: other roundings, and no sums that are cut off."""
 _EXACT_SUMS: dict[str, dict[str, JSON]] = {
     "7 bits for weights (--reduce-range)": {"reduce_range": True},
     "no signs (--weights uint8 --activations uint8)": {"weights": "uint8", "activations": "uint8"},
@@ -179,7 +181,9 @@ class _Quantized:
     def written_noise(self) -> float | None:
         """That as it is written, where ONNX Runtime's optimizer adds much to it."""
         written = self.checked.verdict and self.checked.verdict.as_written
-        if not written or not (self.checked.is_wrong or self.noise > _MUCH * written.noise):
+        if not written:
+            return None
+        if not self.checked.is_wrong and self.noise <= max(_MUCH * written.noise, _LITTLE):
             return None
         return written.noise
 
@@ -281,7 +285,11 @@ def _best(
         """Try another way; where it `wins`, which says by what, it is the best."""
         nonlocal best
         yield Log(f"{why}; trying {variant.text}")
-        other = yield from attempt(variant)
+        try:
+            other = yield from attempt(variant)
+        except ActivityError as error:  # nobody has asked for this one
+            yield Log(f"{variant.text}: {error.message}")
+            return
         if note := wins(other, best):
             told[wins], best = note, other
 
@@ -370,7 +378,13 @@ def _with_fewest_kept(
         if not trials.is_quick:
             return wrong
         nodes = {str(at): node for at, node in enumerate(trials.candidates())}
-        search, begin = guided_set([*nodes], known), monotonic()
+        begin = monotonic()
+
+        def affords(count: int) -> bool:
+            taken = monotonic() - begin
+            return count * taken / len(known) < (_TRIAL_SECONDS - taken) / 2
+
+        search = guided_set([*nodes], known, affords)
         kept = next(search)
         with contextlib.suppress(StopIteration):
             while len(known) < _TRIALS or monotonic() - begin < _TRIAL_SECONDS:

@@ -20,6 +20,7 @@ from dld_tui.core.accuracy.tactics import (
     SuspectTactics,
     TacticReport,
 )
+from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import param, to_json
@@ -139,6 +140,19 @@ class Request(BuildSettings):
         """Where what avoids the tactics goes."""
         return self.avoid or Path(f"{self.model.stem}.tactics")
 
+    def require(self) -> None:
+        """Refuse settings that do not go together, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        parse_tolerances(self.tolerance, self.atol, self.rtol)
+        if given := [name for name in _OWN_TACTICS if getattr(self, name)]:
+            flag = f"--{given[0].replace('_', '-')}"
+            raise UsageError(
+                f"{flag} does not go with this search, which chooses all tactics itself"
+            )
+
 
 _OWN_TACTICS = ("tactic_replay", "save_tactics", "timing_cache", "editable_timing_cache",
                 "error_on_cache_miss")  # fmt: skip
@@ -164,9 +178,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.tensorrt.availability import refused
     from dld_tui.core.tensorrt.profiles import profiles_for
 
-    if given := [name for name in _OWN_TACTICS if getattr(request, name)]:
-        flag = f"--{given[0].replace('_', '-')}"
-        raise UsageError(f"{flag} does not go with this search, which chooses all tactics itself")
+    request.require()
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
@@ -215,7 +227,6 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     from dld_tui.backends.onnxruntime import session
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.tensorrt.profiles import shape_inputs

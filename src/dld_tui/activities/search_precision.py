@@ -22,7 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.tolerance import about_atol, about_rtol, about_tolerance
+from dld_tui.core.accuracy.tolerance import (
+    about_atol,
+    about_rtol,
+    about_tolerance,
+    parse_tolerances,
+)
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
@@ -155,6 +160,7 @@ class Request(EngineSettings, SearchSettings):
         Raises:
             UsageError: Says which.
         """
+        parse_tolerances(self.tolerance, self.atol, self.rtol)
         for name in _OWN_PRECISIONS:
             if getattr(self, name):
                 raise UsageError(f"--{name} does not go with --search")
@@ -240,7 +246,7 @@ def _quantization_trials(
     from dld_tui.backends.accuracy.precision_trials import QuantizationTrials, plan_of
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+    from dld_tui.core.accuracy.tolerance import Tolerances
     from dld_tui.core.conversion.agreement import QUANTIZED
     from dld_tui.core.conversion.request import QuantizationSettings
     from dld_tui.core.inputs.feeds import load_input_sets, set_folders
@@ -270,7 +276,6 @@ def _quantization_trials(
 def _trials(request: Request, document: Document) -> Generator[Event, None, PrecisionTrials]:
     from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.tolerance import parse_tolerances
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
 

@@ -215,7 +215,7 @@ def is_same_file(one: Path, two: Path) -> bool:
         return False
 
 
-_FLAG = re.compile(r"(?<![\w-])(--?[a-z][a-z-]*)( [A-Z]+(?![\w:=]))?")
+_FLAG = re.compile(r"(?<![\w-])(--?[a-z][a-z0-9-]*)( [A-Z]+(?![\w:=]))?")
 
 
 def refusal(request: type[Any], values: Mapping[str, JSON]) -> str:

@@ -97,10 +97,14 @@ def test_what_was_not_tried_without_is_told() -> None:
 
 
 def guided(
-    parts: dict[str, float], most: float, known: dict[Kept, Outcome] | None = None
+    parts: dict[str, float],
+    most: float,
+    known: dict[Kept, Outcome] | None = None,
+    *,
+    ranks: bool = True,
 ) -> tuple[tuple[str, ...] | None, list[Kept]]:
     """Search where each node that is lowered adds noise; return the result and the trials."""
-    search = guided_set([*parts], known)
+    search = guided_set([*parts], known, lambda _: ranks)
     trials: list[Kept] = []
     try:
         kept = next(search)
@@ -202,3 +206,11 @@ def test_the_expected_number_of_trials_holds(suspects: int, needed: int) -> None
     _, trials = run(names, needs(*wanted))
     most = expected_trials(suspects, max(1, len(wanted)))[1]
     assert len(trials) <= most
+
+
+def test_without_time_to_rank_nodes_the_search_goes_on_in_the_order_of_blocks() -> None:
+    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0, "n50": 2.0, "n51": 1.0}
+    found, trials = guided(parts, 0.5, ranks=False)
+    assert found is not None
+    assert sorted(found) == ["n17", "n50", "n51"]
+    assert not any(len(kept) == len(parts) - 1 for kept in trials), "no node alone was lowered"

@@ -240,3 +240,34 @@ def test_progress_counts_bytes(tmp_path: Path) -> None:
         made = to_fp16(document, progress=lambda done, total: seen.append((done, total or 0)))
         made.document.close()
     assert seen == [(12, 24), (24, 24)]
+
+
+def test_borders_that_keep_their_type_say_why(tmp_path: Path) -> None:
+    path = models.write(
+        tmp_path,
+        """
+<ir_version: 10, opset_import: ["" : 18]>
+ends (float[2, 2] x, float[2, 2] through, bool p) =>
+    (float[2, 2] y, float[2, 2] through, float[2, 2] w, float[2, 2] z, float[2, 2] nowhere)
+<float[2, 2] w = {1, 2, 3, 4}>
+{
+    [one] a = MatMul(x, w)
+    [two] y = MatMul(a, through)
+    [three] z = If(p) <
+        then_branch = yes () => (float[2, 2] y) {},
+        else_branch = no () => (float[2, 2] x) {}
+    >
+}
+""",
+    )
+    with closing(Document.open(path)) as document:
+        made = to_fp16(document)
+        made.document.close()
+    assert made.notes[-6:] == [
+        "input x stays float32: else_branch gives it out",
+        "input through stays float32: it is an output as it is",
+        "output y stays float32: then_branch gives it out",
+        "output through stays float32: it is an input as it is",
+        "output w stays float32: it is an initializer as it is",
+        "output nowhere stays float32: nothing makes it",
+    ]

@@ -41,8 +41,10 @@ def main() -> None:
         options = json.loads(text)
         if not (options["dynamic"] or options["weights_only"] or options["points_only"]):
             reader = _Sets(options, Path(target))
-        _quantize(source, target, options, reader)
-        _tidy(target)
+        asked = _quantize(source, target, options, reader)
+        asked["infinite"] = _tidied(target)
+        if "rules" in asked:
+            plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
     # The seam: whatever ONNX Runtime raises, and of which inputs it is said nowhere.
     except Exception as error:  # noqa: BLE001
         traceback.print_exc()
@@ -50,15 +52,17 @@ def main() -> None:
         sys.exit(f"[!] {at}{' '.join(str(error).split()) or type(error).__name__}")
 
 
-def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | None) -> None:
+def _quantize(
+    source: str, target: str, options: dict[str, Any], sets: _Sets | None
+) -> dict[str, Any]:
+    """Quantize; return what was asked for, where ranges are found."""
     from onnxruntime import quantization
 
     if options["weights_only"]:
         _quantize_weights(source, target, options)
-        return
+        return {}
     if options["points_only"]:
-        _plan_without_ranges(source, target, options)
-        return
+        return _plan_without_ranges(source, target, options)
     types = quantization.QuantType
     shared: dict[str, Any] = {
         "op_types_to_quantize": options["ops"] or None,
@@ -71,7 +75,7 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
     if sets is None:
         inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
         quantization.quantize_dynamic(source, target, extra_options=inside, **shared)
-        return
+        return {}
     extra = {"CalibStridedMinMax": sets.part, **_extra(options)}
     asked = _recorded()
     quantization.quantize_static(
@@ -84,7 +88,7 @@ def _quantize(source: str, target: str, options: dict[str, Any], sets: _Sets | N
         extra_options=extra,
         **shared,
     )
-    plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
+    return asked
 
 
 def plan_file(target: Path) -> Path:
@@ -101,8 +105,8 @@ def _extra(options: dict[str, Any]) -> dict[str, Any]:
             "QDQKeepRemovableActivations": True}  # fmt: skip
 
 
-def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> None:
-    """Write what would be quantized; nothing is calibrated, and the model stays as it is."""
+def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what would be quantized; nothing is calibrated, and the model stays as it is."""
     from onnxruntime import quantization
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
     from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
@@ -124,8 +128,8 @@ def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> N
         _extra(options),
     )
     _record(quantizer, asked)
-    plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
     onnx.save(onnx.load(source, load_external_data=False), target)
+    return asked
 
 
 def _recorded() -> dict[str, Any]:
@@ -288,25 +292,27 @@ def _require_even_blocks(model: onnx.ModelProto, options: dict[str, Any]) -> Non
             )
 
 
-def _tidy(target: str) -> None:
+def _tidied(target: str) -> list[str]:
     """Remove the mark that tells the library that it has inferred shapes.
 
-    Raises:
-        ValueError: The values of a tensor were infinite, so that nothing can scale them.
+    Returns:
+        The values whose scales are no numbers, as they became infinite.
     """
     model = onnx.load(target, load_external_data=False)
     scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
-    for tensor in model.graph.initializer:
-        if tensor.name not in scales or tensor.data_location == onnx.TensorProto.EXTERNAL:
-            continue
-        if not np.isfinite(numpy_helper.to_array(tensor)).all():
-            name = tensor.name.removesuffix("_scale")
-            raise ValueError(f"{name!r} becomes infinite or NaN with these inputs")
+    infinite = [
+        tensor.name.removesuffix("_scale")
+        for tensor in model.graph.initializer
+        if tensor.name in scales
+        and tensor.data_location != onnx.TensorProto.EXTERNAL
+        and not np.isfinite(numpy_helper.to_array(tensor)).all()
+    ]
     kept = [entry for entry in model.metadata_props if entry.key != "onnx.infer"]
     if len(kept) < len(model.metadata_props):
         del model.metadata_props[:]
         model.metadata_props.extend(kept)
         onnx.save(model, target)
+    return infinite
 
 
 def _type(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -18,9 +19,11 @@ from dld_tui.backends.conversion import quantization
 from dld_tui.backends.conversion.library_file import by_library
 from dld_tui.core import fmt
 from dld_tui.core.conversion.body_weights import (
+    WEIGHTED,
     BodyWeights,
     WeightType,
     body_weights,
+    channel_axis,
     dynamic_reasons,
     quantize_body_weights,
     reason_lines,
@@ -28,6 +31,7 @@ from dld_tui.core.conversion.body_weights import (
 )
 from dld_tui.core.conversion.copies import (
     copy_of,
+    infer,
     inline_calls,
     lift_constants,
     relink,
@@ -41,20 +45,23 @@ from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, SetText, Splice
-from dld_tui.core.document.proto_text import set_text
+from dld_tui.core.document.proto_text import set_text, text_of
+from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import contrib
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
 _Place: TypeAlias = "tuple[tuple[str, ...], str]"
 _AXES_SINCE = 13
 """The version of the operators from which DequantizeLinear can have a scale for each channel."""
+_HALVES_SINCE = 19
+"""The version of QuantizeLinear and DequantizeLinear that takes float16."""
 _SINCE_IR = 4
 """The version of the format from which an initializer need not be an input as well."""
 _WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
@@ -78,6 +85,8 @@ class Made:
     """Of static quantization, which tensors nodes ask for, and their scales."""
     bodies: BodyWeights = field(default_factory=BodyWeights)
     """Of static quantization, the weights in bodies."""
+    infinite: Sequence[str] = ()
+    """Of static quantization, values with scales that are no numbers: nothing was quantized."""
 
     def points(self) -> list[Point]:
         """Return the tensors that are quantized."""
@@ -143,6 +152,9 @@ class Quantizer:
         self._names = _named(prepared)
         """The names of the nodes by scope and ref, as they were before constants were lifted."""
         lifted = lift_constants(prepared)
+        self._passed = _take_passed(prepared)
+        if not self._settings.weights_only:
+            _separate_roles(prepared)
         _separate_names(prepared)
         if inlined:
             calls = fmt.plural(inlined, "call")
@@ -158,6 +170,7 @@ class Quantizer:
                     f"{visible(self._refused[0])} makes the logits and stays in floating point"
                     " (--lm-head quantizes it)"
                 )
+        self._refused += self._of_other_types()
         self._per_channel = settings.per_channel
         if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
             self._per_channel = False
@@ -165,6 +178,36 @@ class Quantizer:
                 "a scale for each tensor, as DequantizeLinear has one for each channel from opset"
                 f" {_AXES_SINCE}: dld convert opset --to {_AXES_SINCE}"
             )
+
+    def _of_other_types(self) -> list[str]:
+        """Return the names of nodes with values of types that the library does not look at."""
+        prepared, settings = self.prepared, self._settings
+        opset = prepared.opset_imports.get("", 0)
+        types: tuple[str, ...]
+        if settings.weights_only:
+            types, why = ("float64",), "blocks of weights are for float32 and float16"
+        elif settings.dynamic:
+            types, why = ("float16", "bfloat16"), "DynamicQuantizeLinear takes float32 only"
+        elif opset < _HALVES_SINCE:
+            types = ("float16", "bfloat16")
+            why = f"QuantizeLinear takes that from opset {_HALVES_SINCE} on (dld convert opset)"
+        else:
+            return []
+        tensors = [one for scope in prepared.scopes() for one in scope.initializers]
+        if all(one.dtype not in types for one in tensors):
+            return []
+        infer(prepared, self._document.path)
+        found = {
+            node.name: known.dtype
+            for scope in prepared.main.walk()
+            for node in scope.nodes
+            for name in (*node.inputs, *node.outputs)
+            if (known := scope.value_type(name)) is not None and known.dtype in types
+        }
+        if found:
+            nodes, dtypes = fmt.plural(len(found), "node"), " and ".join(sorted({*found.values()}))
+            self.notes.append(f"{nodes} with {dtypes} values stay as they are: {why}")
+        return [*found]
 
     def _resolved(self, names: Sequence[str]) -> Iterator[str]:
         """Yield the names that nodes have in the prepared copy.
@@ -225,12 +268,39 @@ class Quantizer:
         names = [self._names.get(_place(node), node.name) for node in kept]
         options = self._options(method, ops, names) | dict(changed or {})
         made = yield from self._by_library(options, "Quantizing", self.sets)
+        while made.infinite:
+            self._leave_out(made.infinite)
+            options = self._options(method, ops, names) | dict(changed or {})
+            made = yield from self._by_library(options, "Quantizing", self.sets)
         if self._settings.dynamic or self._settings.weights_only:
             return made
         kept_names = {*self._excluded, *names}
         return replace(
             made,
             bodies=quantize_body_weights(made.document, _weight_type(options), ops, kept_names),
+        )
+
+    def _leave_out(self, values: Sequence[str]) -> None:
+        """Leave the nodes that make or take values that no scale holds as they are.
+
+        Raises:
+            ActivityError: There are none that are not left out already.
+        """
+        main = self.prepared.main
+        nodes = {
+            node.name
+            for name in values
+            for node in (*filter(None, [main.producer(name)]), *(u.node for u in main.users(name)))
+        }
+        shown = clip(visible(values[0]), 80, keep="middle")
+        if nodes <= {*self._refused}:
+            raise ActivityError(
+                f"{shown!r} becomes infinite or NaN with these inputs", hint=_WAY_OUT
+            )
+        self._refused += nodes
+        self.notes.append(
+            f"{fmt.plural(len(nodes), 'node')} that make or take infinite values stay as they are:"
+            f" {shown}{f' and {len(values) - 1} more' if len(values) > 1 else ''}"
         )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
@@ -277,14 +347,16 @@ class Quantizer:
             raise ActivityError(error.message, hint=_WAY_OUT, details=error.details) from error
         assert result.path is not None
         _make_valid(result)
+        for at, record in self._passed:
+            Splice(result.main, "output", at, [], [record]).do()
         file = quantization.plan_file(result.path)
         if not file.exists():
             return Made(result, None)
         try:
-            plan = QuantizationPlan.from_json(json.loads(file.read_text(encoding="utf-8")))
+            told = json.loads(file.read_text(encoding="utf-8"))
         finally:
             file.unlink()
-        return Made(result, plan)
+        return Made(result, QuantizationPlan.from_json(told), infinite=told.get("infinite", []))
 
     def _options(self, method: str, ops: Sequence[str], kept: Sequence[str]) -> dict[str, JSON]:
         settings = self._settings
@@ -395,6 +467,62 @@ def _named(prepared: Document) -> dict[_Place, str]:
     return names
 
 
+def _take_passed(prepared: Document) -> list[tuple[int, onnx.ValueInfoProto]]:
+    """Take out outputs that are inputs, with which the library cannot sort nodes.
+
+    Returns:
+        Their places and records, to be put back in this order.
+    """
+    main = prepared.main
+    records = [*main.records["output"]]
+    found = [(at, one) for at, one in enumerate(records) if text_of(one.name) in main.inputs]
+    if len(found) == len(records):
+        return []
+    kept = [one for one in records if text_of(one.name) not in main.inputs]
+    if found:
+        Splice(main, "output", 0, records, kept).do()
+    return found
+
+
+def _separate_roles(prepared: Document) -> None:
+    """Give nodes that need a weight in different ways copies of it, as for tied embeddings.
+
+    The library stores each weight once: with scales along one axis, and for Gemm transposed in its
+    place, whoever else uses it.
+    """
+    transaction, names = Transaction("separate_roles", {}), FreshNames(prepared)
+    main = prepared.main
+    for tensor in main.initializers:
+        roles = defaultdict[object, "list[tuple[Node, int]]"](list)
+        others = tensor.name in main.outputs
+        for use in main.users(tensor.name):
+            node = use.node
+            if node.scope is not main or node.op_type not in WEIGHTED or use.index != 1:
+                others = True
+            elif node.op_type == "Gemm":
+                roles[node].append((node, 1))
+            else:
+                roles[channel_axis(node, len(tensor.shape))].append((node, 1))
+        for uses in [*roles.values()][0 if others else 1 :]:
+            _give_copy(transaction, names, tensor, uses)
+
+
+def _give_copy(
+    transaction: Transaction, names: FreshNames, tensor: Tensor, uses: list[tuple[Node, int]]
+) -> None:
+    """Let inputs of nodes be a copy of a weight, which needs no memory of its own here."""
+    main = uses[0][0].scope
+    proto, name = onnx.TensorProto(), names.take(f"{tensor.name}_of_{uses[0][0].name}")
+    proto.CopyFrom(tensor.proto)
+    set_text(proto, "name", name)
+    end = len(main.records["initializer"])
+    transaction.do(Splice(main, "initializer", end, [], [proto]))
+    for node, index in uses:
+        inputs = [*node.inputs]
+        inputs[index] = name
+        transaction.do(SetLinks(main, node, "input", tuple(inputs)))
+
+
 def _separate_names(prepared: Document) -> None:
     """Keep the library's new names apart from those of the model, which it does not look at.
 
@@ -410,14 +538,7 @@ def _separate_names(prepared: Document) -> None:
             if use.node.scope is main and use.index == _BIAS_INPUT
         ]
         for node in [*dict.fromkeys(users)][1:] if tensor.name not in main.outputs else ():
-            proto, name = onnx.TensorProto(), names.take(f"{tensor.name}_of_{node.name}")
-            proto.CopyFrom(tensor.proto)
-            set_text(proto, "name", name)
-            end = len(main.records["initializer"])
-            transaction.do(Splice(main, "initializer", end, [], [proto]))
-            inputs = [*node.inputs]
-            inputs[_BIAS_INPUT] = name
-            transaction.do(SetLinks(main, node, "input", tuple(inputs)))
+            _give_copy(transaction, names, tensor, [(node, _BIAS_INPUT)])
     weights = {tensor.name: tensor.proto for tensor in main.initializers}
     taken = {*main.links.producers, *main.links.consumers, *weights}
     for name in sorted(taken.difference(main.outputs, main.inputs)):

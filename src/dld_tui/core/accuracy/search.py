@@ -8,7 +8,15 @@ stopped and taken up again from the trials made so far, and it knows nothing of 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Generator, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -43,7 +51,11 @@ class Outcome:
 Guided: TypeAlias = "Generator[Kept, Outcome, tuple[str, ...] | None]"
 
 
-def guided_set(nodes: Sequence[str], known: MutableMapping[Kept, Outcome] | None = None) -> Guided:
+def guided_set(
+    nodes: Sequence[str],
+    known: MutableMapping[Kept, Outcome] | None = None,
+    affords: Callable[[int], bool] = lambda _: True,
+) -> Guided:
     """Find a smallest set as :func:`minimal_set` does, first trying what matters most.
 
     Nodes are ranked by what the outputs lose when they alone are lowered: first blocks of
@@ -53,6 +65,8 @@ def guided_set(nodes: Sequence[str], known: MutableMapping[Kept, Outcome] | None
     Args:
         nodes: In the order of the computation.
         known: Trials that were made already, which are not made again; new ones are added.
+        affords: Whether there is time for so many trials that only rank single nodes. Without
+            them the nodes are in the order of their blocks, and the search goes on at once.
 
     Yields:
         The nodes to keep; send the outcome.
@@ -88,7 +102,7 @@ def guided_set(nodes: Sequence[str], known: MutableMapping[Kept, Outcome] | None
     if end * _MANY > len(blocks):
         end = len(blocks)
     likely = [node for block in blocks[:end] for node in block]
-    if size > 1:
+    if size > 1 and affords(len(likely)):
         likely = [one for (one,) in (yield from ranked([[node] for node in likely]))]
     rest = [node for block in blocks[end:] for node in block]
     return (yield from answered(minimal_set([*likely, *rest]), tried))

@@ -240,6 +240,10 @@ def _accepted(taken: Taken) -> str:
 # --- attributes ---------------------------------------------------------------------------------
 
 
+_LENIENT = ("LayerNormalization",)
+"""Operators that ONNX Runtime takes with attributes that they have not."""
+
+
 def _check_attributes(
     findings: list[Finding], state: ScopeState, node: Node, signature: Signature
 ) -> None:
@@ -257,8 +261,11 @@ def _check_attributes(
             if wanted is None:
                 message = f"{signature.title} has no attribute {name_of(name)}"
                 repair = Repair("remove_attribute", {"attribute": name}, node=True)
+                level: Level | None = "warning" if signature.title in _LENIENT else None
                 findings.append(
-                    found("unknown-attribute", message, node.scope, node, repair=repair)
+                    found(
+                        "unknown-attribute", message, node.scope, node, repair=repair, level=level
+                    )
                 )
             elif wanted and kind != wanted:
                 message = f"Attribute {name_of(name)} is {_kind(kind)}, it takes {_kind(wanted)}"

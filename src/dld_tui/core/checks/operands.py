@@ -220,8 +220,6 @@ def reshape(call: Call) -> Said:
     """Yield where a shape does not fit the data."""
     dims, rank = call.dims(0), call.rank(1)
     if rank is not None and rank != 1:
-        if dims is not None and None not in dims and call.value(1) is not None:
-            return  # is worked out when the model is loaded, where any shape of it is taken
         yield wrong(f"The shape is {dims_text(call.dims(1) or ())}, it must have one dimension")
         return
     value = call.value(1) if call.version >= 5 else call.attribute("shape")
@@ -275,6 +273,12 @@ def one_dimension(*indexes: int) -> Any:
     return check
 
 
+def expand(call: Call) -> Said:
+    """Yield a shape of Expand that is no vector; known ones are read whatever theirs is."""
+    if call.value(1) is None or call.version < 13:
+        yield from one_dimension(1)(call)
+
+
 def slices(call: Call) -> Said:
     """Yield what is wrong with Slice."""
     if call.version < 10:
@@ -306,6 +310,8 @@ def _axes(call: Call) -> list[int] | None:
 def squeeze(call: Call) -> Said:
     """Yield what is wrong with Squeeze."""
     yield from _squeeze_axes(call)
+    if len(call.node.input) > 1 and not call.has(1):
+        yield "missing-input", "Input 1 (axes) is left out, ONNX Runtime takes one input or two"
     dims, axes = call.dims(0), _axes(call)
     for axis in axes or () if dims is not None else ():
         if dims is None or not -len(dims) <= axis < len(dims):
@@ -508,23 +514,26 @@ def _window(call: Call, spatial: int, kernel: Dims | None) -> Said:
     del kernel
 
 
-def _room(call: Call, sizes: Dims, kernel: Dims) -> Said:
-    """Yield where a window does not fit into the padded data."""
+def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Said:
+    """Yield where a window does not fit into the padded data, `least` times along an axis."""
     if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return
     count = len(sizes)
     pads = call.attribute("pads") or [0] * 2 * count
     dilations = call.attribute("dilations") or [1] * count
+    strides = call.attribute("strides") or [1] * count
     if call.attribute("auto_pad", "NOTSET") == "VALID":
         pads = [0] * 2 * count
-    if len(pads) != 2 * count or len(dilations) != count or len(kernel) != count:
+    if len(pads) != 2 * count or {len(dilations), len(strides), len(kernel)} != {count}:
         return
     for axis in range(count):
         size, window = sizes[axis], kernel[axis]
         if size is None or window is None:
             continue
         padded = size + pads[axis] + pads[axis + count]
-        if padded < dilations[axis] * (window - 1) + 1:
+        spare = padded - dilations[axis] * (window - 1) - 1
+        # ONNX Runtime's pools divide towards 0, and give nothing out where that makes 0.
+        if spare < 0 and (least > 0 or int(spare / max(strides[axis], 1)) + 1 < least):
             yield wrong(f"A window of {window} does not fit into {padded} padded elements")
             return
 
@@ -548,7 +557,7 @@ def pool(call: Call) -> Said:
                 )
                 break
     if not call.attribute("ceil_mode", 0):
-        yield from _room(call, x[2:], tuple(kernel))
+        yield from _room(call, x[2:], tuple(kernel), least=0)
 
 
 def global_pool(call: Call) -> Said:
@@ -640,6 +649,7 @@ _WORDS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
     ("", "BitShift"): {"direction": ("LEFT", "RIGHT")},
     ("", "NegativeLogLikelihoodLoss"): {"reduction": _REDUCTION},
     ("", "SoftmaxCrossEntropyLoss"): {"reduction": _REDUCTION},
+    ("", "TensorScatter"): {"mode": ("linear", "circular")},
     ("", "TfIdfVectorizer"): {"mode": ("TF", "IDF", "TFIDF")},
     ("", "StringNormalizer"): {"case_change_action": ("LOWER", "UPPER", "NONE")},
     ("ai.onnx.ml", "Normalizer"): {"norm": ("MAX", "L1", "L2")},
@@ -663,7 +673,9 @@ def check_operands(call: Call) -> Said:
     key = (call.domain, call.op_type)
     for name, words in _WORDS.get(key, {}).items():
         text = call.attribute(name)
-        if isinstance(text, str) and text not in words:
+        # ONNX Runtime takes these for the default.
+        is_default = name == "reduction" or (name == "auto_pad" and text == "")
+        if isinstance(text, str) and text not in words and not is_default:
             shown = clip(visible(text), 40)
             yield VALUE, f"Attribute {name} is {shown!r}, it takes {', '.join(words)}"
     rule = _RULES.get(key)
@@ -772,13 +784,15 @@ _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
     ("", "BatchNormalization"): batch_norm,
     ("", "InstanceNormalization"): instance_norm,
     ("", "LayerNormalization"): layer_norm,
+    ("", "RMSNormalization"): layer_norm,
     ("", "Reshape"): reshape,
-    ("", "Expand"): one_dimension(1),
+    ("", "Expand"): expand,
     ("", "Tile"): one_dimension(1),
     ("", "ConstantOfShape"): one_dimension(0),
     ("", "Slice"): slices,
     ("", "Squeeze"): squeeze,
     ("", "Unsqueeze"): unsqueeze,
+    ("", "LpNormalization"): one_axis(-1),
     ("", "ArgMax"): one_axis(0),
     ("", "ArgMin"): one_axis(0),
     ("", "GatherElements"): one_axis(0),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from dld_tui.core.checks.findings import (
     predicted_findings,
     without_repeats,
 )
+from dld_tui.core.checks.kernel_rules import check_kernel
 from dld_tui.core.checks.operands import check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
@@ -93,6 +95,8 @@ def unknown_to_runtime(call: Call) -> str | None:
     ours = schema_for(call.op_type, call.domain, call.version)
     if ours is None:
         return None
+    if ours.deprecated and has_kernel(call) is False and not is_function(call):
+        return f"{title()} refuses it: it is deprecated in opset {call.version}"
     since = known.since(call.domain, call.op_type, call.version)
     if since is None:
         return f"{title()} does not know it"
@@ -185,16 +189,34 @@ def types_text(call: Call) -> str:
 
 
 def is_function(call: Call) -> bool:
-    """Return whether the operator is defined by others, so that no kernel of its own is needed."""
+    """Return whether the operator is defined by others, so that no kernel of its own is needed.
+
+    As ONNX Runtime has it: by operators that are the same in the opset of the model.
+    """
+    return _is_function(call.op_type, call.version, call.domain)
+
+
+@lru_cache(maxsize=256)
+def _is_function(op_type: str, version: int, domain: str) -> bool:
     try:
-        schema = onnx.defs.get_schema(call.op_type, call.version, call.domain)
+        schema: Any = onnx.defs.get_schema(op_type, version, domain)  # its stub lacks much
     except onnx.defs.SchemaError:
         return False
-    # The stubs of onnx do not know them.
-    return bool(
-        getattr(schema, "has_function", False)
-        or getattr(schema, "has_context_dependent_function", False)
-    )
+    if schema.has_context_dependent_function:
+        return True
+    since = max((v for v in schema.function_opset_versions if v <= version), default=None)
+    if since is None:
+        return False
+    body = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(since))
+    return all(_is_same(node.op_type, since, version) for node in body.node if not node.domain)
+
+
+def _is_same(op_type: str, first: int, second: int) -> bool:
+    try:
+        versions = {onnx.defs.get_schema(op_type, v).since_version for v in (first, second)}
+    except onnx.defs.SchemaError:
+        return False
+    return len(versions) == 1
 
 
 _MICROSOFT, _ML = "com.microsoft", "ai.onnx.ml"
@@ -419,8 +441,8 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         verdict = verdicts.get(key := call.key())
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
-        operands = check_operands(call) if verdict.is_typed else ()
-        for rule, message in (*verdict.said, *operands):
+        rules = (check_operands, check_kernel) if verdict.is_typed else ()
+        for rule, message in (*verdict.said, *chain.from_iterable(one(call) for one in rules)):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:
                 made.append(Prediction(rule, remark))

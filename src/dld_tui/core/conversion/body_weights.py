@@ -30,7 +30,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.text import clip, visible
 
-_WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
+WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN")
 """Operators that static quantization has not."""
 _SINCE = 10
@@ -110,7 +110,7 @@ def static_reasons(
 
 def _weighted(scope: Scope, ops: Collection[str], kept: Collection[str]) -> Iterator[Node]:
     for node in scope.nodes:
-        is_asked = node.op_type in (*_WEIGHTED, *RECURRENT) and not node.domain
+        is_asked = node.op_type in (*WEIGHTED, *RECURRENT) and not node.domain
         if is_asked and node.name not in kept and (not ops or node.op_type in ops):
             yield node
 
@@ -166,11 +166,14 @@ def _by_axis(
     found = defaultdict[int | None, "list[Node]"](list)
     for node in nodes:
         rank = len(tensor.shape)
-        found[_axis(node, rank) if weight_type.per_channel and rank > 1 else None].append(node)
+        found[channel_axis(node, rank) if weight_type.per_channel and rank > 1 else None].append(
+            node
+        )
     return found
 
 
-def _axis(node: Node, rank: int) -> int:
+def channel_axis(node: Node, rank: int) -> int:
+    """Return along which axis of its weight the channels are that a node makes."""
     if node.op_type == "MatMul":
         return rank - 1
     if node.op_type == "Gemm":

@@ -347,18 +347,27 @@ def halve_borders(
                 continue
             if side == "input" and name in copy.main.named("initializer"):
                 continue  # a weight that could be given: it follows the weight
-            if not halve(copy.main, transaction, names, name, half):
-                notes.append(f"{side} {visible(name)} stays float32: a body below gives it out")
+            if why := halve(copy.main, transaction, names, name, half):
+                notes.append(f"{side} {visible(name)} stays float32: {why}")
                 continue
             _declare_half(copy.main, transaction, side, record, half)
     return notes
 
 
+def _given_out(main: Scope, name: str) -> str:
+    """Return why a body that gives out a value keeps its type; empty where none does."""
+    body = next((s for s in main.reach(name) if s is not main and name in s.outputs), None)
+    return f"{visible(body.title)} gives it out" if body is not None else ""
+
+
 def _halve_input(
     main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
-) -> bool:
-    if any(name in reached.outputs for reached in main.reach(name)):
-        return False
+) -> str:
+    """Do it, or return why not."""
+    if name in main.outputs:
+        return "it is an output as it is"
+    if why := _given_out(main, name):
+        return why
     users = list(dict.fromkeys(use.node for use in main.users(name)))
     casts = [node for node in users if node.op_type == "Cast"]  # they take any type
     if len(casts) < len(users):
@@ -370,15 +379,20 @@ def _halve_input(
         if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
             _remove(transaction, cast)
             relink_users(transaction, cast.scope, target, name)
-    return True
+    return ""
 
 
 def _halve_output(
     main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
-) -> bool:
+) -> str:
+    """Do it, or return why not."""
     node = main.producer(name)
-    if node is None or any(name in s.outputs for s in main.reach(name) if s is not main):
-        return node is None and _is_half(main, name, half)
+    if node is None:
+        found = main.definition(name)
+        kind = "nothing makes it" if found is None else f"it is an {found.kind} as it is"
+        return "" if _is_half(main, name, half) else kind
+    if why := _given_out(main, name):
+        return why
     wide = names.take(f"{name}_float32")
     users = main.users(name)
     source = node.inputs[0] if node.op_type == "Cast" and node.inputs else ""
@@ -391,11 +405,11 @@ def _halve_output(
             _remove(transaction, node)
         relink(transaction, maker, "output", source, name)
         relink_users(transaction, main, source, name)
-        return True
+        return ""
     relink_users(transaction, main, name, wide)
     relink(transaction, node, "output", name, wide)
     _add_cast(transaction, main, main.index_of(node) + 1, wide, name, half)
-    return True
+    return ""
 
 
 def _is_cast_of_half(node: Node, source: str, half: int) -> bool:
