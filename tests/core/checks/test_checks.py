@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import onnx
@@ -146,3 +147,16 @@ def test_findings_come_errors_first_and_as_json(tmp_path: Path) -> None:
         "value": None,
         "fix": None,
     }
+
+
+def test_a_constant_of_an_old_opset_may_hold_any_type() -> None:
+    text = """
+<ir_version: 3, opset_import: ["" : 7]>
+old (float[2, 3] x) => (float[6] y)
+{
+    shape = Constant <value = int64[1] {6}> ()
+    y = Reshape(x, shape)
+}
+"""
+    with closing(Document(models.parse(text))) as document:
+        assert [one for one in check(document) if one.level == "error"] == []

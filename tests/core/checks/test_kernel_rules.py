@@ -109,7 +109,8 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_what_the_kernel_refuses_is_an_error_and_nothing_else(case: Any) -> None:
     op, inputs, given, attributes, opset, wrong = case
-    for change, is_wrong in (({}, False), (wrong, True)):
+    changes: list[tuple[dict[int, Any], bool]] = [({}, False), (wrong, True)]
+    for change, is_wrong in changes:
         tried = [change.get(at, array) for at, array in enumerate(inputs)]
         data, fed = model(op, tried, given, attributes, opset)
         _, said = predict(onnx.ModelProto.FromString(data))
@@ -142,3 +143,13 @@ def test_an_operator_is_a_function_where_its_parts_are_the_same() -> None:
         _, said = predict(onnx.ModelProto.FromString(data))
         assert refused(data, fed) is not is_known
         assert [entry.rule for entry in said] == ([] if is_known else ["no-kernel"])
+
+
+def test_a_sparse_weight_is_a_dense_one_to_operators() -> None:
+    data, fed = model("MatMul", [f(2, 3), f(3, 4)], [0], {}, 21)
+    made = onnx.ModelProto.FromString(data)
+    del made.graph.initializer[:]
+    values, places = numpy_helper.from_array(f(2), "i1"), numpy_helper.from_array(of(0, 7), "at")
+    made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 4]))
+    assert not refused(made.SerializeToString(), fed)
+    assert predict(made)[1] == []

@@ -165,6 +165,13 @@ def _take_weights_as_constants(model: onnx.ModelProto) -> None:
         del model.graph.input[:]
         model.graph.input.extend(copies)
         model.ir_version = 4
+    for sparse in model.graph.sparse_initializer:  # operators take them as dense ones
+        kind = onnx.TypeProto()
+        kind.tensor_type.elem_type = sparse.values.data_type
+        for dim in sparse.dims:
+            kind.tensor_type.shape.dim.add().dim_value = dim
+        model.graph.input.append(onnx.ValueInfoProto(name=sparse.values.name, type=kind))
+    del model.graph.sparse_initializer[:]
     for _, body in bodies(model):
         constants = {
             node.output[0] for node in body.node if node.op_type == "Constant" and node.output
