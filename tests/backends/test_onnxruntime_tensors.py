@@ -102,3 +102,27 @@ def test_only_the_nodes_that_are_needed_are_run(tmp_path: Path) -> None:
         assert runner.values(["a"], {"x": X})["a"] is not None
         with pytest.raises(ActivityError):
             runner.values(["c"], {"x": X})
+
+
+def test_strings_are_fed_and_read(tmp_path: Path) -> None:
+    path = models.write(
+        tmp_path,
+        """
+<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 2]>
+texts (string[2] s) => (float[2] y, string[2] t)
+{
+    y = ai.onnx.ml.LabelEncoder <keys_strings = ["a", "b"], values_floats = [1.0, 2.0]> (s)
+    t = Identity(s)
+}
+""",
+    )
+    with (
+        closing(Document.open(path)) as document,
+        TensorRunner(document, SessionSettings(quiet=True)) as runner,
+    ):
+        given = np.array(["b", "a"], dtype=object)
+        found = runner.values(runner.outputs, {"s": given})
+    assert found["y"] is not None
+    assert found["t"] is not None
+    assert found["y"].tolist() == [2.0, 1.0]
+    assert found["t"].tolist() == ["b", "a"]

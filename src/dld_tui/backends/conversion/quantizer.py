@@ -205,7 +205,10 @@ class Quantizer:
             if (known := scope.value_type(name)) is not None and known.dtype in types
         }
         if found:
-            nodes, dtypes = fmt.plural(len(found), "node"), " and ".join(sorted({*filter(None, found.values())}))
+            nodes, dtypes = (
+                fmt.plural(len(found), "node"),
+                " and ".join(sorted({*filter(None, found.values())})),
+            )
             self.notes.append(f"{nodes} with {dtypes} values stay as they are: {why}")
         return [*found]
 

@@ -663,7 +663,10 @@ class Session:
         options = load().RunOptions()
         options.log_severity_level = _FATAL
         with errors_of(self._model, "run"):
-            self._session.run_with_ort_values(None, self._as_values(feed), options)
+            if has_text(feed):
+                self._session.run(None, feed, options)
+            else:
+                self._session.run_with_ort_values(None, self._as_values(feed), options)
 
     def try_once(self, feed: Feed) -> None:
         """Run once, whatever the types of inputs and outputs, and drop what comes out.
@@ -709,6 +712,13 @@ class Session:
     def end_profiling(self) -> Path:
         """Stop profiling and return the file that was written."""
         return Path(self._session.end_profiling())
+
+
+def has_text(feed: Feed) -> bool:
+    """Return whether there are strings, of which ONNX Runtime makes no values of its own."""
+    return any(
+        getattr(getattr(value, "dtype", None), "kind", "") in "OUS" for value in feed.values()
+    )
 
 
 def _load_cuda(runtime: Any) -> None:

@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 import onnx
 
-from dld_tui.backends.onnxruntime.session import Feed, Session, SessionSettings, errors_of, load
+from dld_tui.backends.onnxruntime.session import (
+    Feed,
+    Session,
+    SessionSettings,
+    errors_of,
+    has_text,
+    load,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.value_types import ValueType
@@ -188,6 +195,10 @@ class TensorSession(Session):
         """Run and return the outputs; types that NumPy lacks as those of ml_dtypes."""
         runtime = load()
         with errors_of(self._model, "run"):
+            if has_text(feed):
+                read = self._session.run(list(names), feed)
+                arrays = [one if isinstance(one, np.ndarray) else None for one in read]
+                return dict(zip(names, arrays, strict=True))
             values = {name: _as_value(runtime, value) for name, value in feed.items()}
             found = list(self._session.run_with_ort_values(list(names), values))
             found.reverse()
