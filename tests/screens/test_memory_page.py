@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.screens.activity.table_result import TableResult
+from dld_tui.screens.activity.results import TableResult
 from tests.support import models
 from tests.support.workspace import opened
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, TextArea
 
+from dld_tui.screens.model.opset_dialogs import OpsetDialog
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
-from dld_tui.widgets.dialogs.opset import OpsetDialog
 from dld_tui.widgets.dialogs.pickers import ValuePicker
 from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
 from tests.support import models

@@ -80,7 +80,7 @@ class Activity:
     """The screen (or reference) that asks for the settings: called with (id, values)."""
     of_open_model: bool = False
     """Whether the form in a model's tab runs what is seen there, edits included."""
-    result_view: Any = "dld_tui.screens.activity.result_head:opened_file"
+    result_view: Any = "dld_tui.screens.activity.results:opened_file"
     """What opens afterwards: a function (or reference) that takes (result, values) and returns a
     page, the path of a file to open, a text to show, or None."""
     reasons: Any = None
@@ -154,7 +154,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Say what making a session takes, by stage, and which provider each node is given.",
         result="dld_tui.core.report.start_up:StartUp",
         command=Command(("startup",), show="dld_tui.cli.jobs.results:show_start_up"),
-        result_view="dld_tui.screens.activity.table_result:of_start_up",
+        result_view="dld_tui.screens.activity.results:of_start_up",
         synonyms=("session creation", "load time", "start-up", "startup", "fallback", "provider"),
         page_command="model.start_up",
     ),
@@ -164,7 +164,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Say what running nodes at once could save, and where to cut a model for two devices.",
         result="dld_tui.core.cost.critical_path:CriticalPath",
         command=Command(("path",), show="dld_tui.cli.jobs.results:show_critical_path"),
-        result_view="dld_tui.screens.activity.table_result:of_critical_path",
+        result_view="dld_tui.screens.activity.results:of_critical_path",
         synonyms=("parallelism", "longest path", "split", "pipeline"),
         page_command="report.path",
     ),
@@ -173,7 +173,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Build a TensorRT engine",
         "Build an engine of a model with TensorRT or TensorRT-RTX.",
         command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
-        result_view="dld_tui.screens.activity.result_head:built_engine",
+        result_view="dld_tui.screens.activity.results:built_engine",
         reasons=_LIBRARY,
         synonyms=("compile", "plan", "trtexec"),
         page_command="model.build",
@@ -199,7 +199,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Refit an engine",
         "Put the weights of a model into an engine that was built for it.",
         command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
-        result_view="dld_tui.screens.activity.result_head:refitted_engine",
+        result_view="dld_tui.screens.activity.results:refitted_engine",
         synonyms=("weights", "update"),
         offered=True,
     ),

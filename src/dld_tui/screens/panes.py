@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 
+from dld_tui.screens.context_menu import open_menu
 from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
-    from textual.screen import Screen
-
-    _Base = Screen[None]
-else:
-    _Base = object
+    from dld_tui.core.report.records import Layer
 
 _LARGE = (150, 40)
 """Columns and rows from which a screen is large."""
@@ -38,21 +39,26 @@ class PaneStrip(Rows):
         return [[*line, (" " * width, "bar-row")]]
 
 
-class Panes(_Base):
-    """A mixin: shows the panes that fit; a subclass says which, and where the focus goes."""
+class Panes(Page):
+    """A page about the layers in a file: it shows the panes that fit.
+
+    A subclass says which there are, and where the focus goes.
+    """
 
     PANES: ClassVar[tuple[str, ...]] = ()
     """Ids of the panes, in the order of the keys."""
-    pane: str
-    maximised: bool
+    AUTO_FOCUS = ""
     _awaited_layer: int | None = None
-
-    def check_facts(self) -> None:
-        """Look which facts hold now."""
-
     FOCUS: ClassVar[dict[str, str]] = {}
     """The widget in a pane that takes the focus, where it is not the pane itself."""
     _arranged: tuple[set[str], str] | None = None
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.tab_title = path.name
+        self.pane = "summary"
+        self.maximised = False
 
     @property
     def size_class(self) -> str:
@@ -100,7 +106,7 @@ class Panes(_Base):
         self.pane = name
         self.arrange_panes()
         self.focus_pane()
-        self.check_facts()
+        self.facts_changed()
 
     def focus_pane(self) -> None:
         """Put the focus into the chosen pane."""
@@ -115,6 +121,20 @@ class Panes(_Base):
         self.arrange_panes()
 
     # --- the layers -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def layer_at_cursor(self) -> Layer | None:
+        """Return the layer that commands are about."""
+
+    def action_context_menu(self) -> None:
+        layer = self.layer_at_cursor()
+        if layer is not None:
+            open_menu(self.app, self, "layer", layer.name)
+
+    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
+        """Show the menu on a right click."""
+        event.stop()
+        self.call_after_refresh(self.action_context_menu)
 
     def layer_count(self) -> int | None:
         """Return how many layers there are; None while the files are being read."""

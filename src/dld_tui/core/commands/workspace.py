@@ -119,19 +119,20 @@ _WORK = table(
 )
 _EXPLORER = table(
     "explorer",
-    ("explorer.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the branch."),
+    ("explorer.fold", "explorer.toggle_fold", "z", "", "fold", "Fold or unfold the branch."),
     palette=False,
 )
 _ALL = table(
     "explorer",
-    ("explorer.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
-    ("explorer.reverse", "sort_reverse", "tilde", "", "reverse order", "Reverse the order."),
+    ("explorer.sort", "explorer.cycle_sort", "o", "", "sort", "Sort by the next column."),
+    ("explorer.reverse", "explorer.reverse_sort", "tilde", "", "reverse order",
+     "Reverse the order."),
     ("explorer.unfold_all", "unfold_all", "Z", "", "unfold all", "Unfold every branch."),
     ("explorer.fold_all", "fold_all", "", "", "fold all", "Fold every branch."),
 )
 _PARAMETERS = table(
     "parameters",
-    ("parameters.fold", "toggle_fold", "z", "", "fold", "Fold or unfold the row."),
+    ("parameters.fold", "owner.toggle_fold", "z", "", "fold", "Fold or unfold the row."),
     ("parameters.leave", "leave", "escape", "", "to layers",
      "Stop reading a tensor, or else go back to the layers."),
     palette=False,
@@ -474,7 +475,7 @@ _FINDINGS = table(
     ("findings.fix", "fix", "f", "", "repair", "Repair what the finding is about."),
     ("findings.fix_rule", "fix_rule", "F", "", "repair all",
      "Repair all findings of the same rule."),
-    ("findings.only_rule", "only_rule", "o", "", "only this rule",
+    ("findings.only_rule", "pane.toggle_rule", "o", "", "only this rule",
      "Show only findings of this rule, or those of all rules again."),
     ("findings.clear", "clear", "escape", "", "show all", "Clear the filter of the findings."),
     palette=False,

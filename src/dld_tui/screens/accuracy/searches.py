@@ -29,7 +29,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.result_head import Paragraph, ParagraphsDialog, ResultHead
+from dld_tui.screens.activity.results import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ResultModel, model_of

@@ -24,7 +24,7 @@ from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.guess import GuessedShapes, Presets
-from dld_tui.screens.activity.result_head import View, show_view
+from dld_tui.screens.activity.results import View, show_view
 from dld_tui.screens.activity.tensorrt import (
     Libraries,
     has_engines,

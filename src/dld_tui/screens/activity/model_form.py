@@ -16,7 +16,7 @@ from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.activity.model_job import ModelJobScreen
-from dld_tui.screens.activity.result_head import View
+from dld_tui.screens.activity.results import View
 from dld_tui.screens.model.result import ModelState, ResultModel, model_name
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.forms.fields import ChoiceField

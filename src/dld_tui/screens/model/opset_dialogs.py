@@ -1,15 +1,25 @@
-"""Dialogs of an opset conversion: which version, and what was done."""
+"""Operator sets: their list, conversions to another version, and what these did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from dld_tui.core.text import clip, visible
-from dld_tui.widgets.dialogs.dialogs import Dialog
+from dld_tui.core import fmt
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import OpsetImport, opset_imports
+from dld_tui.core.operators.palette import domain_title
+from dld_tui.core.operators.registry import (
+    importable_version,
+    known_domains,
+    known_versions,
+    runtimes_for,
+)
+from dld_tui.core.text import clip, fit, visible
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog, PromptDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
@@ -149,3 +159,158 @@ class ListDialog(ConversionDialog):
     def end(self) -> list[Piece]:
         """Return the row below the lines."""
         return [(self._end, "dim")] if self._end else []
+
+
+_MOST_ROWS = 12
+_OTHER = "another"
+
+
+class OpsetDialog(Dialog[None]):
+    """Changes the imports of a document by `edit`, which says why when it cannot."""
+
+    TITLE_TEXT = "Operator sets"
+    KEYS = "Enter change  a import  d remove  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,plus", "import", show=False),
+        Binding("d,delete", "remove", show=False),
+    ]
+
+    def __init__(self, document: Document, edit: Callable[..., bool]) -> None:
+        super().__init__()
+        self.document = document
+        self.edit = edit
+        self._imports: list[OpsetImport] = []
+
+    def body(self) -> Iterable[Widget]:
+        head = fit("Domain", 30) + fit("Version", 9) + fit("Newest", 8) + "Used by"
+        yield Rows([[(f" {head}", "dim")]])
+        view = LineView(empty="nothing is imported; a imports an operator set")
+        yield view
+        yield Rows([[], []], id="opset-note")
+
+    def on_mount(self) -> None:
+        """List the imports."""
+        self.show_imports()
+        self.view.focus()
+
+    @property
+    def view(self) -> LineView:
+        """The list."""
+        return self.query_one(LineView)
+
+    def show_imports(self) -> None:
+        """List the imports as they are now."""
+        self._imports = opset_imports(self.document)
+        rows = [_row(entry) for entry in self._imports]
+        most = min(_MOST_ROWS, max(4, self.app.size.height - 12))
+        self.view.styles.height = max(1, min(len(rows), most))
+        self.view.set_lines(ListSource(rows, [entry.domain for entry in self._imports]))
+        self._explain()
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Say which runtimes take the version."""
+        event.stop()
+        self._explain()
+
+    def _explain(self) -> None:
+        entry = self._entry
+        rows: list[list[Piece]] = [[], []]
+        if entry is not None and entry.version is None:
+            rows[1] = [("Nodes use it, but the model does not import it.", "warn")]
+        elif entry is not None and entry.domain == "" and entry.version is not None:
+            names = ", ".join(runtimes_for(entry.version)) or "no TensorRT from 10 on"
+            rows[1] = [(clip(f"Documented to take it: {names}.", self.text_width), "dim")]
+        self.query_one("#opset-note", Rows).set_rows(rows)
+
+    @property
+    def _entry(self) -> OpsetImport | None:
+        at = self.view.cursor
+        return self._imports[at] if at < len(self._imports) else None
+
+    # --- keys -----------------------------------------------------------------------------------
+
+    def on_line_view_activated(self, event: LineView.Activated) -> None:
+        """Ask for another version."""
+        event.stop()
+        if (entry := self._entry) is not None:
+            present = "" if entry.version is None else str(entry.version)
+            self._ask_version(entry.domain, present, changes=entry.version is not None)
+
+    def action_import(self) -> None:
+        present = {entry.domain for entry in self._imports if entry.version is not None}
+        offered = [domain for domain in known_domains() if domain not in present]
+        choices = [
+            Choice(str(at + 1), domain_title(domain), domain or "ai.onnx")
+            for at, domain in enumerate(offered)
+        ]
+        choices.append(Choice("o", "another one, by name", _OTHER))
+
+        def answered(answer: str | None) -> None:
+            if answer == _OTHER:
+                self._ask_domain()
+            elif answer is not None:
+                self._ask_version("" if answer == "ai.onnx" else answer, "", changes=False)
+
+        question = ChoiceDialog("Import", "Which operator set?", choices)
+        self.app.push_screen(question, answered)
+
+    def _ask_domain(self) -> None:
+        def answered(name: str | None) -> None:
+            if name is not None:
+                self._ask_version(name.strip(), "", changes=False)
+
+        self.app.push_screen(
+            PromptDialog("Import", "The domain, such as com.example", check=_domain_problem),
+            answered,
+        )
+
+    def _ask_version(self, domain: str, present: str, *, changes: bool) -> None:
+        known = known_versions(domain)
+        message = f"Known versions: 1 to {known[-1]}." if known else "The set is not known here."
+        if changes:
+            message += " Nodes are not converted: this only says how they are to be read."
+        version = str(importable_version(domain, int(self.document.model.ir_version)))
+
+        def answered(text: str | None) -> None:
+            if text is not None and self.edit("set_opset", domain=domain, version=int(text)):
+                self.show_imports()
+                self.view.go_to_key(domain)
+
+        title = f"Version of {visible(domain_title(domain))}"
+        self.app.push_screen(
+            PromptDialog(title, message, present or version, check=_version_problem), answered
+        )
+
+    def action_remove(self) -> None:
+        entry = self._entry
+        if entry is None or entry.version is None:
+            return
+        if entry.used_by:
+            nodes = fmt.plural(entry.used_by, "node")
+            self.notify(f"It stays: {nodes} use it", severity="warning", timeout=4)
+        elif self.edit("set_opset", domain=entry.domain, version=None):
+            self.show_imports()
+
+
+def _row(entry: OpsetImport) -> list[Piece]:
+    version = "missing" if entry.version is None else str(entry.version)
+    newest = fmt.UNKNOWN if entry.newest is None else str(entry.newest)
+    used = fmt.plural(entry.used_by, "node") if entry.used_by else "unused"
+    name = fit(visible(domain_title(entry.domain)), 29, keep="end")
+    return [
+        (f"{name} ", ""),
+        (fit(version, 9), "warn" if entry.version is None else "number"),
+        (fit(newest, 8), "dim"),
+        (used, "" if entry.used_by else "faint"),
+    ]
+
+
+def _domain_problem(text: str) -> str | None:
+    name = text.strip()
+    return None if name and " " not in name else "a name without blanks"
+
+
+def _version_problem(text: str) -> str | None:
+    number = text.strip()
+    fits = number.isdecimal() and 1 <= int(number) < 2**31
+    return None if fits else "a whole number from 1"

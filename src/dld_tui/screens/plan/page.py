@@ -39,7 +39,6 @@ from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.page import ask_reports
-from dld_tui.screens.context_menu import open_menu
 from dld_tui.screens.files import Write, ask_where, read_or_close
 from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.model.graph_picture import shown_in
@@ -65,7 +64,6 @@ from dld_tui.widgets.plan.summary import PlanCharts, PlanFacts, PlanSummary
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task
 
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables")
@@ -220,13 +218,12 @@ _KEYS = (
 )
 
 
-class PlanScreen(Panes, Page):
+class PlanScreen(Panes):
     """One engine."""
 
     SCOPE = "plan"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("plan")
     CSS_PATH = STYLES / "plan.tcss"
-    AUTO_FOCUS = ""
     HELP = (
         "{plan.pane.1} to {plan.pane.6} go to the panes. The report card says what the engine is "
         "and where its time goes; {list.activate} on a finding goes to its layer, {list.activate} "
@@ -234,16 +231,11 @@ class PlanScreen(Panes, Page):
     )
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-        self.tab_title = path.name
+        super().__init__(path)
         self.loaded: Loaded | None = None
-        self.pane = "summary"
-        self.maximised = False
         self.row: int | None = None
         """The layer that the details are of, by its place among the plan's."""
         self._model: Path | None = None
-        self._known_facts: set[str] = set()
 
     def body(self) -> Iterable[Widget]:
         return (
@@ -374,13 +366,6 @@ class PlanScreen(Panes, Page):
         title = f"{self.tab_title}, shared by cost in a layer (an estimate)"
         return (times, title) if times else None
 
-    def check_facts(self) -> None:
-        """Let the footer follow when other commands can run."""
-        facts = self.facts()
-        if facts != self._known_facts:
-            self._known_facts = facts
-            self.refresh_bindings()
-
     def show_layer(self, row: int | None) -> None:
         """Show a layer in the details, and put the other cursors on it."""
         loaded = self.loaded
@@ -399,7 +384,7 @@ class PlanScreen(Panes, Page):
                 self.graph.reveal(LayerVertex(row))
             if self.pane not in ("layers",) and self.layer_pane.layer_at_cursor() is not None:
                 self.layer_pane.go_to(row)
-        self.check_facts()
+        self.facts_changed()
 
     # Messages may be late: the pane with the focus leads, and its cursor counts as it is now.
 
@@ -631,16 +616,6 @@ class PlanScreen(Panes, Page):
         index = finding.layer if finding.layer is not None else next(iter(finding.layers), None)
         layers = enumerate(self.loaded.plan.layers)
         return next((row for row, layer in layers if layer.index == index), None)
-
-    def action_context_menu(self) -> None:
-        layer = self.layer_at_cursor()
-        if layer is not None:
-            open_menu(self.app, self, "layer", layer.name)
-
-    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
-        """Show the menu on a right click."""
-        event.stop()
-        self.call_after_refresh(self.action_context_menu)
 
     # --- files ----------------------------------------------------------------------------------
 

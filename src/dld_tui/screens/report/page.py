@@ -34,7 +34,6 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.compare.page import ask_reports
-from dld_tui.screens.context_menu import open_menu
 from dld_tui.screens.files import ask_where, read_or_close
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.styles import STYLES
@@ -50,7 +49,6 @@ from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
-from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.model import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
@@ -187,13 +185,12 @@ _FILL_S = 5.0
 """Its panes are painted when all of them are laid out; if that takes longer, one by one."""
 
 
-class ReportScreen(Panes, Page):
+class ReportScreen(Panes):
     """One report."""
 
     SCOPE = "report"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("report")
     CSS_PATH = STYLES / "report.tcss"
-    AUTO_FOCUS = ""
     HELP = (
         "{report.pane.1} to {report.pane.5} go to the panes. The summary says what was measured; "
         "the timeline shows one pass; the layers say where the time goes; {timeline.open} on a "
@@ -201,14 +198,9 @@ class ReportScreen(Panes, Page):
     )
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.path = path
-        self.tab_title = path.name
+        super().__init__(path)
         self.report: Report | None = None
         self.shown_pass: int | None = None
-        self.pane = "summary"
-        self.maximised = False
-        self._known_facts: set[str] = set()
 
     def body(self) -> Iterable[Widget]:
         """Return the panes."""
@@ -385,21 +377,14 @@ class ReportScreen(Panes, Page):
         view = self.query_one(TimelineView)
         if self.pane != "timeline" and layer is not None and view.key_at_cursor() != layer.index:
             view.go_to(layer.index)
-        self.check_facts()
+        self.facts_changed()
 
     @on(TimelineView.CursorMoved)
     def _timeline_moved(self) -> None:
         key = self.query_one(TimelineView).key_at_cursor()
         if self.pane == "timeline" and key is not None:
             self.query_one(LayerPane).go_to(key)
-        self.check_facts()
-
-    def check_facts(self) -> None:
-        """Let the footer follow when other commands can run."""
-        facts = self.facts()
-        if facts != self._known_facts:
-            self._known_facts = facts
-            self.refresh_bindings()
+        self.facts_changed()
 
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
@@ -459,19 +444,6 @@ class ReportScreen(Panes, Page):
         if path is not None:
             host(self).open_path(path)
 
-    # The context menu
-
-    def action_context_menu(self) -> None:
-        """Show the commands for the layer under the cursor."""
-        layer = self.layer_at_cursor()
-        if layer is not None:
-            open_menu(self.app, self, "layer", layer.name)
-
-    def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
-        """Show the menu on a right click."""
-        event.stop()
-        self.call_after_refresh(self.action_context_menu)
-
     # To the model
 
     @task()
@@ -528,7 +500,7 @@ class ReportScreen(Panes, Page):
             return
         activity, values = request_of(report, story.steps[int(answer)], path)
         if activity == "tune":
-            from dld_tui.screens.activity.result_head import run_activity
+            from dld_tui.screens.activity.results import run_activity
 
             run_activity(host(self), activity, values)
         else:
@@ -536,7 +508,7 @@ class ReportScreen(Panes, Page):
 
     def action_critical_path(self) -> None:
         """Find the longest path through the times of this report."""
-        from dld_tui.screens.activity.result_head import run_activity
+        from dld_tui.screens.activity.results import run_activity
 
         path = self.model_path()
         if path is not None and self.path is not None:

@@ -13,7 +13,7 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import Candidate, TuneResult, result_lines, tune_table
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.result_head import Paragraph, ResultHead
+from dld_tui.screens.activity.results import Paragraph, ResultHead
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog

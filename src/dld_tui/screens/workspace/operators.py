@@ -95,6 +95,6 @@ class Operators(Controller):
 
     def show_opsets(self) -> None:
         """Show the imported operator sets; import, change or remove one."""
-        from dld_tui.widgets.dialogs.opset import OpsetDialog
+        from dld_tui.screens.model.opset_dialogs import OpsetDialog
 
         self.ask(OpsetDialog(self.document, self.history.try_edit))

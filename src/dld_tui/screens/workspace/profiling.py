@@ -60,7 +60,7 @@ class Profiling(Controller):
         """Show what a run of the model needs, as it is now; open dimensions count as 1."""
         from dld_tui.core.cost.memory import MemoryPlan, memory_plan
         from dld_tui.core.cost.nodes import ModelCosts
-        from dld_tui.screens.activity.table_result import of_memory
+        from dld_tui.screens.activity.results import of_memory
 
         plans: list[MemoryPlan] = []
 

@@ -97,9 +97,6 @@ class FindingsList(LineView):
         if finding is not None:
             self.post_message(Findings.FixAsked(finding, every))
 
-    def action_only_rule(self) -> None:
-        self.pane.toggle_rule()
-
     def action_clear(self) -> None:
         self.pane.clear_filter()
 

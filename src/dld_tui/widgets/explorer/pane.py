@@ -111,20 +111,11 @@ class ExplorerList(LineView):
         """Fold, or go to the row above that holds this one."""
         self.explorer.fold()
 
-    def action_toggle_fold(self) -> None:
-        self.explorer.toggle_fold()
-
     def action_unfold_all(self) -> None:
         self.explorer.unfold_all(True)
 
     def action_fold_all(self) -> None:
         self.explorer.unfold_all(False)
-
-    def action_sort_next(self) -> None:
-        self.explorer.cycle_sort()
-
-    def action_sort_reverse(self) -> None:
-        self.explorer.reverse_sort()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to clear."""

@@ -163,10 +163,6 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if self.key_at_cursor() != old_key or self.cursor != old_cursor:
             self._say_moved()
 
-    def lines_changed(self) -> None:
-        """Show the source again after its rows changed in place or grew."""
-        self.set_lines(self.lines)
-
     def key_at_cursor(self) -> Hashable | None:
         """Return the key of the cursor's row, or None when there are no rows."""
         return self.lines.key(self.cursor) if 0 <= self.cursor < len(self.lines) else None

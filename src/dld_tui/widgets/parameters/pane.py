@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.tensor import Tensor
     from dld_tui.widgets.tensors.side import TensorPreview
 
-_REPORT_S = 0.1
-"""How often a tensor that is being read says how far it is."""
-
 
 class ParametersSearch(LineSearch):
     """A search that finds default values although they are folded."""
@@ -108,9 +105,6 @@ class ParametersList(LineView):
 
     def mark(self) -> None:
         """Fold or unfold; nothing here can be marked."""
-        self.owner.toggle_fold()
-
-    def action_toggle_fold(self) -> None:
         self.owner.toggle_fold()
 
     def go_right(self) -> None:

@@ -462,10 +462,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._cells = _LEAST
         self._remake()
 
-    def reread(self) -> None:
-        """Read the elements again, after an edit."""
-        self._remake()
-
     def _remake(self) -> None:
         old = self.blocks
         if old is not None:
