@@ -10,7 +10,7 @@ import onnx.numpy_helper
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import save
+from dld_tui.core.document.serialise import data_to_bring, save
 from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
 from tests.support import models
 
@@ -107,3 +107,68 @@ def test_a_save_can_be_stopped_and_leaves_the_old_file(tmp_path: Path) -> None:
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
     assert document.dirty
+
+
+def sparse(folder: Path, size: int = 64 << 20) -> Path:
+    """Write a model whose data file has a page of values, a hole, and a page at its end."""
+    data = folder / "holes.data"
+    with data.open("wb") as file:
+        file.write(bytes(range(256)) * 16)
+        file.seek(size - 4096)
+        file.write(b"\x01" * 4096)
+    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.UINT8, dims=[size])
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "holes.data"), ("offset", "0"), ("length", str(size))):
+        tensor.external_data.add(key=key, value=value)
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, [size])
+    graph = onnx.helper.make_graph([node], "g", [], [output], [tensor])
+    path = folder / "holes.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    return path
+
+
+def test_a_copy_of_data_keeps_its_holes(tmp_path: Path) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    before = (tmp_path / "holes.data").stat()
+    document = Document.open(path)
+    assert data_to_bring(document, other / "m.onnx") == (64 << 20, before.st_blocks * 512)
+    save(document, other / "m.onnx")
+    document.close()
+
+    copied = other / "m.onnx.data"
+    assert copied.read_bytes() == (tmp_path / "holes.data").read_bytes()
+    assert before.st_blocks * 512 < 1 << 20
+    assert copied.stat().st_blocks <= before.st_blocks
+
+
+def test_data_is_linked_and_stays_the_same_file(tmp_path: Path) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    document = Document.open(path)
+    (remark,) = save(document, other / "m.onnx", link=True)
+    assert "holes.data is linked" in remark
+    linked = other / "holes.data"
+    assert linked.samefile(tmp_path / "holes.data")
+    # Saved again, there or elsewhere in that folder, nothing is copied.
+    assert data_to_bring(document, other / "again.onnx") == (0, 0)
+    assert save(document, other / "again.onnx") == []
+    document.close()
+    assert sorted(one.name for one in other.iterdir()) == ["again.onnx", "holes.data", "m.onnx"]
+    read = Document.open(other / "m.onnx")
+    weight = read.main.initializer("w")
+    assert weight is not None
+    assert weight.read(0, 3).tolist() == [0, 1, 2]
+    read.close()
+
+
+def test_links_of_a_save_that_fails_are_taken_back(tmp_path: Path) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    (other / "m.onnx").write_bytes(b"")
+    document = Document.open(path)
+    with pytest.raises(SaveError):
+        save(document, other / "m.onnx", overwrite=False, link=True)
+    document.close()
+    assert [one.name for one in other.iterdir()] == ["m.onnx"]

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
     help="The model that the script was made on, to find what has other names in this one."
     " Default: the file that the script names, while it is unchanged.",
 )
+@click.option(
+    "--link-data",
+    is_flag=True,
+    help="Give data files a second name in another folder, rather than copying them.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
     model: Path,
@@ -45,6 +50,7 @@ def command(
     force: bool,
     new_data_limit: float | None,
     base: Path | None,
+    link_data: bool,
     as_json: bool,
 ) -> int:
     """Replay an edit script, the format that the user interface journals.
@@ -66,9 +72,11 @@ def command(
         with _relocation(document, model, base or _named_base(text, folder)) as relocation:
             result = replay(document, entries, relocation)
         _declare_late(document, model)
-        save(document, output)
+        remarks = save(document, output, link=link_data)
     finally:
         document.close()
+    for remark in remarks:
+        narrate(f"{output}: {remark}")
     for number, one in result.relocated:
         narrate(
             f"{script}: edit {number}: {one.kind} {one.name!r} is {one.place!r} here,"

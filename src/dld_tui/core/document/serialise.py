@@ -8,8 +8,9 @@ values.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,10 @@ from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
-from dld_tui.core.errors import FileChangedError, SaveError, UsageError
+from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
 from dld_tui.core.files.external import in_huggingface_cache
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, is_pending
 from dld_tui.core.files.wire import (
     DELIMITED,
     FIXED64,
@@ -166,6 +168,7 @@ def save(
     *,
     overwrite: bool = True,
     force: bool = False,
+    link: bool = False,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> list[str]:
@@ -179,6 +182,7 @@ def save(
         path: Where to; by default the file that it was opened from.
         overwrite: False refuses a file that exists, other than the document's own.
         force: Write even if another program has changed the document's own file.
+        link: Give the data files a second name in another folder, rather than copying them.
         progress: Called with bytes done and bytes in all.
         cancelled: Asked now and then.
 
@@ -203,21 +207,69 @@ def save(
             where=str(target),
             hint="Save under another name, or overwrite on purpose",
         )
-    plan = plan_model(
-        skeleton_bytes(document),
-        document.blobs,
-        target,
-        external=document.external,
-        spill=document.spill,
-    )
-    remarks = plan.write(
-        overwrite=overwrite or own,
-        like=None if force else document.source,
-        progress=progress,
-        cancelled=cancelled,
-        sealed=document.about_to_save if own else None,
-    )
+    with ExitStack() as undo:
+        linked = _link_data(document, target, undo) if link else []
+        plan = plan_model(
+            skeleton_bytes(document),
+            document.blobs,
+            target,
+            external=document.external,
+            spill=document.spill,
+        )
+        remarks = plan.write(
+            overwrite=overwrite or own,
+            like=None if force else document.source,
+            progress=progress,
+            cancelled=cancelled,
+            sealed=document.about_to_save if own else None,
+        )
+        undo.pop_all()
+    remarks = [*linked, *remarks]
     document.saved_as(target, plan.adopt(document.blobs, document.external))
+    return remarks
+
+
+def data_to_bring(document: Document, target: Path) -> tuple[int, int]:
+    """Return the bytes of data files that are elsewhere than a model at `target` looks for them.
+
+    Returns:
+        The bytes that are in them, and those that they take on the disk, without holes.
+    """
+    away = [source for source, place in _data_files(document, target) if not place.exists()]
+    sizes = [source.stat() for source in away]
+    return sum(one.st_size for one in sizes), sum(one.st_blocks * 512 for one in sizes)
+
+
+def _data_files(document: Document, target: Path) -> list[tuple[Path, Path]]:
+    """Return the data files of a document, and where a model at `target` looks for each."""
+    folder = Path(os.path.realpath(target.absolute().parent))
+    found: dict[str, Path] = {}
+    for tensor in dense_tensors(onnx.ModelProto.FromString(skeleton_bytes(document))):
+        if not is_external(tensor) or is_pending(tensor):
+            continue
+        location = entries_of(tensor).get("location", "")
+        if location not in found:
+            with suppress(InputError):  # what is missing is said when the model is saved
+                found[location] = document.external.source(location).path
+    return [(path, folder / place) for place, path in found.items() if path != folder / place]
+
+
+def _link_data(document: Document, target: Path, undo: ExitStack) -> list[str]:
+    """Give data files a name beside the target; returns remarks, and takes them back on errors."""
+    remarks = []
+    for source, place in _data_files(document, target):
+        if os.path.lexists(place):
+            continue  # it is the same file, or else another one: then the data is copied
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            os.link(source, place)
+        except OSError as error:
+            raise SaveError(
+                f"the data cannot be linked: {error.strerror}", where=str(place),
+                hint="Copy it instead",
+            ) from error  # fmt: skip
+        undo.callback(place.unlink, missing_ok=True)
+        remarks.append(f"{place.name} is linked: what changes it in place changes {source} as well")
     return remarks
 
 

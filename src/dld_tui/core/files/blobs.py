@@ -406,6 +406,40 @@ def stream(descriptor: int, pieces: Sequence[bytes | Blob], count: ByteCount) ->
             _write(descriptor, b"".join(buffer), count)
             buffer, held = [], 0
     _write(descriptor, b"".join(buffer), count)
+    if os.lseek(descriptor, 0, os.SEEK_CUR) > os.fstat(descriptor).st_size:
+        os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))  # it ends with a hole
+
+
+def stored_length(pieces: Sequence[bytes | Blob]) -> int:
+    """Return how many bytes :func:`stream` puts on a disk: holes of large payloads stay holes."""
+    total = 0
+    for piece in _segments(pieces):
+        if isinstance(piece, bytes):
+            total += len(piece)
+        elif piece.length < _KERNEL_COPY:
+            total += piece.length
+        else:
+            total += sum(length for length, is_hole in _extents(piece) if not is_hole)
+    return total
+
+
+def _extents(blob: Blob) -> Iterator[tuple[int, bool]]:
+    """Yield the lengths of the parts of a payload, and whether each is a hole of its file."""
+    at, end = blob.offset, blob.offset + blob.length
+    while at < end:
+        try:
+            data = os.lseek(blob.source.descriptor, at, os.SEEK_DATA)
+            hole = os.lseek(blob.source.descriptor, data, os.SEEK_HOLE)
+        except OSError as error:
+            # A hole to the end of the file, a file that became shorter, or one that cannot tell.
+            is_there = os.fstat(blob.source.descriptor).st_size >= end
+            yield end - at, error.errno == errno.ENXIO and is_there
+            return
+        if data > at:
+            yield min(data, end) - at, True
+        if data < end:
+            yield min(hole, end) - data, False
+        at = hole
 
 
 def _segments(pieces: Sequence[bytes | Blob]) -> Iterator[bytes | Blob]:
@@ -425,6 +459,17 @@ def _write(descriptor: int, data: bytes, count: ByteCount) -> None:
 
 
 def _copy(descriptor: int, blob: Blob, count: ByteCount) -> None:
+    at = blob.offset
+    for length, is_hole in _extents(blob):
+        if is_hole:
+            os.lseek(descriptor, length, os.SEEK_CUR)
+            count.add(length)
+        else:
+            _copy_data(descriptor, Blob(blob.source, at, length, blob.field), count)
+        at += length
+
+
+def _copy_data(descriptor: int, blob: Blob, count: ByteCount) -> None:
     done = _copy_in_kernel(descriptor, blob, count) if hasattr(os, "copy_file_range") else 0
     while done < blob.length:
         data = blob.read(done, _COPY_CHUNK // 2)

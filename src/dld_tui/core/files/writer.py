@@ -27,7 +27,7 @@ from types import TracebackType
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
-from dld_tui.core.files.blobs import Blob, ByteCount, stream
+from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.files.wire import pieces_length
 from dld_tui.core.text import visible
@@ -489,6 +489,7 @@ def write_set(
     if len(outputs) > 1:
         require_distinct([output.path for output in outputs])
     total = sum(pieces_length(output.pieces) for output in outputs)
+    needed = sum(stored_length(output.pieces) for output in outputs)
     count = ByteCount(total, progress, cancelled)
     remarks: list[str] = []
     with ExitStack() as stack:
@@ -497,7 +498,7 @@ def write_set(
             stack.enter_context(
                 StagedFile(
                     output.path,
-                    total,
+                    needed,
                     overwrite=output.overwrite,
                     like=output.like,
                     durable=output.durable,

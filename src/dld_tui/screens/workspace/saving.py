@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from dld_tui.core import paths
+from dld_tui.core import fmt, paths
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -14,6 +15,9 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
+
+_ASK_BYTES = 64 << 20
+"""Data files of another folder that are smaller are copied without a question."""
 
 
 @dataclass(eq=False)
@@ -63,14 +67,48 @@ class Saving(Controller):
         if path == self.document.path:
             self._write(path, done)
             return
-        self.confirm_overwrite(path, lambda: self._write(path, done), lambda: self._ask_path(done))
+        self.confirm_overwrite(
+            path,
+            lambda: self.page.tasks.start(self._ask_data(path, done), "dialog"),
+            lambda: self._ask_path(done),
+        )
 
-    def _write(self, path: Path | None, done: Callable[[], None], *, force: bool = False) -> None:
+    async def _ask_data(self, path: Path, done: Callable[[], None]) -> None:
+        """Ask whether large data files of another folder are copied or linked, and save."""
+        from dld_tui.core.document.serialise import data_to_bring
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
+        size, stored = await on_thread(partial(data_to_bring, self.document, path))
+        answer: str | None = "copy"
+        if size >= _ASK_BYTES:
+            room = fmt.size(stored)
+            dialog = ChoiceDialog(
+                "External data",
+                f"{fmt.size(size)} of weights are in data files of another folder.",
+                [
+                    Choice("c", f"copy them: {room} more on the disk", "copy"),
+                    Choice("l", "link them: no room, one file under two names", "link"),
+                ],
+            )
+            answer = await self.page.tasks.ask(dialog)
+        if answer is not None:
+            self._write(path, done, link=answer == "link")
+
+    def _write(
+        self,
+        path: Path | None,
+        done: Callable[[], None],
+        *,
+        force: bool = False,
+        link: bool = False,
+    ) -> None:
         # An output without a type makes a model that onnx's checker refuses.
-        self.inference.when_typed(lambda: self._write_now(path, done, force=force), always=False)
+        self.inference.when_typed(
+            lambda: self._write_now(path, done, force=force, link=link), always=False
+        )
 
     def _write_now(
-        self, path: Path | None, done: Callable[[], None], *, force: bool = False
+        self, path: Path | None, done: Callable[[], None], *, force: bool, link: bool
     ) -> None:
         from dld_tui.core.document.serialise import save
 
@@ -83,7 +121,7 @@ class Saving(Controller):
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             remarks.extend(
-                save(document, path, force=force, progress=progress, cancelled=cancelled)
+                save(document, path, force=force, link=link, progress=progress, cancelled=cancelled)
             )
 
         def ended(error: DldError | None) -> None:
