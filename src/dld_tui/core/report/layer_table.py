@@ -7,6 +7,7 @@ place instead, and leaves it out of those that do not name it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
@@ -258,6 +259,36 @@ def view_columns(columns: _Columns, view: str) -> _Columns:
     return (*(by_key[key] for key in VIEWS[view].split()), *others)
 
 
+def are_named_by_nodes(layers: Sequence[Layer]) -> bool:
+    """Return whether a layer has nodes of another name than its own: people know theirs."""
+    return any(
+        layer.nodes and layer.name not in (layer.nodes[0].label, layer.nodes[0].name)
+        for layer in layers
+    )
+
+
+def known_name(layer: Layer) -> str:
+    """Return the name that people know: of its ONNX nodes, or the layer's own without any."""
+    return node_names(layer) if layer.nodes else visible(layer.name)
+
+
+def _every_known_name(layer: Layer) -> str:
+    return _all_nodes(layer) if layer.nodes else layer.name
+
+
+def _nodes_first(columns: _Columns, text: Callable[[Layer], str]) -> _Columns:
+    """Return columns with the nodes where the names were, which wait for room at their place."""
+    by_key = {column.key: column for column in columns}
+    name, nodes = by_key["name"], by_key["nodes"]
+    ahead = replace(
+        nodes, text=text, least=name.least, pinned=True, priority=0,
+        style=lambda layer: "link" if layer.nodes else "",
+    )  # fmt: skip
+    behind = replace(name, least=nodes.least, pinned=False, priority=nodes.priority, style="dim")
+    exchanged = {"name": ahead, "nodes": behind}
+    return tuple(exchanged.get(column.key, column) for column in columns)
+
+
 def layer_table(
     layers: Sequence[Layer],
     view: str,
@@ -268,6 +299,8 @@ def layer_table(
     engine = view.startswith("engine ")
     wording = wording or (LAYER_MEANS if engine else Wording())
     columns = view_columns(layer_columns(layers, by_pass, wording, engine=engine), view)
+    if view.endswith((" text", " html", " screen")) and are_named_by_nodes(layers):
+        columns = _nodes_first(columns, _every_known_name if view.endswith("html") else known_name)
     if view.endswith((" text", " html")) and not has_gpu_times(layers):
         columns = tuple(column for column in columns if column.key != "gpu_time_ms")
     if view.endswith(" html") and all(layer.flops is None for layer in layers):

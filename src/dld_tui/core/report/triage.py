@@ -8,6 +8,7 @@ from dld_tui.core import fmt
 from dld_tui.core.report.formats.ort_profile import may_hold_others
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, has_gpu_times, is_launched, priced
+from dld_tui.core.report.layer_table import are_named_by_nodes, known_name
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.pass_times import MIN_PASSES, places
 from dld_tui.core.report.records import Layer, Note
@@ -208,7 +209,7 @@ def full_precision_percent(report: Report, *, wide_weights: bool = False) -> flo
 
 
 def _named(layer: Layer) -> str:
-    return f"{visible(layer.type)} {clip(visible(layer.name), _NAME_CELLS, keep='end')}"
+    return f"{visible(layer.type)} {clip(known_name(layer), _NAME_CELLS, keep='end')}"
 
 
 def _ms(time_us: float) -> str:
@@ -407,16 +408,13 @@ def _figures(report: Report, what: str) -> str:
 
 
 def _layer_line(layer: Layer) -> str:
-    name = clip(visible(layer.name), _LAYER_NAME_CELLS, keep="end")
+    name = clip(known_name(layer), _LAYER_NAME_CELLS, keep="end")
     line = (
         f"  {fmt.percent(layer.percent):>5} %  {fmt.milliseconds(layer.time_ms):>9} ms "
         f" {visible(layer.type)}  {name}"
     )
-    if layer.nodes and layer.nodes[0].name != layer.name:
-        first = clip(visible(layer.nodes[0].label), _LAYER_NAME_CELLS, keep="end")
-        others = f" and {len(layer.nodes) - 1} more" if len(layer.nodes) > 1 else ""
-        line += f"  = {first}{others}"
-    return line
+    own = clip(visible(layer.name), _LAYER_NAME_CELLS, keep="end")
+    return f"{line}  = {own}" if are_named_by_nodes([layer]) else line
 
 
 def coverage_lines(report: Report) -> list[str]:

@@ -19,7 +19,13 @@ from dld_tui.core.report.layer_filter import (
     select,
     summarise_selection,
 )
-from dld_tui.core.report.layer_table import group_table, layer_table, node_names, telling_keys
+from dld_tui.core.report.layer_table import (
+    are_named_by_nodes,
+    group_table,
+    layer_table,
+    node_names,
+    telling_keys,
+)
 from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
@@ -90,9 +96,10 @@ def screen_table(
     table = layer_table(layers, "engine screen" if engine else "report screen", by_pass, wording)
     own: dict[str, dict[str, Any]] = {
         "type": {"style": lambda layer: layer_style(layer.type)},
-        "nodes": {"text": node_names},
         "findings": {"text": _findings},
     }
+    if not are_named_by_nodes(layers):
+        own["nodes"] = {"text": node_names}
     columns = [replace(column, **own.get(column.key, {})) for column in table.columns]
     return replace(table, columns=columns)
 

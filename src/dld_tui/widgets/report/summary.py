@@ -13,7 +13,7 @@ from heapq import nlargest
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.groups import is_launched, priced
-from dld_tui.core.report.layer_table import short_precision, short_provider
+from dld_tui.core.report.layer_table import known_name, short_precision, short_provider
 from dld_tui.core.report.measured_facts import measured_facts, report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
@@ -259,7 +259,7 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
                 (f"{time:>8} ms {percent:>5} % ", style),
                 (bar(share, 8, bar_ramp()) + " ", style),
                 (kind + " ", layer_style(layer.type)),
-                (clip(visible(layer.name), room, keep="end"), "" if number else "strong"),
+                (clip(known_name(layer), room, keep="end"), "" if number else "strong"),
             ]
         )
     return block(lines, width)

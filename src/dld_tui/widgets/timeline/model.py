@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
+from dld_tui.core.report.layer_table import known_name
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.text import visible
@@ -308,7 +309,8 @@ def bar_names(layers: Iterable[Layer]) -> dict[int, tuple[str, ...]]:
     names: dict[int, tuple[str, ...]] = {}
     for layer in layers:
         kind = visible(layer.type)
-        names[layer.index] = (visible(layer.name), short_name(layer.name), kind)
+        last = (layer.nodes[0].name if layer.nodes else "") or layer.name
+        names[layer.index] = (known_name(layer), short_name(last), kind)
     return names
 
 

@@ -26,7 +26,12 @@ from dld_tui.core.report.html.page import (
     text,
     tiles,
 )
-from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
+from dld_tui.core.report.layer_table import (
+    costliest_first,
+    group_table,
+    known_name,
+    layer_table,
+)
 from dld_tui.core.report.measured_facts import ReportInput, measured_facts, report_inputs
 from dld_tui.core.report.records import Counter, GpuEvent, PassEvent
 from dld_tui.core.report.triage import coverage_lines, remarks
@@ -291,7 +296,7 @@ def _top_bars(report: Report) -> str:
     timed = [layer for layer in priced(report.layers) if layer.time_ms]
     rows = [
         Bar(
-            layer.name,
+            known_name(layer),
             (layer.time_ms,),
             (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
         )
