@@ -19,6 +19,7 @@ from dld_tui.core.report.model import open_report
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
+from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.report.views import ChartPane
 from tests.support import models, toy_package
@@ -168,9 +169,9 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
             await pilot.pause()
             seen.append(pane.titles[pane.chart])
             if seen[-1] == "The longest layer":
-                assert "second" in str(pane.chart_lines(80, 20))
+                assert "second" in str(drawn(pane.charts[pane.chart], pane.data(80, 20)))
             if seen[-1] == "torn":
-                assert "unavailable: " in str(pane.chart_lines(80, 20))
+                assert "unavailable: " in str(drawn(pane.charts[pane.chart], pane.data(80, 20)))
         assert sorted(seen) == sorted(pane.titles.values())
 
 

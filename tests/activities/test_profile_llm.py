@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.story import opening
-from dld_tui.widgets.charts.report_charts import context_lines
+from dld_tui.widgets.charts.plots import Plot
+from dld_tui.widgets.charts.report_charts import context_plot
 from tests.support import decoders, models
 
 ort = pytest.importorskip("onnxruntime")
@@ -128,9 +128,7 @@ def test_a_model_without_cache_is_no_decoder(tmp_path: Path) -> None:
 
 def test_the_chart_is_over_the_context() -> None:
     steps = tuple(0.1 * at for at in range(1, 41))
-    lines = context_lines([GenerationFigures(1, 60, 40, 1, 1, 82, steps, 0)], 50, 10)
-    assert lines[-2][0][0].split() == ["61", "100"]
-    heights = [sum(line[1][0][at] != " " for line in lines[:-2]) for at in range(40)]
-    assert heights == sorted(heights)
-    assert heights[0] < heights[-1] == 7
-    assert json.dumps(lines[0][0][0]).strip('" ').startswith("4.0")
+    plot = context_plot([GenerationFigures(1, 60, 40, 1, 1, 82, steps, 0)])
+    assert isinstance(plot, Plot)
+    assert [*plot.marks[0].xs] == [*range(61, 101)]
+    assert tuple(plot.marks[0].ys) == steps

@@ -177,12 +177,13 @@ async def test_the_special_tables_follow_each_other(engine: Path) -> None:
 async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
     await pilot.press("5")
     shown = []
-    for _ in range(6):
+    for _ in range(8):
+        await until(pilot, lambda: "Drawing" not in text(pilot))
         shown.append(text(pilot))
         await pilot.press("c")
     assert "Latency per type" in shown[0]
-    assert "memory bound" in shown[5]
-    assert "Roofline" in shown[5]
+    assert "Roofline" in shown[6]
+    assert "memory bound" in shown[7]
 
 
 async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:

@@ -123,16 +123,26 @@ async def the_share_of_the_pass_is_a_column(pilot: Pilot[Any], screen: ReportScr
 
 async def charts_go_round(pilot: Pilot[Any], screen: ReportScreen) -> None:
     found = []
-    for _ in range(5):
+    chart, view = screen.query_one(ChartPane), screen.query_one("#type-chart")
+    for _ in range(7):
         await pilot.press("c")
-        await pilot.pause()
-        chart = screen.query_one(ChartPane)
+        await until(pilot, lambda: "Drawing" not in text_of(view))
         found.append(chart.chart)
-        assert text_of(screen.query_one("#type-chart")).strip()
-        await pilot.press("percent_sign", "enter")
-    assert found[:4] == ["precision", "distribution", "memory", "type"]
-    await pilot.press("c")
-    assert screen.query_one(ChartPane).chart == "distribution"
+        assert text_of(view).strip()
+        if chart.chart == "passes":
+            await until(pilot, lambda: "run 1 " in text_of(view))
+            await pilot.press("right")
+            assert "run 2 " in text_of(view)
+        elif chart.chart == "memory":
+            await until(pilot, lambda: "1 of " in text_of(view))
+            await pilot.press("enter")
+            assert screen.pane == "layers"
+            costliest = max(pane(screen).all_layers, key=lambda one: one.gpu_time_ms or 0.0)
+            assert pane(screen).layer_at_cursor() == costliest
+        await pilot.press("percent_sign")
+    assert found == [
+        "precision", "passes", "distribution", "memory", "roofline", "type", "precision",
+    ]  # fmt: skip
 
 
 async def enter_on_a_precision_shows_the_layers_of_the_type(

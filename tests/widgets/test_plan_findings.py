@@ -5,7 +5,7 @@ from pathlib import Path
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.charts.report_charts import distribution_lines
+from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.plan.details import FindingRows
 from dld_tui.widgets.plan.summary import PlanCharts
 from tests.support.plans import write_layers, write_profile
@@ -28,6 +28,11 @@ def test_the_chart_named_after_the_inferences_shows_them() -> None:
     charts = PlanCharts()
     charts._latencies = [1.0, 1.1, 1.2, 5.0] * 5
     charts.chart = "inferences"
-    assert charts.chart_lines(60, 12) == distribution_lines(charts._latencies, 60, 12)
+    chart = charts.charts["inferences"]
+    assert chart.plot is not None
+    assert (
+        str(chart.plot(charts.data(60, 12)))[:99]
+        == str(distribution_plot(charts._latencies, 60))[:99]
+    )
     charts._latencies = ()
-    assert "no time of single inferences" in str(charts.chart_lines(60, 12))
+    assert "no time of single inferences" in str(chart.plot(charts.data(60, 12)))

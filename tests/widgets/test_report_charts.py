@@ -5,8 +5,18 @@ from dataclasses import replace
 import pytest
 
 from dld_tui.core.report.records import Layer
-from dld_tui.widgets.charts.bars import Line, width_of
-from dld_tui.widgets.charts.report_charts import distribution_lines, memory_lines, precision_rows
+from dld_tui.core.types import JSON
+from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.charts.plots import Plot
+from dld_tui.widgets.charts.report_charts import (
+    Run,
+    distribution_plot,
+    distributions_plot,
+    memory_plot,
+    passes_plot,
+    precision_rows,
+    report_roofline,
+)
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -41,36 +51,65 @@ def test_precision_is_of_the_time_on_the_gpu_where_it_is_known() -> None:
     assert precision_rows([*on_gpu, *LAYERS[1:]], percent=False)[0].value == "10.000 ms"
 
 
-@pytest.mark.parametrize("width", [40, 80, 190])
-def test_distribution_has_scale_and_percentiles(width: int) -> None:
+def test_a_distribution_counts_every_value_and_marks_the_percentiles() -> None:
     values = [1.0 + n / 100 for n in range(100)]
-    lines = distribution_lines(values, width, 14)
-    text = texts(lines)
-    assert all(width_of(line) <= width for line in lines[:-1])
-    assert "median 1.50" in text[-1]
-    assert "p99 1.98" in text[-1]
-    assert text[-2].split() == ["1.00", "1.99"]
-    assert 2 <= text[-3].count("▲") <= 3
+    plot = distribution_plot(values, 80)
+    assert isinstance(plot, Plot)
+    assert sum(plot.marks[0].ys[:-1]) == 100  # the last one only ends the last bin
+    assert [round(at, 3) for at, _ in plot.rules] == [1.495, 1.891, 1.98]
+    assert "median 1.50" in texts([plot.below[0]])[0]
+    assert "p99 1.98" in texts([plot.below[0]])[0]
 
 
 def test_a_distribution_of_equal_or_no_values_says_so() -> None:
     for values in ([], [1.0], [2.0] * 50):
-        assert "Too few" in texts(distribution_lines(values, 80, 20))[0]
+        assert "Too few" in str(distribution_plot(values, 80))
 
 
-@pytest.mark.parametrize("width", [40, 190])
-def test_time_against_memory_has_a_dot_a_layer(width: int) -> None:
-    lines = memory_lines(LAYERS, width, 14)
-    text = texts(lines)
-    assert all(width_of(line) <= width for line in lines[:-1])
-    dots = sum(0x2800 < ord(char) < 0x2900 for line in text for char in line)
-    assert dots == 3
-    assert text[0].lstrip().startswith("3.00 ms")
-    assert text[-2].split() == ["40", "B", "200", "kB"]
-    assert "3 layers by size" in text[-1]
-    assert "of 1 the size or time is not known" in text[-1]
+def test_runs_over_each_other_are_shares_of_their_own_run() -> None:
+    """The second run has ten times the values, in the upper half only."""
+    runs = [("a", [1.0, 2.0, 3.0, 4.0]), ("b", [3.5, 3.9] * 20)]
+    plot = distributions_plot(runs, 80)
+    assert isinstance(plot, Plot)
+    assert [sum(marks.ys[:-1]) for marks in plot.marks] == pytest.approx([100.0, 100.0])
+    assert all(x >= 3.0 for x, y in zip(plot.marks[1].xs, plot.marks[1].ys, strict=True) if y)
+    assert [at for at, _ in plot.rules] == [2.5, 3.7]
+    assert "too few" in str(distributions_plot(runs[:1], 80))
 
 
-def test_without_sizes_there_is_no_scatter() -> None:
-    assert "too few" in texts(memory_lines(LAYERS[:1], 80, 14))[0]
-    assert "too few" in texts(memory_lines([], 80, 14))[0]
+def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
+    plot = memory_plot(LAYERS)
+    assert isinstance(plot, Plot)
+    assert [(spot.x, spot.y) for spot in plot.spots] == [
+        (2000.0, 3.0), (200_000.0, 2.0), (40.0, 1.0),
+    ]  # fmt: skip
+    assert "of 1 the size or time is not known" in texts([plot.below[0]])[0]
+    assert "too few" in str(memory_plot(LAYERS[:1]))
+
+
+def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
+    def of(name: str, flops: int, moved: int, bound: str, roof_ms: float, ms: float) -> Layer:
+        details: dict[str, JSON] = {
+            "flops": flops, "moved_bytes": moved, "bound": bound, "roof_ms": roof_ms,
+        }  # fmt: skip
+        return Layer(name, "Conv", time_ms=ms, input_types=("float16",), details=details)
+
+    # 1 TFLOP/s and 10 GB/s: 100 operations a byte are where both meet.
+    layers = [
+        of("heavy", 10**10, 10**7, "compute", 10.0, 20.0),
+        of("light", 10**6, 10**7, "memory", 1.0, 4.0),
+    ]
+    plot = report_roofline(layers)
+    assert isinstance(plot, Plot)
+    roof = plot.marks[0]
+    assert (roof.xs[1], roof.ys[1]) == pytest.approx((100.0, 1e12))
+    assert roof.ys[0] / roof.xs[0] == pytest.approx(1e10)
+    assert {(spot.x, spot.y) for spot in plot.spots} == {(1000.0, 5e11), (0.1, 2.5e8)}
+    assert "too few" in str(report_roofline(LAYERS))
+
+
+def test_a_run_says_when_it_was() -> None:
+    plot = passes_plot([500.0, 1500.0, 250.0], (0, 1, 4))
+    assert isinstance(plot, Plot)
+    assert [spot.key for spot in plot.spots] == [Run(0), Run(1), Run(4)]
+    assert plot.spots[2].text == "run 3   250.000 ms   after 2.00 s"

@@ -52,6 +52,7 @@ GROUPS = {
     "await types": Keys.WAIT,
     "browse": Keys.GO_ON,
     "canvas": Keys.WAIT_NEARBY,
+    "chart": Keys.GO_ON,
     "check": Keys.GO_ON,
     "clean up": Keys.GO_ON,
     "collect": Keys.WAIT_NEARBY,

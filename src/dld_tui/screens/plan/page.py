@@ -434,6 +434,10 @@ class PlanScreen(Panes):
     def _node_chosen(self, event: PlanDetails.NodeChosen) -> None:
         self.go_to_node(event.place)
 
+    @on(ChartPane.LayerChosen)
+    def _dot_chosen(self, event: ChartPane.LayerChosen) -> None:
+        self.show_in_table(event.index)
+
     @on(ChartPane.TypeChosen)
     def _type_chosen(self, event: ChartPane.TypeChosen) -> None:
         self.layer_pane.set_filter("", ("type", event.type))

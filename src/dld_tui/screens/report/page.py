@@ -317,9 +317,17 @@ class ReportScreen(Panes):
             self.notify("No further pass", timeout=2)
             return
         wanted = self.shown_pass = numbers[at]
+        self.show_pass(wanted, await on_thread(timeline_of, report, wanted))
 
-        timeline = await on_thread(timeline_of, report, wanted)
-        self.show_pass(wanted, timeline)
+    @on(ChartPane.PassChosen)
+    def _pass_chosen(self, event: ChartPane.PassChosen) -> None:
+        self._open_pass(event.index)
+
+    @task("pass", replace=True)
+    async def _open_pass(self, index: int) -> None:
+        if self.report is not None:
+            self.show_pass(index, await on_thread(timeline_of, self.report, index))
+            self.show_pane("timeline")
 
     def _describe(self, room: int) -> list[Line]:
         view = self.query_one(TimelineView)
@@ -397,6 +405,10 @@ class ReportScreen(Panes):
     @on(TimelineView.Activated)
     def _span_chosen(self, event: TimelineView.Activated) -> None:
         self.show_in_table(event.key)
+
+    @on(ChartPane.LayerChosen)
+    def _dot_chosen(self, event: ChartPane.LayerChosen) -> None:
+        self.show_in_table(event.index)
 
     @on(ChartPane.TypeChosen)
     def _type_chosen(self, event: ChartPane.TypeChosen) -> None:

@@ -1,29 +1,39 @@
-"""The charts of a report as lines of text: per type, precision per type, distribution, memory."""
+"""The charts of a report: bars a layer type, and what is drawn between axes."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.cost.roofline import per_second
 from dld_tui.core.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes, priced, whole_ms
-from dld_tui.core.report.layer_table import precision_style, short_precision
+from dld_tui.core.report.layer_table import known_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import median, percentile
 from dld_tui.core.text import fit, visible
 from dld_tui.widgets.charts.bars import (
-    ASCII_LEVELS,
     HEATS,
-    LEVELS,
     Line,
     bar,
-    columns,
     heat,
     histogram,
     hottest,
+)
+from dld_tui.widgets.charts.plots import (
+    Axis,
+    Marks,
+    Picture,
+    Plot,
+    Spot,
+    draw,
+    histogram_marks,
+    legend,
+    sentence,
 )
 from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
@@ -35,9 +45,17 @@ if TYPE_CHECKING:
     from dld_tui.core.llm.figures import GenerationFigures
     from dld_tui.core.report.pass_times import CostTimes, PassTimes
 
-_LEAST_ROWS = 5
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Bits of a Braille cell by row and column."""
+_LABELS = 8
+"""About the cells of the labels of an axis."""
+_RUNS = ("bar", "warn", "good", "info")
+"""The styles of runs that are drawn over each other."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a spot of a run is: a pass of the report."""
+
+    index: int
 
 
 @dataclass(frozen=True)
@@ -138,126 +156,207 @@ def precision_rows(
     return rows
 
 
-def distribution_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
-    """Return how often each latency occurred, in milliseconds, with marks at the percentiles."""
-    shape = histogram(values, max(width - 8, 1)) if width >= 24 else None
+def distribution_plot(values: Sequence[float], width: int) -> Plot | str:
+    """Return how often each time occurred, in milliseconds, with the percentiles."""
+    shape = histogram(values, _bins(len(values), width))
     if shape is None or shape.high <= shape.low:
-        return [[("Too few different latencies for a distribution.", "dim")]]
-    plain = glyphs.current().name == "ascii"
-    counts = [float(count) if count else None for count in shape.counts]
-    most = max(shape.counts)
-    height = max(rows - 4, _LEAST_ROWS)
-    chart = columns(counts, height, ramp=ASCII_LEVELS if plain else LEVELS)
-    lines: list[Line] = []
-    for number, text in enumerate(chart):
-        label = f"{most:,}" if number == 0 else "1" if number == height - 1 else ""
-        lines.append([(f"{label:>6} ", "dim"), (text, "bar")])
+        return "Too few different latencies for a distribution."
     ordered = sorted(values)
-    marks = [" "] * len(shape.counts)
-    figures = []
+    above = f"  {shape.above:,} above" if shape.above else ""
+    rules, figures = _percentiles(ordered, shape.high)
+    said: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
+    axis = Axis("ms", lambda ms: f"{ms:,.{digits(shape.high)}f}")
+    return Plot([histogram_marks(shape)], axis, Axis(least=0.0), rules=rules, below=[said])
+
+
+def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) -> Plot | str:
+    """Return the distributions of several runs over each other, each as a share of its run.
+
+    Args:
+        runs: The name of each, foreign text, and its latencies in milliseconds.
+        width: The cells that there are.
+    """
+    known = [(name, values) for name, values in runs if values]
+    most = max((len(values) for _, values in known), default=0)
+    whole = histogram([ms for _, values in known for ms in values], _bins(most, width))
+    if len(known) < 2 or whole is None or whole.high <= whole.low:
+        return "The latencies of too few runs are known."
+    marks, rules = [], []
+    for number, (_, values) in enumerate(known):
+        counts = [0] * len(whole.counts)
+        for ms in values:
+            if ms <= whole.high:
+                counts[whole.bin_of(ms)] += 1
+        of_run = histogram_marks(
+            replace(whole, counts=tuple(counts)), "steps" if number else "bars", _of_run(number)
+        )
+        marks.append(replace(of_run, ys=[100 * count / len(values) for count in of_run.ys]))
+        rules.append((median(values), _of_run(number)))
+    above = f"  {whole.above:,} above" if whole.above else ""
+    named = [
+        (f"{name}  median {fmt.milliseconds(median(values))} ms", _of_run(number))
+        for number, (name, values) in enumerate(known)
+    ]
+    axis = Axis(f"ms{above}", lambda ms: f"{ms:,.{digits(whole.high)}f}")
+    share = Axis(text=lambda percent: f"{percent:g} %", least=0.0)
+    return Plot(marks, axis, share, rules=rules, below=[legend(named, width)])
+
+
+def _of_run(number: int) -> str:
+    return _RUNS[number % len(_RUNS)]
+
+
+def _bins(count: int, width: int) -> int:
+    return max(min(width - _LABELS, 4 * math.isqrt(count)), 8)
+
+
+def _percentiles(ordered: Sequence[float], most: float) -> tuple[list[tuple[float, str]], str]:
+    rules, figures = [], []
     for name, percent in (("median", 50), ("p90", 90), ("p99", 99)):
         at = percentile(ordered, percent)
         figures.append(f"{name} {at:,.{digits(at)}f}")
-        if at <= shape.high:
-            marks[shape.bin_of(at)] = name[0] if percent == 50 else "9"
-    up = glyphs.current().up
-    places = digits(shape.high)
-    low, high = f"{shape.low:,.{places}f}", f"{shape.high:,.{places}f}"
-    ends = low + " " * max(len(shape.counts) - len(low) - len(high), 1) + high
-    pointers = "".join(up if mark != " " else " " for mark in marks)
-    lines.append([(" " * 7, ""), (pointers, "accent")])
-    lines.append([(" " * 7 + ends, "dim")])
-    above = f"  {shape.above:,} above" if shape.above else ""
-    lines.append([(f" {up} ", "accent"), ("  ".join(figures) + f" ms{above}", "")])
-    return lines
+        if at <= most:
+            rules.append((at, "accent"))
+    return rules, "  ".join(figures)
 
 
-def memory_lines(layers: Sequence[Layer], width: int, rows: int) -> list[Line]:
+def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | str:
+    """Return the latency of each run in the order of the runs.
+
+    Args:
+        values: Of whole runs, in milliseconds.
+        passes: Of each run its pass in the report; empty where they are others.
+    """
+    if len(values) < 2:
+        return "There are too few runs for a chart."
+    began = [0.0, *itertools.accumulate(values)]
+    spots = [
+        Spot(
+            at,
+            ms,
+            f"run {at + 1:,}   {fmt.milliseconds(ms)} ms   after {began[at] / 1000:,.2f} s",
+            Run(passes[at]) if passes else None,
+        )
+        for at, ms in enumerate(values)
+    ]
+    return Plot(
+        [Marks(range(len(values)), values, "line")],
+        Axis("runs, in their order", lambda at: f"{at + 1:,.0f}"),
+        Axis(text=_ms_text), spots,
+    )  # fmt: skip
+
+
+def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     """Return a dot a layer, size of its outputs against what it costs, both logarithmic."""
     points = [
-        (math.log10(size), math.log10(layer.time_ms), layer)
-        for layer in priced(layers)
+        (float(size), layer) for layer in priced(layers)
         if (size := output_bytes(layer)) and layer.time_ms
-    ]
+    ]  # fmt: skip
     unknown = len(layers) - len(points)
-    if len(points) < 2 or width < 30:
-        return [[("The sizes of too few layers' outputs are known.", "dim")]]
-    cells, height = width - 10, max(rows - 3, _LEAST_ROWS)
-    x_low, x_high = _range([x for x, _, _ in points])
-    y_low, y_high = _range([y for _, y, _ in points])
-    grid: dict[tuple[int, int], _Cell] = {}
-    for x, y, layer in points:
-        across = round((x - x_low) / (x_high - x_low) * (2 * cells - 1))
-        up = round((y - y_low) / (y_high - y_low) * (4 * height - 1))
-        down = 4 * height - 1 - up
-        cell = grid.setdefault((down // 4, across // 2), _Cell())
-        cell.add(_DOTS[down % 4][across % 2], layer)
-    lines: list[Line] = []
-    for row in range(height):
-        label = {0: y_high, height - 1: y_low}.get(row)
-        text = "" if label is None else time_text(1000 * 10**label)
-        line: Line = [(f"{text:>9} ", "dim")]
-        lines.append(line + [_dot(grid.get((row, column))) for column in range(cells)])
-    low, high = fmt.size(round(10**x_low)), fmt.size(round(10**x_high))
-    gap = " " * max(cells - len(low) - len(high), 1)
-    lines.append([(" " * 10 + low + gap + high, "dim")])
+    if len(points) < 2:
+        return "The sizes of too few layers' outputs are known."
     rest = f"; of {unknown:,} the size or time is not known" if unknown else ""
-    lines.append([(f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}", "dim")])
-    return lines
+    said = f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}"
+    placed = [(size, layer.time_ms or 0.0, layer) for size, layer in points]
+    return Plot(
+        _marks_by_type(placed),
+        Axis(text=lambda size: fmt.size(round(size)), log=True), Axis(text=_ms_text, log=True),
+        _spots(placed, lambda size, ms: f"{fmt.milliseconds(ms)} ms  {fmt.size(round(size))}"),
+        below=[[(said, "dim")]],
+    )  # fmt: skip
 
 
-def context_lines(figures: Sequence[GenerationFigures], width: int, rows: int) -> list[Line]:
+def roofline_plot(
+    points: Sequence[tuple[float, float, Layer]], bandwidth: float, peaks: Mapping[str, float]
+) -> Plot | str:
+    """Return layers under a roof, both axes logarithmic.
+
+    Args:
+        points: Of each layer its operations a byte, what it reached a second, and itself.
+        bandwidth: Bytes a second of the device.
+        peaks: Operations a second of the device by type.
+    """
+    if len(points) < 2 or not bandwidth or not peaks:
+        return "The operations, bytes and times of too few layers are known for a roofline."
+    places = [*(x for x, _, _ in points), *(top / bandwidth for top in peaks.values())]
+    low, high = min(places) / 2, 2 * max(places)
+    roofs = [
+        Marks([low, top / bandwidth, high], [low * bandwidth, top, top], "line", "warn")
+        for top in peaks.values()
+    ]
+    tops = "  ".join(f"{kind} {fmt.short_count(top)}FLOP/s" for kind, top in peaks.items())
+    said = f" {tops}   {fmt.size(round(bandwidth))}/s"
+    return Plot(
+        [*roofs, *_marks_by_type(points)],
+        Axis("operations a byte", log=True),
+        Axis(text=lambda rate: f"{fmt.short_count(rate)}", log=True),
+        _spots(points, lambda x, rate: f"{fmt.short_count(rate)}FLOP/s  {x:,.3g} a byte"),
+        below=[[(said, "dim")]],
+    )
+
+
+def report_roofline(layers: Sequence[Layer]) -> Plot | str:
+    """Return the roofline of layers that know their work and their least time."""
+    points: list[tuple[float, float, Layer]] = []
+    peaks: dict[str, float] = {}
+    bandwidths = [0.0]
+    for layer in layers:
+        rate = per_second(layer, layer.flops)
+        if not rate or not layer.flops or not layer.moved_bytes or not layer.roof_ms:
+            continue
+        points.append((layer.flops / layer.moved_bytes, rate, layer))
+        if layer.bound == "compute":
+            kind = short_precision(layer.input_types[0] if layer.input_types else layer.precision)
+            peaks[kind] = 1000 * layer.flops / layer.roof_ms
+        else:
+            # What fits into a cache may be faster than memory: that is no limit of the others.
+            bandwidths.append(1000 * layer.moved_bytes / layer.roof_ms)
+    slowest = min((rate for rate in bandwidths if rate), default=0.0)
+    return roofline_plot(points, slowest, peaks)
+
+
+def context_plot(figures: Sequence[GenerationFigures]) -> Plot | str:
     """Return what a token takes over the length of the context, of the smallest batch."""
     batch = min((one.batch for one in figures), default=0)
-    steps = [
-        (one.prompt + at + 1, ms)
-        for one in figures if one.batch == batch
-        for at, ms in enumerate(one.step_ms)
-    ]  # fmt: skip
-    cells, height = width - 10, max(rows - 3, _LEAST_ROWS)
-    if len(steps) < 2 or cells < 10:
-        return [[("Too few tokens for a chart.", "dim")]]
-    first, last = min(steps)[0], max(steps)[0]
-    columns_of: dict[int, list[float]] = {}
-    for context, ms in steps:
-        at = (context - first) * (cells - 1) // max(1, last - first)
-        columns_of.setdefault(at, []).append(ms)
-    shown = [median(columns_of[at]) if at in columns_of else None for at in range(cells)]
-    most = max(ms for ms in shown if ms is not None)
-    plain = glyphs.current().name == "ascii"
-    lines: list[Line] = []
-    for row, text in enumerate(columns(shown, height, ramp=ASCII_LEVELS if plain else LEVELS)):
-        label = time_text(1000 * most) if row == 0 else "0" if row == height - 1 else ""
-        lines.append([(f"{label:>9} ", "dim"), (text, "bar")])
-    low, high = f"{first:,}", f"{last:,}"
-    gap = " " * max(cells - len(low) - len(high), 1)
-    lines.append([(" " * 10 + low + gap + high, "dim")])
-    lines.append([(f" time a token by tokens seen, batch {batch}", "dim")])
-    return lines
+    steps: dict[int, list[float]] = {}
+    for one in figures:
+        for at, ms in enumerate(one.step_ms if one.batch == batch else ()):
+            steps.setdefault(one.prompt + at + 1, []).append(ms)
+    if len(steps) < 2:
+        return "Too few tokens for a chart."
+    tokens = sorted(steps)
+    return Plot(
+        [Marks(tokens, [median(steps[at]) for at in tokens], "line")],
+        Axis("tokens seen", lambda at: f"{at:,.0f}"), Axis(text=_ms_text, least=0.0),
+        [Spot(at, median(steps[at]), f"{at:,} tokens   {fmt.milliseconds(median(steps[at]))} ms")
+         for at in tokens],
+        below=[[(f" time a token by tokens seen, batch {batch}", "dim")]],
+    )  # fmt: skip
 
 
-class _Cell:
-    def __init__(self) -> None:
-        self.bits = 0
-        self.layer: Layer | None = None
-        """The costliest one in the cell gives its colour."""
-
-    def add(self, bit: int, layer: Layer) -> None:
-        self.bits |= bit
-        if self.layer is None or (layer.time_ms or 0.0) > (self.layer.time_ms or 0.0):
-            self.layer = layer
+def _ms_text(ms: float) -> str:
+    return time_text(1000 * ms)
 
 
-def _dot(cell: _Cell | None) -> tuple[str, str]:
-    if cell is None or cell.layer is None:
-        return " ", ""
-    char = "*" if glyphs.current().name == "ascii" else chr(0x2800 + cell.bits)
-    return char, layer_style(cell.layer.type)
+def _marks_by_type(points: Sequence[tuple[float, float, Layer]]) -> list[Marks]:
+    """Return dots in the colours of the layers' types, those of the costliest on top."""
+    by: dict[str, tuple[list[float], list[float]]] = {}
+    for x, y, layer in sorted(points, key=lambda point: point[2].time_ms or 0.0):
+        style = layer_style(layer.type)
+        xs, ys = by.pop(style, ([], []))
+        by[style] = [*xs, x], [*ys, y]
+    return [Marks(xs, ys, style=style) for style, (xs, ys) in by.items()]
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+def _spots(
+    points: Sequence[tuple[float, float, Layer]], text: Callable[[float, float], str]
+) -> list[Spot]:
+    """Return the layers from the costliest on."""
+    ordered = sorted(points, key=lambda point: -(point[2].time_ms or 0.0))
+    return [
+        Spot(x, y, f"{text(x, y)}  {visible(layer.type)}  {known_name(layer)}", layer.index)
+        for x, y, layer in ordered
+    ]
 
 
 def _value(group: Group, percent: bool) -> str:
@@ -278,6 +377,8 @@ class ChartData:
     width: int
     height: int
     """In cells."""
+    passes: Sequence[int] = ()
+    """Of each latency the pass in the report; empty where whole runs were measured apart."""
     generation: Sequence[GenerationFigures] = ()
     """Of prefill and decode; empty where the report is of no decoder."""
 
@@ -288,30 +389,32 @@ class Chart:
 
     id: str
     title: str
-    lines: Callable[[ChartData], Sequence[Line]]
+    lines: Callable[[ChartData], Sequence[Line]] | None = None
     """A line is a list of pieces, ``(text, style)``; styles are those of the theme, such as
     ``good``, ``dim`` and ``bar``."""
+    plot: Callable[[ChartData], Plot | str] | None = None
+    """Instead of lines: what is drawn between axes, or why nothing is."""
 
 
 BAR_CHARTS = {"type": "Latency per type", "precision": "Precision per type"}
 """Titles of the charts whose bars open a layer type."""
 LINE_CHARTS = (
     Chart(
-        "distribution",
-        "Latency distribution",
-        lambda data: distribution_lines(data.latencies, data.width, data.height),
+        "passes",
+        "Latency over the runs",
+        plot=lambda data: passes_plot(data.latencies, data.passes),
     ),
     Chart(
-        "memory",
-        "Time against output size",
-        lambda data: memory_lines(data.layers, data.width, data.height),
+        "distribution",
+        "Latency distribution",
+        plot=lambda data: distribution_plot(data.latencies, data.width),
     ),
+    Chart("memory", "Time against output size", plot=lambda data: memory_plot(data.layers)),
+    Chart("roofline", "Roofline", plot=lambda data: report_roofline(data.layers)),
 )
 
 CONTEXT_CHART = Chart(
-    "context",
-    "Time a token over context",
-    lambda data: context_lines(data.generation, data.width, data.height),
+    "context", "Time a token over context", plot=lambda data: context_plot(data.generation)
 )
 """Of reports on decoders alone."""
 
@@ -329,10 +432,13 @@ def _unavailable(name: str, problem: str) -> Chart:
     return Chart(name, visible(name), lambda _: [[(visible(f"unavailable: {problem}"), "warn")]])
 
 
-def drawn(chart: Chart, data: ChartData) -> Sequence[Line]:
-    """Return the lines of a chart, or why it cannot be drawn."""
+def drawn(chart: Chart, data: ChartData) -> Picture:
+    """Return a chart, or why it cannot be drawn. It may take a second: not on the event loop."""
     try:
-        return chart.lines(data)
+        if chart.plot is not None:
+            plot = chart.plot(data)
+            return sentence(plot) if isinstance(plot, str) else draw(plot, data.width, data.height)
+        return Picture([*map(list, chart.lines(data))] if chart.lines is not None else [])
     # The seam to code of others, which may raise anything.
     except Exception as error:  # noqa: BLE001
-        return [[(visible(f"the chart failed: {type(error).__name__}: {error}"), "warn")]]
+        return Picture([[(visible(f"the chart failed: {type(error).__name__}: {error}"), "warn")]])

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.plan.file_set import device_name
 from dld_tui.core.plan.lint import PlanFinding
+from dld_tui.core.plan.macs import macs
 from dld_tui.core.plan.model import EnginePlan, missing
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
@@ -17,7 +18,8 @@ from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Block, Line, bar, block, fitted, flow, width_of
-from dld_tui.widgets.charts.report_charts import Chart, distribution_lines
+from dld_tui.widgets.charts.plots import Plot
+from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
@@ -306,28 +308,45 @@ class PlanCharts(ChartPane):
             "distribution": Chart(
                 "distribution",
                 "Distribution of the layers' times",
-                lambda data: distribution_lines(
-                    [layer.time_ms for layer in data.layers if layer.time_ms],
-                    data.width,
-                    data.height,
+                plot=lambda data: distribution_plot(
+                    [layer.time_ms for layer in data.layers if layer.time_ms], data.width
                 ),
             ),
             "inferences": Chart(
                 "inferences",
                 "Distribution of the inferences' times",
-                lambda data: (
-                    distribution_lines(data.latencies, data.width, data.height)
+                plot=lambda data: (
+                    distribution_plot(data.latencies, data.width)
                     if data.latencies
-                    else [[("The files have no time of single inferences.", "dim")]]
+                    else "The files have no time of single inferences."
                 ),
             ),
         }
-        roofline = Chart(
-            "roofline",
-            "Roofline",
-            lambda data: [] if self._plan is None else roofline_lines(self._plan, data.width),
-        )
-        return {**own, **(super().line_charts() | own), "roofline": roofline}
+        others = {
+            "roofline": Chart("roofline", "Roofline", plot=lambda data: self._roofline()),
+            "efficiency": Chart(
+                "efficiency",
+                "How near to the roofline the layers are",
+                lambda data: [] if self._plan is None else roofline_lines(self._plan, data.width),
+            ),
+        }
+        return {**own, **(super().line_charts() | own | others)}
+
+    def _roofline(self) -> Plot | str:
+        plan = self._plan
+        peaks = None if plan is None else peaks_of(plan.device)
+        if plan is None or peaks is None:
+            why = "" if plan is None else unknown_device(plan)
+            return f"{why[:1].upper()}{why[1:]}."
+        records = dict(zip((layer.index for layer in plan.layers), self._layers, strict=False))
+        points = [
+            (2 * work / layer.footprint, 2000 * work / layer.time_ms, records[layer.index])
+            for layer in plan.layers
+            if layer.time_ms and layer.footprint and (work := macs(layer))
+        ]
+        used = {layer.precision for layer in plan.layers}
+        tops = {kind: value * 1e12 for kind, value in peaks.tflops.items() if kind in used}
+        return roofline_plot(points, peaks.bandwidth_gbs * 1e9, tops)
 
 
 def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:

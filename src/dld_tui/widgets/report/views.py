@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
+from textual.strip import Strip
 
 from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
@@ -29,6 +30,7 @@ from dld_tui.core.tables.units import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
+from dld_tui.widgets.charts.plots import Picture
 from dld_tui.widgets.charts.report_charts import (
     BAR_CHARTS,
     CONTEXT_CHART,
@@ -36,6 +38,7 @@ from dld_tui.widgets.charts.report_charts import (
     Chart,
     ChartData,
     ChartRow,
+    Run,
     chart_rows,
     drawn,
     line_charts,
@@ -48,6 +51,7 @@ from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
+from dld_tui.widgets.tasks import Tasks, on_thread, task
 from dld_tui.widgets.timeline.timescale import time_text
 
 if TYPE_CHECKING:
@@ -247,13 +251,104 @@ def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
 
 
 class BarChart(LineView):
-    """Bars that can be walked through, or a chart drawn as lines."""
+    """Bars that can be walked through, or a chart between axes with a cursor on what it shows."""
 
     HELP = (
         "{report.chart} shows the next chart: what each layer type costs, its precisions, the "
-        "distribution of the latencies, time against the size of outputs. {report.unit} switches "
-        "between milliseconds and percent; {list.activate} shows the layers of the type."
+        "latency over the runs and its distribution, time against the size of outputs, the "
+        "roofline. {report.unit} switches between milliseconds and percent; {list.activate} shows "
+        "the layers of the type. In a chart between axes {list.right} and {list.left} go to the "
+        "next dot and the one before, and {list.activate} shows its layer or its pass."
     )
+    picture: Picture | None = None
+    """The chart between axes that is shown."""
+    spot = 0
+    """Where its cursor is."""
+
+    def show_picture(self, picture: Picture, *, keep: bool) -> None:
+        """Show a chart between axes; with `keep` its cursor stays."""
+        self.picture = picture
+        self.go_to_spot(self.spot if keep else 0)
+
+    def show_bars(self, source: BarRows | ListSource) -> None:
+        """Show lines that a cursor goes through."""
+        self.picture = None
+        self.set_lines(source)
+
+    def go_to_spot(self, at: int) -> None:
+        """Put the cursor of a chart on one of its spots, or the nearest that there is."""
+        if self.picture is None:
+            return
+        self.spot = max(0, min(at, len(self.picture.spots) - 1))
+        self.set_lines(ListSource(self.picture.with_cursor(self.spot)))
+
+    def action_cursor_up(self) -> None:
+        """Move one row up, or to the spot before."""
+        super().action_cursor_up() if self.picture is None else self.go_to_spot(self.spot - 1)
+
+    def action_cursor_down(self) -> None:
+        """Move one row down, or to the next spot."""
+        super().action_cursor_down() if self.picture is None else self.go_to_spot(self.spot + 1)
+
+    def go_left(self) -> None:
+        """Go to the spot before."""
+        self.go_to_spot(self.spot - 1)
+
+    def go_right(self) -> None:
+        """Go to the next spot."""
+        self.go_to_spot(self.spot + 1)
+
+    def action_page_up(self) -> None:
+        """Move up by a page, or back by a tenth of the spots."""
+        super().action_page_up() if self.picture is None else self._stride(-1)
+
+    def action_page_down(self) -> None:
+        """Move down by a page, or on by a tenth of the spots."""
+        super().action_page_down() if self.picture is None else self._stride(1)
+
+    def _stride(self, way: int) -> None:
+        assert self.picture is not None
+        self.go_to_spot(self.spot + way * max(len(self.picture.spots) // 10, 1))
+
+    def action_first(self) -> None:
+        """Move to the first row or spot."""
+        super().action_first()
+        self.go_to_spot(0)
+
+    def action_last(self) -> None:
+        """Move to the last row or spot."""
+        if self.picture is None:
+            super().action_last()
+        else:
+            self.go_to_spot(len(self.picture.spots))
+
+    def activate(self) -> None:
+        """Say which row or spot was chosen."""
+        if self.picture is None:
+            super().activate()
+        elif self.picture.spots:
+            key = self.picture.spots[self.spot].key
+            self.post_message(self.Activated(self, self.spot, key))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to the row or the nearest spot; twice opens it."""
+        offset = event.get_content_offset(self)
+        if self.picture is None or offset is None:
+            return super().on_click(event)
+        row = offset.y + self.scroll_offset.y
+        at = self.picture.nearest(offset.x - self._gutter_cells, row)
+        if at is not None:
+            self.go_to_spot(at)
+        if event.chain == 2:
+            self.activate()
+        event.stop()
+        return None
+
+    def _row(self, index: int, width: int) -> Strip:
+        if self.picture is None or index >= len(self.lines):
+            return super()._row(index, width)
+        # The cursor of a chart is in the chart, not on a row.
+        return self._strip(self.lines.line(index, width - self._gutter_cells), width, ())
 
 
 class PassesChart(Rows):
@@ -286,11 +381,24 @@ class ChartPane(Framed, Vertical):
 
         type: str
 
+    @dataclass
+    class LayerChosen(Message):
+        """Enter on the dot of a layer."""
+
+        index: int
+
+    @dataclass
+    class PassChosen(Message):
+        """Enter on a run that is a pass of the report."""
+
+        index: int
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
+        self.tasks = Tasks(self)
         self.percent = False
-        self._lines = self.line_charts()
-        self.titles = BAR_CHARTS | {name: chart.title for name, chart in self._lines.items()}
+        self.charts = self.line_charts()
+        self.titles = BAR_CHARTS | {name: chart.title for name, chart in self.charts.items()}
         """Of the charts by id, in their order."""
         self.chart = next(iter(self.titles))
         self._groups: Sequence[Group] = ()
@@ -298,7 +406,10 @@ class ChartPane(Framed, Vertical):
         self._latencies: Sequence[float] = ()
         self._rows: Sequence[ChartRow] = ()
         self._by_pass: PassTimes | CostTimes | None = None
+        self._passes: Sequence[int] = ()
         self._generation: Sequence[GenerationFigures] = ()
+        self._in_sight = ""
+        """The chart that is shown."""
 
     def line_charts(self) -> dict[str, Chart]:
         """Return the charts without bars by id."""
@@ -315,11 +426,12 @@ class ChartPane(Framed, Vertical):
         title = "latency over the inferences, ms"
         if not values:
             values = tuple(one.duration_us / 1000 for one in report.passes)
+            self._passes = tuple(one.index for one in report.passes)
             title = "latency over the profiled passes, ms"
         self._by_pass = report.cost_by_pass
         self._generation = generation_of(report)
         if self._generation:
-            self._lines[CONTEXT_CHART.id] = CONTEXT_CHART
+            self.charts[CONTEXT_CHART.id] = CONTEXT_CHART
             self.titles[CONTEXT_CHART.id] = CONTEXT_CHART.title
         self.set_layers(report.layers, types, values, title)
 
@@ -368,23 +480,39 @@ class ChartPane(Framed, Vertical):
                 if self.chart == "type"
                 else precision_rows(self._layers, self.percent, self._by_pass)
             )
-            view.set_lines(BarRows(self._rows))
+            view.show_bars(BarRows(self._rows))
         else:
-            view.set_lines(ListSource(self.chart_lines(width, height)))
+            if self._in_sight != self.chart:
+                view.show_bars(ListSource([[("Drawing …", "dim")]]))
+            self._draw_between_axes(width, height)
+        self._in_sight = self.chart if self._rows or self.chart == self._in_sight else ""
         keys = "{report.chart} next chart"
         if self._rows:
             keys += "  {report.unit} ms or percent"
         self.frame.show(self.titles[self.chart], keys)
 
-    def chart_lines(self, width: int, height: int) -> list[Line]:
-        """Return a chart that has no bars to walk through."""
-        data = ChartData(self._layers, self._latencies, width, height, self._generation)
-        return [*drawn(self._lines[self.chart], data)]
+    @task("chart", replace=True)
+    async def _draw_between_axes(self, width: int, height: int) -> None:
+        chart = self.chart
+        picture = await on_thread(drawn, self.charts[chart], self.data(width, height))
+        if chart == self.chart:
+            keep, self._in_sight = self._in_sight == chart, chart
+            self.query_one(BarChart).show_picture(picture, keep=keep)
+
+    def data(self, width: int, height: int) -> ChartData:
+        """Return what the charts are drawn of."""
+        return ChartData(
+            self._layers, self._latencies, width, height, self._passes, self._generation
+        )
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
-        """Say which type was chosen."""
+        """Say which type, layer or pass was chosen."""
         event.stop()
-        if event.index < len(self._rows):
+        if isinstance(event.key, Run):
+            self.post_message(self.PassChosen(event.key.index))
+        elif isinstance(event.key, int):
+            self.post_message(self.LayerChosen(event.key))
+        elif event.index < len(self._rows):
             self.post_message(self.TypeChosen(self._rows[event.index].key))
 
     def on_line_view_cursor_moved(self, event: events.Event) -> None:

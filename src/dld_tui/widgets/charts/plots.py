@@ -1,0 +1,336 @@
+"""Charts with axes, drawn by plotext, and a cursor over what they show.
+
+A `Plot` is data; :func:`draw` makes a `Picture` of it, which takes up to a second: on a thread.
+The cursor is put over a picture that is there.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.widgets.charts.bars import Histogram, Line, fitted
+from dld_tui.widgets.shell import glyphs
+
+if TYPE_CHECKING:
+    from textual_plotext import Plot as Plotext
+
+Kind: TypeAlias = Literal["dots", "line", "bars", "steps"]
+"""A ``line`` of more points than fit is drawn as dots; ``bars`` and ``steps`` hold their value
+from one x to the next, the last one to its end."""
+
+_LEAST_WIDTH, _LEAST_ROWS = 24, 5
+_FIRST_COLOUR = 16
+"""Of the 256 of a terminal, the first that stands for a style while plotext draws."""
+_TICK_CELLS = 14
+_TICK_ROWS = 4
+_DRAWING = threading.Lock()
+"""plotext keeps some of its state in modules."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is drawn in one style."""
+
+    xs: Sequence[float]
+    ys: Sequence[float]
+    kind: Kind = "dots"
+    style: str = "bar"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis says."""
+
+    title: str = ""
+    text: Callable[[float], str] = "{:,.6g}".format
+    """Returns what stands at a value."""
+    log: bool = False
+    """Values are drawn by their logarithm; those that are not positive are left out."""
+    least: float | None = None
+    """Where it begins; at the smallest value when None."""
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What the cursor can be on."""
+
+    x: float
+    y: float
+    text: str
+    """What is said of it: fit for a terminal."""
+    key: Hashable = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart: what is drawn, between which axes, and what is said below it."""
+
+    marks: Sequence[Marks]
+    x: Axis = Axis()
+    y: Axis = Axis()
+    spots: Sequence[Spot] = ()
+    """In the order in which the cursor goes through them."""
+    rules: Sequence[tuple[float, str]] = ()
+    """Upright lines, each with its style."""
+    below: Sequence[Line] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A chart as lines, and where its spots are."""
+
+    lines: Sequence[Line]
+    canvas: tuple[int, int, int] = (0, 0, 0)
+    """The first and last column, and the last row, that are drawn in."""
+    places: Sequence[tuple[int, int]] = ()
+    """Column and row of each spot."""
+    spots: Sequence[Spot] = ()
+
+    def with_cursor(self, at: int) -> list[Line]:
+        """Return the lines with a cross at a spot, and what is said of it as the last line."""
+        if not self.spots:
+            return [*self.lines]
+        column, row = self.places[at]
+        left, right, bottom = self.canvas
+        found = [*self.lines]
+        for y in range(bottom + 1):
+            found[y] = _over(found[y], {column: "│"}, "dim")
+        found[row] = _over(found[row], dict.fromkeys(range(left, right + 1), "─"), "dim")
+        found[row] = _over(found[row], {column: "◆"}, "strong accent", blank=False)
+        where = f"{at + 1:,} of {len(self.spots):,}"
+        said = [(f" {glyphs.current().dot} ", "dim"), (self.spots[at].text, "strong")]
+        return [*found, [*said, (f"   {where}", "dim")]]
+
+    def nearest(self, column: int, row: int) -> int | None:
+        """Return the spot that is nearest to a cell; None where there is none."""
+        near = [(abs(x - column) + 2 * abs(y - row), at) for at, (x, y) in enumerate(self.places)]
+        return min(near)[1] if near else None
+
+
+def _over(line: Line, cells: dict[int, str], style: str, *, blank: bool = True) -> Line:
+    """Return a line with some cells replaced; with `blank` only those where nothing is drawn."""
+    found: Line = []
+    at = 0
+    for text, old in line:
+        for char in text:
+            new = cells.get(at)
+            is_replaced = new is not None and (not blank or char == " ")
+            piece = (new or char, style) if is_replaced else (char, old)
+            if found and found[-1][1] == piece[1]:
+                found[-1] = found[-1][0] + piece[0], piece[1]
+            else:
+                found.append(piece)
+            at += 1
+    return found
+
+
+def sentence(text: str) -> Picture:
+    """Return a sentence in place of a chart."""
+    return Picture([[(text, "dim")]])
+
+
+def draw(plot: Plot, width: int, height: int) -> Picture:
+    """Return a chart of at most `width` cells and `height` lines, its cursor's line included."""
+    rows = height - len(plot.below) - bool(plot.spots)
+    points = [
+        (x, y) for marks in plot.marks for x, y in zip(marks.xs, marks.ys, strict=False)
+        if _is_shown(plot.x, x) and _is_shown(plot.y, y)
+    ]  # fmt: skip
+    if width < _LEAST_WIDTH or rows < _LEAST_ROWS or len(points) < 2:
+        return sentence("There is too little room for the chart." if len(points) > 1 else
+                    "There is too little to draw.")  # fmt: skip
+    x_range = _range(plot.x, [x for x, _ in points])
+    y_range = _range(plot.y, [y for _, y in points])
+    y_ticks = ticks(*y_range, max(rows // _TICK_ROWS, 2), log=plot.y.log)
+    y_texts = [plot.y.text(_value(plot.y, at)) for at in y_ticks]
+    left = max(map(len, y_texts)) + 1
+    columns, lines = width - left, rows - 2 - bool(plot.x.title)
+    x_ticks = ticks(*x_range, max(columns // _TICK_CELLS, 2), log=plot.x.log)
+    tokens: list[str] = []
+
+    def colour(style: str) -> int:
+        if style not in tokens:
+            tokens.append(style)
+        return _FIRST_COLOUR + tokens.index(style)
+
+    from textual_plotext import Plot as Plotext
+
+    with _DRAWING:
+        made = Plotext()
+        made.theme("clear")
+        made.plotsize(width, rows)
+        made._set_size(width, rows)  # textual-plotext itself does so: plotsize alone is not enough
+        made.xaxes(True, False)
+        made.yaxes(True, False)
+        made.xlim(*x_range)
+        made.ylim(*y_range)
+        made.xticks(x_ticks, [plot.x.text(_value(plot.x, at)) for at in x_ticks])
+        made.yticks(y_ticks, y_texts)
+        made.xlabel(plot.x.title)
+        for at, style in plot.rules:
+            if _is_shown(plot.x, at) and x_range[0] <= _placed(plot.x, at) <= x_range[1]:
+                made.vline(_placed(plot.x, at), color=colour(style))
+        for marks in plot.marks:
+            _add(made, marks, plot, x_range, y_range, (columns, lines), colour(marks.style))
+        text = made.build()
+    drawn = _pieces(text, tokens, width)
+    # The canvas is what is right of the axis and above it.
+    bottom = next((row for row, line in enumerate(drawn) if "└" in _text(line)), len(drawn) - 1)
+    first = _text(drawn[bottom]).find("└") + 1
+    last = width - 1
+
+    across, up = (1, 1) if glyphs.current().name == "ascii" else (2, 4)  # dots of a cell
+
+    def cell(at: float, low: float, high: float, cells: int, dots: int) -> int:
+        return min(max(round((at - low) / (high - low) * (cells * dots - 1)) // dots, 0), cells - 1)
+
+    spots = [s for s in plot.spots if _is_shown(plot.x, s.x) and _is_shown(plot.y, s.y)]
+    places = [
+        (
+            first + cell(_placed(plot.x, spot.x), *x_range, last - first + 1, across),
+            bottom - 1 - cell(_placed(plot.y, spot.y), *y_range, bottom, up),
+        )
+        for spot in spots
+    ]
+    return Picture([*drawn, *plot.below], (first, last, bottom - 1), places, spots)
+
+
+def _add(
+    made: Plotext, marks: Marks, plot: Plot, x_range: tuple[float, float],
+    y_range: tuple[float, float], cells: tuple[int, int], colour: int,
+) -> None:  # fmt: skip
+    columns, rows = cells
+    plain = glyphs.current().name == "ascii"
+    points = [
+        (_placed(plot.x, x), _placed(plot.y, y))
+        for x, y in zip(marks.xs, marks.ys, strict=False)
+        if _is_shown(plot.x, x) and _is_shown(plot.y, y)
+    ]
+    if not points:
+        return
+    if marks.kind == "line" and len(points) <= 2 * columns:
+        made.plot(*map(list, zip(*points, strict=True)), marker="." if plain else "braille",
+                  color=colour)  # fmt: skip
+    elif marks.kind in ("dots", "line"):
+        # A line through more points than columns is a wall: dots show where they gather.
+        dots = thinned(points, x_range, y_range, (2 * columns, 4 * rows))
+        made.scatter(*map(list, zip(*dots, strict=True)), marker="*" if plain else "braille",
+                     color=colour)  # fmt: skip
+    else:
+        xs = [x for x, _ in points]
+        halves = [
+            x_range[0] + (at + 0.5) / (2 * columns) * (x_range[1] - x_range[0])
+            for at in range(2 * columns)
+        ]
+        held = [points[max(bisect_right(xs, at) - 1, 0)][1] for at in halves]
+        if marks.kind == "bars":
+            known = [(x, y) for x, y in zip(halves, held, strict=True) if y > y_range[0]]
+            if known:
+                made.plot(*map(list, zip(*known, strict=True)), marker="#" if plain else "hd",
+                          color=colour, fillx=True)  # fmt: skip
+        else:
+            made.plot(halves, held, marker="." if plain else "braille", color=colour)
+
+
+def _text(line: Line) -> str:
+    return "".join(text for text, _ in line)
+
+
+def _pieces(text: str, tokens: Sequence[str], width: int) -> list[Line]:
+    """Return what plotext drew as pieces; its colours stand for styles."""
+    from rich.ansi import AnsiDecoder
+
+    lines: list[Line] = []
+    for part in AnsiDecoder().decode(text.rstrip("\n")):
+        line: Line = []
+        for segment in part.divide(sorted({at for s in part.spans for at in (s.start, s.end)})):
+            style = segment.spans[0].style if segment.spans else None
+            found = getattr(getattr(style, "color", None), "number", None)
+            place = -1 if found is None else found - _FIRST_COLOUR
+            plain = segment.plain
+            name = tokens[place] if 0 <= place < len(tokens) else "dim"
+            line.append((plain, name))
+        lines.append(fitted(line, width))
+    return lines
+
+
+def _is_shown(axis: Axis, value: float) -> bool:
+    return math.isfinite(value) and (value > 0 or not axis.log)
+
+
+def _placed(axis: Axis, value: float) -> float:
+    return math.log10(value) if axis.log else value
+
+
+def _value(axis: Axis, placed: float) -> float:
+    return 10.0**placed if axis.log else placed
+
+
+def _range(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
+    low, high = _placed(axis, min(values)), _placed(axis, max(values))
+    if axis.least is not None:
+        low = min(low, _placed(axis, axis.least))
+    if high > low:
+        return low, high
+    return low - (abs(low) / 2 or 0.5), high + (abs(high) / 2 or 0.5)
+
+
+def ticks(low: float, high: float, most: int, *, log: bool = False) -> list[float]:
+    """Return where an axis is labelled: round values between its ends, at most `most` of them.
+
+    Args:
+        low: Its beginning; of a logarithmic one the logarithm to the base 10.
+        high: Its end, above `low`.
+        most: How many there may be, at least 2.
+        log: It is logarithmic: powers of ten, with 2 and 5 times these where there are few.
+    """
+    if log:
+        for parts in ((1, 2, 5), (1, 3), (1,)):
+            decades = range(math.floor(low), math.ceil(high) + 1)
+            all_of = (decade + math.log10(part) for decade in decades for part in parts)
+            found = [at for at in all_of if low <= at <= high]
+            if 2 <= len(found) <= most:
+                return found
+        return found[:: -(-len(found) // most)] if len(found) > most else [low, high]
+    step = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(step))
+    step = power * next(n for n in (1, 2, 5, 10, 20) if n * power >= step * (1 - 1e-9))
+    first = math.ceil(low / step - 1e-9)
+    found = [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    return found[:most] if len(found) > 1 else [low, high]
+
+
+def thinned(
+    points: Iterable[tuple[float, float]], x_range: tuple[float, float],
+    y_range: tuple[float, float], dots: tuple[int, int],
+) -> list[tuple[float, float]]:  # fmt: skip
+    """Return one point for each dot that can be told apart."""
+    found: dict[tuple[int, int], tuple[float, float]] = {}
+    for x, y in points:
+        across = round((x - x_range[0]) / (x_range[1] - x_range[0]) * (dots[0] - 1))
+        up = round((y - y_range[0]) / (y_range[1] - y_range[0]) * (dots[1] - 1))
+        found.setdefault((across, up), (x, y))
+    return [*found.values()]
+
+
+def histogram_marks(shape: Histogram, kind: Kind = "bars", style: str = "bar") -> Marks:
+    """Return the counts of a histogram, each over its bin."""
+    width = (shape.high - shape.low) / len(shape.counts)
+    xs = [shape.low + at * width for at in range(len(shape.counts))]
+    return Marks([*xs, shape.high], [*map(float, shape.counts), float(shape.counts[-1])], kind,
+                 style)  # fmt: skip
+
+
+def legend(named: Sequence[tuple[str, str]], width: int) -> Line:
+    """Return names, foreign text, each after a swatch in its style."""
+    line: Line = []
+    room = max(width // max(len(named), 1) - 4, 8)
+    for name, style in named:
+        line += [(" ■ ", style), (clip(visible(name), room, keep="end"), "")]
+    return line if sum(cell_width(text) for text, _ in line) <= width else fitted(line, width)

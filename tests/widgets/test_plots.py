@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dld_tui.core.text import cell_width
+from dld_tui.widgets.charts.plots import Axis, Marks, Picture, Plot, Spot, draw, thinned, ticks
+from dld_tui.widgets.shell import glyphs
+
+
+def texts(picture: Picture, at: int | None = None) -> list[str]:
+    lines = picture.lines if at is None else picture.with_cursor(at)
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def diagonal(count: int = 11) -> Plot:
+    xs = [float(at) for at in range(count)]
+    spots = [Spot(x, x, f"at {x:g}", int(x)) for x in xs]
+    return Plot([Marks(xs, xs)], Axis("across"), Axis(), spots)
+
+
+def test_each_spot_is_on_its_dot() -> None:
+    picture = draw(diagonal(), 60, 20)
+    drawn = texts(picture)
+    for column, row in picture.places:
+        assert 0x2800 < ord(drawn[row][column]) < 0x2900
+    assert [spot.key for spot in picture.spots] == [*range(11)]
+
+
+def test_the_cursor_is_a_cross_that_hides_no_dot_but_its_own() -> None:
+    picture = draw(diagonal(), 60, 20)
+    column, row = picture.places[4]
+    drawn = texts(picture, 4)
+    assert drawn[row][column] == "◆"
+    assert "at 4" in drawn[-1]
+    assert "5 of 11" in drawn[-1]
+    for number, (x, y) in enumerate(picture.places):
+        assert number == 4 or 0x2800 < ord(drawn[y][x]) < 0x2900
+    assert picture.nearest(column + 1, row) == 4
+
+
+@pytest.mark.parametrize("kind", ["dots", "line", "bars", "steps"])
+@pytest.mark.parametrize("name", ["unicode", "ascii"])
+def test_a_chart_fills_no_more_than_its_room(kind: str, name: str) -> None:
+    glyphs.use(name)
+    try:
+        for width, height in ((24, 7), (38, 12), (196, 44)):
+            xs = [float(at) for at in range(400)]
+            ys = [math.sin(at / 20) * 1e6 for at in range(400)]
+            plot = Plot([Marks(xs, ys, kind)], Axis("x"), spots=[Spot(1.0, 1.0, "one")])  # type: ignore[arg-type]
+            shown = texts(draw(plot, width, height), 0)
+            assert len(shown) <= height
+            assert all(cell_width(line) <= width for line in shown[:-1])
+            if name == "ascii":
+                assert all(glyphs.shown(line).isascii() for line in shown)
+    finally:
+        glyphs.use("unicode")
+
+
+def test_what_cannot_be_drawn_is_said() -> None:
+    nan = float("nan")
+    assert "too little to draw" in texts(draw(Plot([Marks([1.0], [2.0])]), 60, 20))[0]
+    assert "too little to draw" in texts(draw(Plot([Marks([nan] * 3, [1.0] * 3)]), 60, 20))[0]
+    assert "little room" in texts(draw(diagonal(), 20, 20))[0]
+    below_zero = Plot([Marks([0.0, -1.0], [1.0, 2.0])], Axis(log=True))
+    assert "too little to draw" in texts(draw(below_zero, 60, 20))[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12), st.integers(2, 12), st.booleans())
+def test_ticks_are_few_in_order_and_inside(low: float, span: float, most: int, log: bool) -> None:
+    if log:
+        low, span = low / 1e11, max(span / 1e11, 1e-6)
+    high = low + span
+    if high - low < abs(low) * 1e-9 or high <= low:
+        return
+    found = ticks(low, high, most, log=log)
+    slack = (high - low) * 1e-6
+    assert 2 <= len(found) <= max(most, 2)
+    assert found == sorted(found)
+    assert low - slack <= found[0] < found[-1] <= high + slack
+
+
+def test_thinning_keeps_a_point_for_each_dot() -> None:
+    points = [(x / 1000, (x % 7) / 6) for x in range(1001)]
+    found = thinned(points, (0.0, 1.0), (0.0, 1.0), (20, 12))
+    assert len(found) <= 20 * 12
+    assert {round(x * 19) for x, _ in found} == set(range(20))
