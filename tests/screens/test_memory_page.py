@@ -24,3 +24,6 @@ async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path)
         await session.settle()
         assert "2.05 kB at the peak, while last runs" in session.text
         assert "an output" in session.text
+        await session.until(lambda: "1 of 2" in session.text)
+        await session.press("shift+tab", "right")
+        await session.until(lambda: "2 of 2  2.05 kB  while last runs" in session.text)

@@ -149,6 +149,8 @@ _COMPARE = table(
     ("compare.group", "group", "b", "comparison", "group",
      "Compare by layer, node, type, operator, scope, provider or precision; engines also by what"
      " has another precision or tactic."),
+    ("compare.chart", "chart", "c", "comparison", "chart",
+     "Show the latencies of the runs over each other, or the text again."),
     ("compare.sure", "sure", "f", "comparison", "no noise",
      "Show only what changed by more than noise, or all again."),
     ("compare.base", "base", "equals_sign", "comparison", "next base",

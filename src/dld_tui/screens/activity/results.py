@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
@@ -13,6 +14,7 @@ from textual.widget import Widget
 from dld_tui.activities import registry
 from dld_tui.activities.build_tensorrt import Result as Built
 from dld_tui.activities.refit_engine import Result as Refitted
+from dld_tui.core import fmt
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
@@ -25,6 +27,8 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
+from dld_tui.widgets.charts.chart_view import ChartView
+from dld_tui.widgets.charts.plots import Axis, Marks, Plot, Spot, draw
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
@@ -166,6 +170,7 @@ class TableResult(ListPage[Any]):
         title: Of the tab.
         said: The sentences, fit for a terminal.
         rows: The table.
+        plot: What is drawn between them.
     """
 
     SCOPE = "result"
@@ -175,8 +180,11 @@ class TableResult(ListPage[Any]):
     LIST_EMPTY = "There are no rows"
     HELP = "{result.copy} copies what is said, {result.csv} writes the table."
 
-    def __init__(self, title: str, said: Sequence[str], rows: Table[Any]) -> None:
+    def __init__(
+        self, title: str, said: Sequence[str], rows: Table[Any], plot: Plot | None = None
+    ) -> None:
         super().__init__()
+        self._plot = plot
         self.tab_title = title
         self.said = tuple(said)
         self._rows = rows
@@ -185,11 +193,16 @@ class TableResult(ListPage[Any]):
     def body(self) -> Iterable[Widget]:
         styles = ["strong", *[""] * len(self.said)]
         yield ResultHead([Paragraph(*pair) for pair in zip(self.said, styles, strict=False)])
+        if self._plot is not None:
+            yield ChartView(id="plot")
         yield from super().body()
 
     def on_mount(self) -> None:
         """Show the rows."""
         self.show_rows()
+        plot = self._plot
+        if plot is not None:
+            self.query_one("#plot", ChartView).show_chart("plot", partial(draw, plot))
 
     def table(self) -> Table[Any]:
         """Return the rows."""
@@ -214,7 +227,19 @@ def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
 
 def of_memory(plan: MemoryPlan, name: str) -> TableResult:
     """Return the page of what a run of a model needs; `name` is foreign text."""
-    return TableResult(f"memory of {name}", memory_lines(plan), memory_table(plan))
+    sizes = [float(step.bytes) for step in plan.steps]
+    spots = [
+        Spot(at, step.bytes, f"{fmt.size(step.bytes)}  while {visible(step.node)} runs")
+        for at, step in enumerate(plan.steps)
+    ]
+    at_peak = [float(at) for at, step in enumerate(plan.steps) if step.bytes == plan.peak]
+    plot = Plot(
+        [Marks(range(len(sizes)), sizes, "bars")],
+        Axis("nodes, in the order in which they run", lambda at: f"{at + 1:,.0f}"),
+        Axis(text=lambda size: fmt.size(round(size)), least=0.0), spots,
+        [(at, "warn") for at in at_peak[:1]],
+    )  # fmt: skip
+    return TableResult(f"memory of {name}", memory_lines(plan), memory_table(plan), plot)
 
 
 def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableResult:

@@ -175,7 +175,12 @@ class CompareScreen(Page):
             self._shown = (tuple(self.paths), self.model)
         self.query_one("#loading").display = False
         self.query_one("#compare").display = True
-        self.query_one(CompareAbout).show(comparison)
+        about = self.query_one(CompareAbout)
+        about.runs = [
+            (title, subject.latencies_ms or subject.profiled_ms)
+            for title, subject in zip(comparison.titles, subjects, strict=True)
+        ]
+        about.show(comparison)
         pane = self.query_one(ComparePane)
         pane.show(comparison, "layer" if first else pane.by)
         if first:
@@ -309,6 +314,10 @@ class CompareScreen(Page):
 
     def action_filter(self) -> None:
         self.query_one(ComparePane).open_filter()
+
+    def action_chart(self) -> None:
+        """Show the latencies of the runs over each other, or the text again."""
+        self.query_one(CompareAbout).toggle_chart()
 
     def action_sure(self) -> None:
         pane = self.query_one(ComparePane)

@@ -103,9 +103,8 @@ class Picture:
             found[y] = _over(found[y], {column: "│"}, "dim")
         found[row] = _over(found[row], dict.fromkeys(range(left, right + 1), "─"), "dim")
         found[row] = _over(found[row], {column: "◆"}, "strong accent", blank=False)
-        where = f"{at + 1:,} of {len(self.spots):,}"
-        said = [(f" {glyphs.current().dot} ", "dim"), (self.spots[at].text, "strong")]
-        return [*found, [*said, (f"   {where}", "dim")]]
+        where = f" {at + 1:,} of {len(self.spots):,}  "
+        return [*found, fitted([(where, "dim"), (self.spots[at].text, "strong")], right + 1)]
 
     def nearest(self, column: int, row: int) -> int | None:
         """Return the spot that is nearest to a cell; None where there is none."""

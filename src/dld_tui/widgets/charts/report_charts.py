@@ -202,6 +202,12 @@ def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) 
     return Plot(marks, axis, share, rules=rules, below=[legend(named, width)])
 
 
+def runs_picture(runs: Sequence[tuple[str, Sequence[float]]], width: int, height: int) -> Picture:
+    """Return the distributions of several runs, drawn: see :func:`distributions_plot`."""
+    plot = distributions_plot(runs, width)
+    return sentence(plot) if isinstance(plot, str) else draw(plot, width, height)
+
+
 def _of_run(number: int) -> str:
     return _RUNS[number % len(_RUNS)]
 

@@ -21,9 +21,10 @@ from dld_tui.core.compare.tables import (
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.charts.chart_view import ChartView
+from dld_tui.widgets.charts.report_charts import runs_picture
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource
-from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
@@ -100,7 +101,7 @@ _KEYS = (
 _LOOK_S = 0.1
 
 
-class CompareAbout(LineView):
+class CompareAbout(ChartView):
     """What differs, what makes it unfair, and where the time went."""
 
     HELP = (
@@ -108,7 +109,16 @@ class CompareAbout(LineView):
         "to end, and where the time went. Tab goes to the rows."
     )
     comparison: Comparison | None = None
+    runs: Sequence[tuple[str, Sequence[float]]] = ()
+    """The title of each run, foreign text, and its latencies in milliseconds."""
+    has_chart = False
+    """The latencies are shown instead of the text."""
     _width = 0
+
+    def toggle_chart(self) -> None:
+        """Show the latencies of the runs over each other, or the text again."""
+        self.has_chart = not self.has_chart
+        self._fill()
 
     def show(self, comparison: Comparison) -> None:
         """Show a comparison."""
@@ -127,14 +137,18 @@ class CompareAbout(LineView):
 
     def on_resize(self) -> None:
         """Break the text again for another width."""
+        super().on_resize()
         if self.view_size.width != self._width:
             self._fill()
 
     def _fill(self) -> None:
         self._width = self.view_size.width
-        if self.comparison is not None and self._width > 0:
-            lines = about_lines(self.comparison, max(20, self._width - 2))
-            self.set_lines(ListSource(lines))
+        if self.comparison is None or self._width <= 0:
+            return
+        if self.has_chart:
+            self.show_chart("runs", lambda width, height: runs_picture(self.runs, width, height))
+        else:
+            self.show_bars(ListSource(about_lines(self.comparison, max(20, self._width - 2))))
 
 
 class CompareTable(TableView):

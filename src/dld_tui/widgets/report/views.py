@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
-from textual.strip import Strip
 
 from dld_tui.core import fmt
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
@@ -30,7 +29,7 @@ from dld_tui.core.tables.units import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
-from dld_tui.widgets.charts.plots import Picture
+from dld_tui.widgets.charts.chart_view import ChartView
 from dld_tui.widgets.charts.report_charts import (
     BAR_CHARTS,
     CONTEXT_CHART,
@@ -51,7 +50,6 @@ from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.tasks import Tasks, on_thread, task
 from dld_tui.widgets.timeline.timescale import time_text
 
 if TYPE_CHECKING:
@@ -250,7 +248,7 @@ def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
     return lines
 
 
-class BarChart(LineView):
+class BarChart(ChartView):
     """Bars that can be walked through, or a chart between axes with a cursor on what it shows."""
 
     HELP = (
@@ -260,95 +258,6 @@ class BarChart(LineView):
         "the layers of the type. In a chart between axes {list.right} and {list.left} go to the "
         "next dot and the one before, and {list.activate} shows its layer or its pass."
     )
-    picture: Picture | None = None
-    """The chart between axes that is shown."""
-    spot = 0
-    """Where its cursor is."""
-
-    def show_picture(self, picture: Picture, *, keep: bool) -> None:
-        """Show a chart between axes; with `keep` its cursor stays."""
-        self.picture = picture
-        self.go_to_spot(self.spot if keep else 0)
-
-    def show_bars(self, source: BarRows | ListSource) -> None:
-        """Show lines that a cursor goes through."""
-        self.picture = None
-        self.set_lines(source)
-
-    def go_to_spot(self, at: int) -> None:
-        """Put the cursor of a chart on one of its spots, or the nearest that there is."""
-        if self.picture is None:
-            return
-        self.spot = max(0, min(at, len(self.picture.spots) - 1))
-        self.set_lines(ListSource(self.picture.with_cursor(self.spot)))
-
-    def action_cursor_up(self) -> None:
-        """Move one row up, or to the spot before."""
-        super().action_cursor_up() if self.picture is None else self.go_to_spot(self.spot - 1)
-
-    def action_cursor_down(self) -> None:
-        """Move one row down, or to the next spot."""
-        super().action_cursor_down() if self.picture is None else self.go_to_spot(self.spot + 1)
-
-    def go_left(self) -> None:
-        """Go to the spot before."""
-        self.go_to_spot(self.spot - 1)
-
-    def go_right(self) -> None:
-        """Go to the next spot."""
-        self.go_to_spot(self.spot + 1)
-
-    def action_page_up(self) -> None:
-        """Move up by a page, or back by a tenth of the spots."""
-        super().action_page_up() if self.picture is None else self._stride(-1)
-
-    def action_page_down(self) -> None:
-        """Move down by a page, or on by a tenth of the spots."""
-        super().action_page_down() if self.picture is None else self._stride(1)
-
-    def _stride(self, way: int) -> None:
-        assert self.picture is not None
-        self.go_to_spot(self.spot + way * max(len(self.picture.spots) // 10, 1))
-
-    def action_first(self) -> None:
-        """Move to the first row or spot."""
-        super().action_first()
-        self.go_to_spot(0)
-
-    def action_last(self) -> None:
-        """Move to the last row or spot."""
-        if self.picture is None:
-            super().action_last()
-        else:
-            self.go_to_spot(len(self.picture.spots))
-
-    def activate(self) -> None:
-        """Say which row or spot was chosen."""
-        if self.picture is None:
-            super().activate()
-        elif self.picture.spots:
-            key = self.picture.spots[self.spot].key
-            self.post_message(self.Activated(self, self.spot, key))
-
-    def on_click(self, event: events.Click) -> None:
-        """Move to the row or the nearest spot; twice opens it."""
-        offset = event.get_content_offset(self)
-        if self.picture is None or offset is None:
-            return super().on_click(event)
-        row = offset.y + self.scroll_offset.y
-        at = self.picture.nearest(offset.x - self._gutter_cells, row)
-        if at is not None:
-            self.go_to_spot(at)
-        if event.chain == 2:
-            self.activate()
-        event.stop()
-        return None
-
-    def _row(self, index: int, width: int) -> Strip:
-        if self.picture is None or index >= len(self.lines):
-            return super()._row(index, width)
-        # The cursor of a chart is in the chart, not on a row.
-        return self._strip(self.lines.line(index, width - self._gutter_cells), width, ())
 
 
 class PassesChart(Rows):
@@ -395,7 +304,6 @@ class ChartPane(Framed, Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
-        self.tasks = Tasks(self)
         self.percent = False
         self.charts = self.line_charts()
         self.titles = BAR_CHARTS | {name: chart.title for name, chart in self.charts.items()}
@@ -408,8 +316,6 @@ class ChartPane(Framed, Vertical):
         self._by_pass: PassTimes | CostTimes | None = None
         self._passes: Sequence[int] = ()
         self._generation: Sequence[GenerationFigures] = ()
-        self._in_sight = ""
-        """The chart that is shown."""
 
     def line_charts(self) -> dict[str, Chart]:
         """Return the charts without bars by id."""
@@ -451,6 +357,7 @@ class ChartPane(Framed, Vertical):
         self._latencies = latencies
         self.query_one(PassesChart).set_values(latencies, title)
         self.on_resize()
+        self._draw()
 
     def toggle_unit(self) -> None:
         """Switch between milliseconds and percent."""
@@ -468,11 +375,9 @@ class ChartPane(Framed, Vertical):
         """Draw for the new size; latency over the passes only where there is room for both."""
         room = self.size.height >= _LEAST_FOR_BOTH
         self.query_one(PassesChart).display = room and len(self._latencies) > 1
-        self.call_after_refresh(self._draw)
 
     def _draw(self) -> None:
         view = self.query_one(BarChart)
-        width, height = max(view.size.width - 2, 20), view.size.height
         self._rows = ()
         if self.chart in ("type", "precision"):
             self._rows = (
@@ -482,22 +387,12 @@ class ChartPane(Framed, Vertical):
             )
             view.show_bars(BarRows(self._rows))
         else:
-            if self._in_sight != self.chart:
-                view.show_bars(ListSource([[("Drawing …", "dim")]]))
-            self._draw_between_axes(width, height)
-        self._in_sight = self.chart if self._rows or self.chart == self._in_sight else ""
+            chart = self.charts[self.chart]
+            view.show_chart(chart.id, lambda width, height: drawn(chart, self.data(width, height)))
         keys = "{report.chart} next chart"
         if self._rows:
             keys += "  {report.unit} ms or percent"
         self.frame.show(self.titles[self.chart], keys)
-
-    @task("chart", replace=True)
-    async def _draw_between_axes(self, width: int, height: int) -> None:
-        chart = self.chart
-        picture = await on_thread(drawn, self.charts[chart], self.data(width, height))
-        if chart == self.chart:
-            keep, self._in_sight = self._in_sight == chart, chart
-            self.query_one(BarChart).show_picture(picture, keep=keep)
 
     def data(self, width: int, height: int) -> ChartData:
         """Return what the charts are drawn of."""
