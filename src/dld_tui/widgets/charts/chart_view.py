@@ -73,13 +73,21 @@ class ChartView(LineView):
         self.spot = max(0, min(at, len(self.picture.spots) - 1))
         self.set_lines(ListSource(self.picture.with_cursor(self.spot)))
 
-    def action_cursor_up(self) -> None:
-        """Move one row up, or to the spot before."""
-        super().action_cursor_up() if self.picture is None else self.go_to_spot(self.spot - 1)
+    def step(self, rows: int) -> None:
+        """Move by some rows, or spots."""
+        if self.picture is None:
+            super().step(rows)
+        else:
+            # Home and End go by the number of lines, which may be less than that of the spots.
+            is_end = abs(rows) >= len(self.lines)
+            self.go_to_spot(self.spot + rows * (len(self.picture.spots) if is_end else 1))
 
-    def action_cursor_down(self) -> None:
-        """Move one row down, or to the next spot."""
-        super().action_cursor_down() if self.picture is None else self.go_to_spot(self.spot + 1)
+    def step_page(self, way: int) -> None:
+        """Move by a page, or by a tenth of the spots."""
+        if self.picture is None:
+            super().step_page(way)
+        else:
+            self.go_to_spot(self.spot + way * max(len(self.picture.spots) // 10, 1))
 
     def go_left(self) -> None:
         """Go to the spot before."""
@@ -88,30 +96,6 @@ class ChartView(LineView):
     def go_right(self) -> None:
         """Go to the next spot."""
         self.go_to_spot(self.spot + 1)
-
-    def action_page_up(self) -> None:
-        """Move up by a page, or back by a tenth of the spots."""
-        super().action_page_up() if self.picture is None else self._stride(-1)
-
-    def action_page_down(self) -> None:
-        """Move down by a page, or on by a tenth of the spots."""
-        super().action_page_down() if self.picture is None else self._stride(1)
-
-    def _stride(self, way: int) -> None:
-        assert self.picture is not None
-        self.go_to_spot(self.spot + way * max(len(self.picture.spots) // 10, 1))
-
-    def action_first(self) -> None:
-        """Move to the first row or spot."""
-        super().action_first()
-        self.go_to_spot(0)
-
-    def action_last(self) -> None:
-        """Move to the last row or spot."""
-        if self.picture is None:
-            super().action_last()
-        else:
-            self.go_to_spot(len(self.picture.spots))
 
     def activate(self) -> None:
         """Say which row or spot was chosen."""

@@ -250,24 +250,31 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.scroll_to(y=top, animate=False, force=True, immediate=True)
 
     def action_cursor_up(self) -> None:
-        self.cursor -= 1
+        self.step(-1)
 
     def action_cursor_down(self) -> None:
-        self.cursor += 1
+        self.step(1)
 
     def action_page_up(self) -> None:
-        self._scroll_rows(self.scroll_offset.y - self.page + 1)
-        self.cursor -= max(1, self.page - 1)
+        self.step_page(-1)
 
     def action_page_down(self) -> None:
-        self._scroll_rows(self.scroll_offset.y + self.page - 1)
-        self.cursor += max(1, self.page - 1)
+        self.step_page(1)
 
     def action_first(self) -> None:
-        self.cursor = 0
+        self.step(-len(self.lines))
 
     def action_last(self) -> None:
-        self.cursor = len(self.lines) - 1
+        self.step(len(self.lines))
+
+    def step(self, rows: int) -> None:
+        """Move the cursor by some rows; views whose cursor is on no row go elsewhere."""
+        self.cursor += rows
+
+    def step_page(self, way: int) -> None:
+        """Move the cursor by a page, up with -1 and down with 1."""
+        self._scroll_rows(self.scroll_offset.y + way * (self.page - 1))
+        self.step(way * max(1, self.page - 1))
 
     def action_cursor_left(self) -> None:
         self.go_left()
