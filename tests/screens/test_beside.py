@@ -67,6 +67,18 @@ async def two(folder: Path, size: tuple[int, int] = WIDE, more: int = 0) -> Asyn
         yield Two(app, pilot, screens[0], screens[1])
 
 
+async def reset(session: Two) -> None:
+    """Take back what a check did, in both models."""
+    while session.other.document.history.done:
+        session.other.document.undo()
+    for screen in (session.screen, session.other):
+        if screen.beside.pane is not None:
+            screen.beside.close()
+    session.app.show_page(session.screen)
+    await session.until(lambda: session.app.screen is session.screen)
+    await session.reset()
+
+
 @pytest.mark.parametrize("size", [WIDE, (80, 40)], ids=["side by side", "stacked"])
 async def test_both_models_are_seen_and_tab_goes_round(
     tmp_path: Path, size: tuple[int, int]
@@ -123,67 +135,75 @@ async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
         await session.until(lambda: session.app.screen is not session.screen)  # now it asks
 
 
-async def test_coupled_cursors_follow_each_other(tmp_path: Path) -> None:
+async def coupled_cursors_follow_each_other(session: Two) -> None:
+    await session.show()
+    await session.pilot.press("equals_sign")
+    await session.until(lambda: session.pane.pairs is not None)
+    assert "coupled" in session.text
+    session.pane.explorer.list.cursor = 0
+    for name in ("first", "second", "third", "last"):
+        await session.go(name)
+        await session.until(lambda: session.at[1] in ("begin", "sum", "third", "last"))
+        assert session.at == (name, {"first": "begin", "second": "sum"}.get(name, name))
+    session.pane.explorer.list.focus()
+    extra, begin = (
+        next(n for n in session.other.document.main.nodes if n.name == name)
+        for name in ("extra", "begin")
+    )
+    session.pane.explorer.reveal(begin)
+    await session.until(lambda: session.at == ("first", "begin"))
+    session.pane.explorer.reveal(extra)
+    await session.until(lambda: session.at[1] == "extra")
+    await session.pilot.pause()
+    assert session.at[0] == "first"  # nothing here belongs together with it
+    await session.pilot.press("equals_sign")
+    assert session.pane.pairs is None
+
+
+async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
+    await session.show()
+    extra = next(n for n in session.other.document.main.nodes if n.name == "extra")
+    session.pane.explorer.reveal(extra)
+    await session.pilot.press("y", "vertical_line")
+    await session.until(lambda: session.screen.explorer.list.has_focus)
+    await session.press("p")
+    await session.until(lambda: session.screen.document.history.done)
+    assert session.screen.document.main.nodes[-1].op_type == "Neg"
+    assert not session.other.document.history.done
+
+
+async def edits_of_the_other_model_are_seen(session: Two) -> None:
+    await session.show()
+    node = session.other.document.main.nodes[0]
+    session.other.history.edit("rename_node", scope=[], node=node.ref, name="anew")
+    await session.pilot.pause()
+    lines = session.pane.explorer.list.lines
+    assert any("anew" in lines.text(at) for at in range(len(lines)))
+
+
+async def the_two_change_places(session: Two) -> None:
+    await session.show()
+    node = session.other.document.main.nodes[1]
+    session.pane.explorer.reveal(node)
+    await session.pilot.press("X")
+    await session.until(lambda: session.other.beside.pane is not None)
+    await session.until(lambda: session.app.screen is session.other)
+    assert session.other.beside.pane is not None
+    assert session.other.beside.pane.other is session.screen
+    assert session.screen.beside.pane is None
+    assert session.other.explorer.node is node
+
+
+async def test_a_model_beside(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
-        await session.show()
-        await session.pilot.press("equals_sign")
-        await session.until(lambda: session.pane.pairs is not None)
-        assert "coupled" in session.text
-        session.pane.explorer.list.cursor = 0
-        for name in ("first", "second", "third", "last"):
-            await session.go(name)
-            await session.until(lambda: session.at[1] in ("begin", "sum", "third", "last"))
-            assert session.at == (name, {"first": "begin", "second": "sum"}.get(name, name))
-        session.pane.explorer.list.focus()
-        extra, begin = (
-            next(n for n in session.other.document.main.nodes if n.name == name)
-            for name in ("extra", "begin")
-        )
-        session.pane.explorer.reveal(begin)
-        await session.until(lambda: session.at == ("first", "begin"))
-        session.pane.explorer.reveal(extra)
-        await session.until(lambda: session.at[1] == "extra")
-        await session.pilot.pause()
-        assert session.at[0] == "first"  # nothing here belongs together with it
-        await session.pilot.press("equals_sign")
-        assert session.pane.pairs is None
-
-
-async def test_nodes_are_copied_into_the_model_of_the_tab(tmp_path: Path) -> None:
-    async with two(tmp_path) as session:
-        await session.show()
-        extra = next(n for n in session.other.document.main.nodes if n.name == "extra")
-        session.pane.explorer.reveal(extra)
-        await session.pilot.press("y", "vertical_line")
-        await session.until(lambda: session.screen.explorer.list.has_focus)
-        await session.press("p")
-        await session.until(lambda: session.screen.document.history.done)
-        assert session.screen.document.main.nodes[-1].op_type == "Neg"
-        assert not session.other.document.history.done
-
-
-async def test_edits_of_the_other_model_are_seen(tmp_path: Path) -> None:
-    async with two(tmp_path) as session:
-        await session.show()
-        node = session.other.document.main.nodes[0]
-        session.other.history.edit("rename_node", scope=[], node=node.ref, name="anew")
-        await session.pilot.pause()
-        lines = session.pane.explorer.list.lines
-        assert any("anew" in lines.text(at) for at in range(len(lines)))
-
-
-async def test_the_two_change_places(tmp_path: Path) -> None:
-    async with two(tmp_path) as session:
-        await session.show()
-        node = session.other.document.main.nodes[1]
-        session.pane.explorer.reveal(node)
-        await session.pilot.press("X")
-        await session.until(lambda: session.other.beside.pane is not None)
-        await session.until(lambda: session.app.screen is session.other)
-        assert session.other.beside.pane is not None
-        assert session.other.beside.pane.other is session.screen
-        assert session.screen.beside.pane is None
-        assert session.other.explorer.node is node
+        for check in (
+            coupled_cursors_follow_each_other,
+            nodes_are_copied_into_the_model_of_the_tab,
+            edits_of_the_other_model_are_seen,
+            the_two_change_places,
+        ):
+            await check(session)
+            await reset(session)
 
 
 async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:

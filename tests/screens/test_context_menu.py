@@ -54,30 +54,28 @@ async def test_a_node_has_what_needs_a_node(chain: Path, size: tuple[int, int]) 
         assert node.name == "other"
 
 
-async def test_what_cannot_run_says_why_and_the_menu_stays(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("second")
-        await session.press("full_stop", "s")
-        assert isinstance(session.app.screen, ContextMenu)
-        await session.press("escape")
-        assert uncovered(session)
+async def what_cannot_run_says_why_and_the_menu_stays(session: Session) -> None:
+    await session.go("second")
+    await session.press("full_stop", "s")
+    assert isinstance(session.app.screen, ContextMenu)
+    await session.press("escape")
+    assert uncovered(session)
 
 
-async def test_rows_have_commands_of_their_own(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("second")
-        await session.row("B w")
-        await session.press("full_stop")
-        assert "make graph input" in titles(session)
-        assert "open body" not in titles(session)
-        assert "input B" in session.text
-        await session.press("escape")
-        session.screen.navigation.show_subject(session.screen.document.main)
-        session.screen.panes.focus("parameters")
-        assert session.screen.parameters.list.go_to_key(("Outputs", 0))
-        await session.pilot.pause()
-        await session.press("full_stop")
-        assert {"move up", "move down", "delete"} <= set(titles(session))
+async def rows_have_commands_of_their_own(session: Session) -> None:
+    await session.go("second")
+    await session.row("B w")
+    await session.press("full_stop")
+    assert "make graph input" in titles(session)
+    assert "open body" not in titles(session)
+    assert "input B" in session.text
+    await session.press("escape")
+    session.screen.navigation.show_subject(session.screen.document.main)
+    session.screen.panes.focus("parameters")
+    assert session.screen.parameters.list.go_to_key(("Outputs", 0))
+    await session.pilot.pause()
+    await session.press("full_stop")
+    assert {"move up", "move down", "delete"} <= set(titles(session))
 
 
 async def test_it_stays_on_the_screen_wherever_the_cursor_is(chain: Path) -> None:
@@ -89,17 +87,27 @@ async def test_it_stays_on_the_screen_wherever_the_cursor_is(chain: Path) -> Non
         assert box.right <= 80
 
 
-async def test_the_right_button_opens_it_on_the_row_that_is_clicked(chain: Path) -> None:
+async def the_right_button_opens_it_on_the_row_that_is_clicked(session: Session) -> None:
+    await session.go("first")
+    view = session.screen.explorer.list
+    at = view.find_key(session.screen.document.main.nodes[2])
+    assert at is not None
+    await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
+    await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+    assert "Mul third" in session.text
+    await session.pilot.click(offset=(1, 1))
+    assert uncovered(session)
+
+
+async def test_menus_of_a_model(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.go("first")
-        view = session.screen.explorer.list
-        at = view.find_key(session.screen.document.main.nodes[2])
-        assert at is not None
-        await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
-        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
-        assert "Mul third" in session.text
-        await session.pilot.click(offset=(1, 1))
-        assert uncovered(session)
+        for check in (
+            what_cannot_run_says_why_and_the_menu_stays,
+            rows_have_commands_of_their_own,
+            the_right_button_opens_it_on_the_row_that_is_clicked,
+        ):
+            await check(session)
+            await session.reset()
 
 
 def test_every_entry_has_keys_of_its_own() -> None:

@@ -80,42 +80,40 @@ async def test_two_columns(pair: tuple[Path, Path], size: tuple[int, int]) -> No
         ]
 
 
-async def test_filter_and_all_nodes(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
+async def filter_and_all_nodes(pilot: Pilot[Any], screen: DiffScreen) -> None:
+    await pilot.press("f")
+    await until(pilot, lambda: len(view(screen).lines) == 2)
+    assert texts(screen)[1] == " | extra  Tanh(a) -> q"
+    for _ in range(3):
         await pilot.press("f")
-        await until(pilot, lambda: len(view(screen).lines) == 2)
-        assert texts(screen)[1] == " | extra  Tanh(a) -> q"
-        for _ in range(3):
-            await pilot.press("f")
-        await until(pilot, lambda: len(view(screen).lines) == 8)
-        await pilot.press("a")
-        await until(pilot, lambda: len(view(screen).lines) > 8)
-        assert "choose  If(choice) -> y | choose  If(choice) -> y" in texts(screen)
-        assert texts(screen).index(" | extra  Tanh(a) -> q") < texts(screen).index(
-            "choose  If(choice) -> y | choose  If(choice) -> y"
-        )
-        await pilot.press("escape")
-        await until(pilot, lambda: len(view(screen).lines) == 8)
+    await until(pilot, lambda: len(view(screen).lines) == 8)
+    await pilot.press("a")
+    await until(pilot, lambda: len(view(screen).lines) > 8)
+    assert "choose  If(choice) -> y | choose  If(choice) -> y" in texts(screen)
+    assert texts(screen).index(" | extra  Tanh(a) -> q") < texts(screen).index(
+        "choose  If(choice) -> y | choose  If(choice) -> y"
+    )
+    await pilot.press("escape")
+    await until(pilot, lambda: len(view(screen).lines) == 8)
 
 
-async def test_from_change_to_change_with_the_detail(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
-        seen = []
-        for _ in range(4):
-            await pilot.press("right_square_bracket")
-            await pilot.pause()
-            seen.append(view(screen).cursor)
-        assert seen == [1, 2, 4, 7]
-        await pilot.press("left_square_bracket")
+async def from_change_to_change_with_the_detail(pilot: Pilot[Any], screen: DiffScreen) -> None:
+    seen = []
+    for _ in range(4):
+        await pilot.press("right_square_bracket")
         await pilot.pause()
-        detail = screen.query_one(DiffDetail)
-        shown = [detail.lines.text(index) for index in range(len(detail.lines))]
-        assert shown == [
-            "changed node inner",
-            "  op_type: Neg -> Abs",
-            "- inner  Neg(a) -> h",
-            "+ inner  Abs(a) -> h",
-        ]
+        seen.append(view(screen).cursor)
+    assert seen == [1, 2, 4, 7]
+    await pilot.press("left_square_bracket")
+    await pilot.pause()
+    detail = screen.query_one(DiffDetail)
+    shown = [detail.lines.text(index) for index in range(len(detail.lines))]
+    assert shown == [
+        "changed node inner",
+        "  op_type: Neg -> Abs",
+        "- inner  Neg(a) -> h",
+        "+ inner  Abs(a) -> h",
+    ]
 
 
 async def test_enter_goes_to_the_node_in_the_new_model(pair: tuple[Path, Path]) -> None:
@@ -145,14 +143,23 @@ async def test_same_models(pair: tuple[Path, Path]) -> None:
         await until(pilot, lambda: "The models are the same" in screen_text(screen.app))
 
 
-async def test_again_reads_the_files_anew(pair: tuple[Path, Path]) -> None:
+async def again_reads_the_files_anew(pilot: Pilot[Any], screen: DiffScreen) -> None:
+    first = screen.found
+    screen.new.write_bytes(screen.old.read_bytes())
+    await pilot.press("f5")
+    await until(pilot, lambda: screen.found is not None and screen.found is not first)
+    assert screen.found is not None
+    assert screen.found.same
+
+
+async def test_filters_and_changes(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
-        first = screen.found
-        pair[1].write_bytes(pair[0].read_bytes())
-        await pilot.press("f5")
-        await until(pilot, lambda: screen.found is not None and screen.found is not first)
-        assert screen.found is not None
-        assert screen.found.same
+        for check in (
+            from_change_to_change_with_the_detail,
+            filter_and_all_nodes,
+            again_reads_the_files_anew,
+        ):
+            await check(pilot, screen)
 
 
 async def test_hostile_names(tmp_path: Path) -> None:

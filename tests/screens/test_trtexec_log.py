@@ -33,39 +33,46 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-async def test_a_log_opens_with_its_summary_and_lines(log: Path) -> None:
+async def a_log_opens_with_its_summary_and_lines(pilot: Pilot[Any], screen: LogScreen) -> None:
+    text = screen_text(pilot.app)
+    assert "PASSED" in text
+    assert "NVIDIA H100 PCIe" in text
+    assert "trtexec --onnx=tiny.onnx --fp16" in text
+    assert "15,374.3 qps" in text
+    assert "1 warning" in text
+    assert "1 error" in text
+    assert screen.focused is screen.query_one(LogLines)
+
+
+async def going_from_one_problem_to_the_next(pilot: Pilot[Any], screen: LogScreen) -> None:
+    view = screen.query_one(LogLines)
+    found = []
+    for _ in range(3):
+        await pilot.press("exclamation_mark")
+        found.append(view.lines.text(view.cursor))
+    assert "Int64 binding" in found[0]
+    assert "tactic" in found[1]
+    assert found[2] == found[0]
+
+
+async def lines_are_never_markup_or_escapes(pilot: Pilot[Any], screen: LogScreen) -> None:
+    text = screen_text(pilot.app)
+    assert "[bold]no" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+async def the_command_is_copied(pilot: Pilot[Any], screen: LogScreen) -> None:
+    await pilot.press("y")
+    assert pilot.app.clipboard == "trtexec --onnx=tiny.onnx --fp16"
+
+
+async def test_a_log(log: Path) -> None:
     async with opened(log) as (pilot, screen):
-        text = screen_text(pilot.app)
-        assert "PASSED" in text
-        assert "NVIDIA H100 PCIe" in text
-        assert "trtexec --onnx=tiny.onnx --fp16" in text
-        assert "15,374.3 qps" in text
-        assert "1 warning" in text
-        assert "1 error" in text
-        assert screen.focused is screen.query_one(LogLines)
-
-
-async def test_going_from_one_problem_to_the_next(log: Path) -> None:
-    async with opened(log) as (pilot, screen):
-        view = screen.query_one(LogLines)
-        found = []
-        for _ in range(3):
-            await pilot.press("exclamation_mark")
-            found.append(view.lines.text(view.cursor))
-        assert "Int64 binding" in found[0]
-        assert "tactic" in found[1]
-        assert found[2] == found[0]
-
-
-async def test_lines_are_never_markup_or_escapes(log: Path) -> None:
-    async with opened(log) as (pilot, _):
-        text = screen_text(pilot.app)
-        assert "[bold]no" in text
-        assert "\x1b" not in text
-        assert "\u202e" not in text
-
-
-async def test_the_command_is_copied(log: Path) -> None:
-    async with opened(log) as (pilot, _):
-        await pilot.press("y")
-        assert pilot.app.clipboard == "trtexec --onnx=tiny.onnx --fp16"
+        for check in (
+            a_log_opens_with_its_summary_and_lines,
+            lines_are_never_markup_or_escapes,
+            the_command_is_copied,
+            going_from_one_problem_to_the_next,
+        ):
+            await check(pilot, screen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual.containers import Vertical
@@ -55,21 +54,22 @@ class FormPage(Page):
     def action_previous_page(self) -> None:
         self.form.step_page(-1)
 
+    saved = ""
+    """The name under which it was saved; empty when it was not."""
 
-def saved_as(page: FormPage, save: Callable[[], str]) -> str:
-    """Save a form and leave it, or say what is wrong.
+    def save(self) -> str:
+        """Save what the form says, and return its name; empty where it is not saved yet.
 
-    Args:
-        page: The form.
-        save: Saves what it says and returns its name; raises DldError when it cannot.
+        Raises:
+            DldError: It cannot be saved: the form stays.
+        """
+        raise NotImplementedError
 
-    Returns:
-        The name; empty when it was not saved.
-    """
-    try:
-        name = save()
-    except DldError as error:
-        host(page).show_error(error)
-        return ""
-    page.dismiss(None)
-    return name
+    def action_save(self) -> None:
+        try:
+            self.saved = self.save()
+        except DldError as error:
+            host(self).show_error(error)
+        else:
+            if self.saved:
+                self.dismiss(None)

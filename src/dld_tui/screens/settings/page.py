@@ -10,7 +10,6 @@ from textual.widget import Widget
 
 from dld_tui.core import config as settings
 from dld_tui.core.config import Config
-from dld_tui.core.errors import DldError
 from dld_tui.core.params import Param, Setting, settings_of
 from dld_tui.core.paths import short
 from dld_tui.core.text import visible
@@ -75,20 +74,17 @@ class SettingsScreen(FormPage):
         cast("App[int]", self.app).refresh_css(animate=False)
         self.refresh(layout=True)
 
-    def action_save(self) -> None:
+    def save(self) -> str:
+        """Write what is set in another way than in the file."""
         changed = self._config()
         if changed is None or self._before is None:
-            return
+            return ""
         before, after = settings.values_of(self._before), settings.values_of(changed)
         differing = {name: value for name, value in after.items() if value != before[name]}
-        try:
-            if differing:
-                settings.save(differing)
-        except DldError as error:
-            host(self).show_error(error)
-            return
+        if differing:
+            settings.save(differing)
         self.notify("Saved" if differing else "Nothing changed", timeout=2)
-        self.dismiss(None)
+        return self.tab_title
 
     def go_back(self) -> None:
         """Go back to what was set before."""

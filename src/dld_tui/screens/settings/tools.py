@@ -23,7 +23,7 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.screens.form_page import FormPage, saved_as
+from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.list_page import AboutRow, ListPage, labelled
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
@@ -58,12 +58,6 @@ class ToolFormScreen(FormPage):
         form = ParamForm(ToolForm, form_values(self.tool) if self.tool else {})
         title = f"Tool {self.tool.name}" if self.tool else "New tool"
         yield self.boxed(title, "{tool_form.save} save  {page.close} close", form)
-
-    saved = ""
-    """The name under which it was saved; empty when it was not."""
-
-    def action_save(self) -> None:
-        self.saved = saved_as(self, self.save)
 
     def save(self) -> str:
         """Save the tool and return its name."""

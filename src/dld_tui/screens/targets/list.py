@@ -29,7 +29,7 @@ from dld_tui.core.tables.units import NOTE
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
-from dld_tui.screens.form_page import FormPage, saved_as
+from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
 from dld_tui.screens.targets.jobs import TargetJobsScreen
 from dld_tui.styles import STYLES
@@ -116,12 +116,6 @@ class TargetFormScreen(FormPage):
         title = f"Target {self.connection.name}" if self.connection else "New target"
         form = ParamForm(ConnectionForm, values)
         yield self.boxed(title, _KEYS, form)
-
-    saved = ""
-    """The name under which it was saved; empty when it was not."""
-
-    def action_save(self) -> None:
-        self.saved = saved_as(self, self.save)
 
     def save(self) -> str:
         """Save the connection and return its name."""
