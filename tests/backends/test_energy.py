@@ -32,11 +32,12 @@ def test_packages_and_the_gpu_add_up(tmp_path: Path, clock: list[float]) -> None
     rapl(tmp_path, "intel-rapl:0", "package-0", 11_000_000)
     rapl(tmp_path, "intel-rapl:0:0", "core", 900_000_000)
     rapl(tmp_path, "intel-rapl:1", "package-1", 2_000_000)
-    facts = watch.facts(passes=5)
+    found = watch.read(passes=5)
+    assert found is not None
     # 6 J, 3 J and 1 J in 2 s and 5 passes.
-    assert facts["energy_per_inference_j"] == pytest.approx(2.0)
-    assert facts["board_power_w"] == pytest.approx(5.0)
-    assert facts["energy_rails"] == "package-0 (RAPL) + package-1 (RAPL) + GPU (NVML)"
+    assert found.energy_per_inference_j == pytest.approx(2.0)
+    assert found.board_power_w == pytest.approx(5.0)
+    assert found.energy_rails == "package-0 (RAPL) + package-1 (RAPL) + GPU (NVML)"
 
 
 def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[float]) -> None:
@@ -44,5 +45,5 @@ def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[f
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("not for you")
     watch = EnergyWatch(lambda: None, tmp_path)
     clock[0] += 1.0
-    assert watch.facts(3) == {}
-    assert EnergyWatch(root=tmp_path / "none").facts(3) == {}
+    assert watch.read(3) is None
+    assert EnergyWatch(root=tmp_path / "none").read(3) is None

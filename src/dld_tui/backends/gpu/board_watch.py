@@ -20,6 +20,8 @@ from typing import TypeAlias
 
 from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock
 from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.backends.machine.energy import Energy
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
 from dld_tui.core.gpu.records import CounterSpec, Sample
@@ -27,7 +29,7 @@ from dld_tui.core.report.records import Note
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import Facts
 
 _INTERVAL_S = 0.2
 _PATIENCE_S = 1.0
@@ -416,12 +418,12 @@ class BoardWatch:
                 continue
             _write_series(writer, track, origin_ns)
         writer.add_environment(self.environment())
-        for name, value in self.energy_facts().items():
+        for name, value in (encode(self.energy()) or {}).items():
             writer.set_fact(name, value)
 
-    def environment(self) -> dict[str, JSON]:
+    def environment(self) -> Facts:
         """Return clocks, temperatures, power and throttling in the time of the passes."""
-        made: dict[str, JSON] = {}
+        made: Facts = {}
         for track in self._tracks:
             values = [value for _, value in self._inside(track)]
             kind, label = track.sensor.kind, re.sub(r"\W+", "_", track.sensor.label)
@@ -459,7 +461,7 @@ class BoardWatch:
                 found.append(f"{one.sensor.label} ({values[-1] - values[0]:.0f} times)")
         return found
 
-    def energy_facts(self) -> dict[str, JSON]:
+    def energy(self) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and the rails that were counted."""
         rails = {
             one.sensor.label: one.samples
@@ -467,18 +469,14 @@ class BoardWatch:
             if one.sensor.kind == "power" and one.samples
         }
         if self._window is None or not self._pass_s or not rails:
-            return {}
+            return None
         names = total_rails(list(rails))
         parts = [energy(rails[name], self._window) for name in names]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
-            return {}
+            return None
         watts = sum(known) / ((self._window[1] - self._window[0]) / 1e9)
-        return {
-            "energy_per_inference_j": watts * self._pass_s,
-            "board_power_w": watts,
-            "energy_rails": " + ".join(names),
-        }
+        return Energy(watts * self._pass_s, watts, " + ".join(names))
 
     def _remarks(self) -> Iterator[Note]:
         if not self._tracks:

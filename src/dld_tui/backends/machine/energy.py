@@ -7,12 +7,21 @@ the package or the board does meanwhile, idle power and other programs included.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from dld_tui.core.types import JSON
-
 _ROOT = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a report says of the energy of a run, under these names."""
+
+    energy_per_inference_j: float
+    board_power_w: float
+    energy_rails: str
+    """Of what, with `` + `` between them."""
 
 
 class EnergyWatch:
@@ -29,8 +38,8 @@ class EnergyWatch:
         self._rapl = _packages(root)
         self._gpu = gpu_mj() if gpu_mj is not None else None
 
-    def facts(self, passes: int) -> dict[str, JSON]:
-        """Return the joules of a pass, the watts meanwhile, and of what; empty where none is known.
+    def read(self, passes: int) -> Energy | None:
+        """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.
 
         Args:
             passes: How many were made since the start.
@@ -47,12 +56,8 @@ class EnergyWatch:
             joules["GPU (NVML)"] = (now - self._gpu) / 1e3
         whole = sum(joules.values())
         if not joules or whole <= 0 or passes <= 0 or seconds <= 0:
-            return {}
-        return {
-            "energy_per_inference_j": whole / passes,
-            "board_power_w": whole / seconds,
-            "energy_rails": " + ".join(joules),
-        }
+            return None
+        return Energy(whole / passes, whole / seconds, " + ".join(joules))
 
 
 def _packages(root: Path) -> Mapping[str, tuple[int, int]]:

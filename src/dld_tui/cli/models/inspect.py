@@ -164,7 +164,7 @@ def _write_json(
     write_json(data)
 
 
-def _node_json(scope: Scope, node: Node) -> dict[str, JSON]:
+def _node_json(scope: Scope, node: Node) -> JSON:
     return {
         "scope": list(scope.path),
         "name": node.name,

@@ -59,7 +59,7 @@ def list_tools(as_json: bool) -> None:
         narrate("There is no tool yet. Add one with dld tool add NAME APPLICATION ARGUMENTS")
 
 
-def _data(tool: Tool) -> dict[str, JSON]:
+def _data(tool: Tool) -> JSON:
     return {
         "name": tool.name,
         "application": tool.application,

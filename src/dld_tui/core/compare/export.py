@@ -80,7 +80,7 @@ def comparison_json(
     return document
 
 
-def _report(index: int, subject: Comparable, on_gpu: bool) -> dict[str, JSON]:
+def _report(index: int, subject: Comparable, on_gpu: bool) -> JSON:
     backend = subject.facts.get("backend")
     at = percentile_of(backend if isinstance(backend, str) else "")
     latency = summarise(subject.latencies_ms, percentile_at=at) or summarise(
@@ -98,7 +98,7 @@ def _report(index: int, subject: Comparable, on_gpu: bool) -> dict[str, JSON]:
     }
 
 
-def _row(row: Row, comparison: Comparison) -> dict[str, JSON]:
+def _row(row: Row, comparison: Comparison) -> JSON:
     """Return a row; ``delta_ms`` and ``ratio`` are of the last report against the base."""
     target = row.cells[comparison.target]
     return {
@@ -120,7 +120,7 @@ def _row(row: Row, comparison: Comparison) -> dict[str, JSON]:
     }
 
 
-def _mismatch(found: Mismatch, comparison: Comparison) -> dict[str, JSON]:
+def _mismatch(found: Mismatch, comparison: Comparison) -> JSON:
     cells = found.row.cells
     return {
         "node": found.node,

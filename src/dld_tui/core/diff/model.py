@@ -29,7 +29,7 @@ class Field:
     is_name: bool = False
     """Only a name: of the item, or of a value that it makes."""
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return the entry of ``dld diff --json``."""
         return {"field": self.name, "old": self.old, "new": self.new}
 
@@ -113,7 +113,7 @@ class ModelDiff:
             if any(kind == key for key, _ in found)
         }
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return the document of ``dld diff --json``. Fields may be added, never renamed."""
         counts: dict[str, JSON] = {kind: dict(found) for kind, found in self.counts().items()}
         return {
@@ -127,7 +127,7 @@ class ModelDiff:
         }
 
 
-def _json(scope: ScopeDiff | None, change: Change) -> dict[str, JSON]:
+def _json(scope: ScopeDiff | None, change: Change) -> JSON:
     entry: dict[str, JSON] = {
         "kind": change.kind,
         "status": change.status,

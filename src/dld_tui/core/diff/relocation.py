@@ -14,6 +14,7 @@ from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff.matching import match_scopes
 from dld_tui.core.diff.side import Side
 from dld_tui.core.diff.tensors import Meter, digest
+from dld_tui.core.document.arguments import Entry
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
@@ -79,7 +80,7 @@ class Relocation:
         """The edits of the target that the base has, too, by their ids."""
         self._digests: dict[int, tuple[Any, str | None]] = {}
 
-    def located(self, entry: dict[str, JSON]) -> tuple[dict[str, JSON], list[Relocated]]:
+    def located(self, entry: Entry) -> tuple[Entry, list[Relocated]]:
         """Return a line of the script as it is for the target, and what has another name there.
 
         Raises:
@@ -91,7 +92,7 @@ class Relocation:
         line = _Line(self, edit)
         return {**line.arguments(entry), "edit": edit}, line.relocated
 
-    def followed(self, entry: dict[str, JSON], transaction: Transaction | None) -> None:
+    def followed(self, entry: Entry, transaction: Transaction | None) -> None:
         """Do in the base what a line has done in the target.
 
         Args:
@@ -226,7 +227,7 @@ class _Line:
         self._edit = edit
         self.relocated: list[Relocated] = []
 
-    def arguments(self, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    def arguments(self, arguments: Mapping[str, JSON]) -> Entry:
         """Return the arguments of the edit for the target; what has no partner stays."""
         found = dict(arguments)
         if self._edit == "repair":

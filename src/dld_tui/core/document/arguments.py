@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
@@ -153,6 +156,32 @@ def _shown(text: str) -> str:
 # --- lines of scripts and journals --------------------------------------------------------------
 
 
+Entry: TypeAlias = "dict[str, JSON]"
+"""An edit as data, ``{"edit": NAME, ARGUMENT: VALUE, …}``: a line of a script or journal."""
+
+
+@dataclass(frozen=True)
+class FileState:
+    """How a file is, or was when edits were made on it; None where it cannot be looked at."""
+
+    size: int | None = None
+    mtime_ns: int | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> FileState:
+        """Return how a file is now."""
+        try:
+            found = os.stat(path)
+        except (OSError, ValueError):
+            return cls()
+        return cls(found.st_size, found.st_mtime_ns)
+
+    @classmethod
+    def said_by(cls, entry: Mapping[str, Any]) -> FileState:
+        """Return what a line says of a file."""
+        return cls(entry.get("size"), entry.get("mtime_ns"))
+
+
 def parse_line(line: str) -> JSON:
     """Return the JSON of one line of a script or journal.
 
@@ -170,6 +199,6 @@ def parse_line(line: str) -> JSON:
     return entry if problem is None else {REFUSED: problem}
 
 
-def entry_of(edit: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+def entry_of(edit: str, arguments: Entry) -> Entry:
     """Return the entry that replays an edit."""
     return {"edit": edit, **arguments}

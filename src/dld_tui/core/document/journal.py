@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import IO
 
 from dld_tui import __version__
-from dld_tui.core.document.arguments import entry_of, parse_line
+from dld_tui.core.codec import encode
+from dld_tui.core.document.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payloads import sweep
 from dld_tui.core.paths import ensure, state_dir
-from dld_tui.core.types import JSON
 
 SYNC_SECONDS = 1.0
 """A line reaches the kernel at once and the disk within this time."""
@@ -48,7 +48,7 @@ class LeftJournal:
 
     journal: Path
     model: Path
-    lines: list[dict[str, JSON]]
+    lines: list[Entry]
     """The finished edits, undos and redos, in order."""
     written: float
     """When the last edit was made, in seconds since the epoch."""
@@ -75,7 +75,7 @@ class Journal:
         """Why edits are not being journaled, or None."""
         return self._error
 
-    def append(self, line: dict[str, JSON]) -> None:
+    def append(self, line: Entry) -> None:
         """Write one line. A full disk is remembered in :attr:`error`, the edit itself goes on."""
         if self._broken:
             return
@@ -101,7 +101,7 @@ class Journal:
         would be offered again although the file has them.
         """
         if self._file is not None and not self._broken:
-            self.append({"saved": _state(written)})
+            self.append({"saved": encode(FileState.of(written))})
             with suppress(OSError):  # as in append: the save goes on
                 os.fsync(self._file.fileno())
 
@@ -131,11 +131,11 @@ class Journal:
         self._file = self._path.open("x", encoding="ascii")
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._closed.clear()
-        header: dict[str, JSON] = {
+        header: Entry = {
             "journal": _FORMAT,
             "version": __version__,
             "model": os.path.realpath(self._model),
-            **_state(self._model),
+            **encode(FileState.of(self._model)),
         }
         self._file.write(json.dumps(header) + "\n")
         self._thread = threading.Thread(target=self._sync, name="journal", daemon=True)
@@ -196,11 +196,11 @@ def _read(path: Path, model: Path) -> LeftJournal | None:
     header, edits = _unsaved(_entries(text))
     if header is None or header.get("journal") != _FORMAT or not edits:
         return None
-    state = {key: header.get(key) for key in ("size", "mtime_ns")}
-    return LeftJournal(path, model, edits, written, matches=state == _state(model))
+    matches = FileState.said_by(header) == FileState.of(model)
+    return LeftJournal(path, model, edits, written, matches)
 
 
-def _entries(text: str) -> list[dict[str, JSON]]:
+def _entries(text: str) -> list[Entry]:
     lines = []
     for line in text.splitlines():
         try:
@@ -212,29 +212,19 @@ def _entries(text: str) -> list[dict[str, JSON]]:
     return lines
 
 
-def _unsaved(
-    lines: list[dict[str, JSON]],
-) -> tuple[dict[str, JSON] | None, list[dict[str, JSON]]]:
+def _unsaved(lines: list[Entry]) -> tuple[Entry | None, list[Entry]]:
     """Return the header of a journal, None without one, and the edits that its file lacks."""
     if not lines or "journal" not in lines[0]:
         return ({}, []) if not lines else (None, [])
     header, edits = lines[0], []
-    now = _state(Path(str(header.get("model"))))
+    now = FileState.of(Path(str(header.get("model"))))
     for entry in lines[1:]:
         saved = entry.get("saved")
         if saved is None:
             edits.append(entry)
-        elif saved == now and now["size"] is not None:
-            header, edits = {**header, **now}, []
+        elif saved == encode(now) and now.size is not None:
+            header, edits = {**header, **encode(now)}, []
     return header, edits
-
-
-def _state(model: Path) -> dict[str, JSON]:
-    try:
-        found = os.stat(model)
-    except OSError:
-        return {"size": None, "mtime_ns": None}
-    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
 
 
 class Recorder:
@@ -264,7 +254,7 @@ class Recorder:
         """Write a redo if a replay could do it; False when it must be written as a new edit."""
         return self._step(transaction, made=True)
 
-    def inverted(self, transaction: Transaction, arguments: dict[str, JSON]) -> None:
+    def inverted(self, transaction: Transaction, arguments: Entry) -> None:
         """Write the inverse of a transaction that a replay does not know."""
         self.journal.append(entry_of("restore", arguments))
         self._done.append((transaction, True))

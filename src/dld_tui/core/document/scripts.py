@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dld_tui.core.document.arguments import REFUSED, entry_of, parse_line
+from dld_tui.core.codec import encode
+from dld_tui.core.document.arguments import REFUSED, Entry, FileState, entry_of, parse_line
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
@@ -43,10 +44,10 @@ class Relocated:
 class Relocation(Protocol):
     """Says what the lines of a script mean in another model than that which it was made on."""
 
-    def located(self, entry: dict[str, JSON]) -> tuple[dict[str, JSON], list[Relocated]]:
+    def located(self, entry: Entry) -> tuple[Entry, list[Relocated]]:
         """Return an entry as the target has it, and what has another name there."""
 
-    def followed(self, entry: dict[str, JSON], transaction: Transaction | None) -> None:
+    def followed(self, entry: Entry, transaction: Transaction | None) -> None:
         """Take note that an entry was applied to the target."""
 
 
@@ -61,13 +62,13 @@ class ReplayResult:
     """Numbers of entries that were applied, and what they name that has another name here."""
 
 
-def parse_script(text: str, *, where: str | None = None) -> list[dict[str, JSON]]:
+def parse_script(text: str, *, where: str | None = None) -> list[Entry]:
     """Return the entries of an edit script; empty lines and ``#`` comments are skipped.
 
     Raises:
         InputError: A line is not a JSON object; says which.
     """
-    entries: list[dict[str, JSON]] = []
+    entries: list[Entry] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -82,11 +83,11 @@ def parse_script(text: str, *, where: str | None = None) -> list[dict[str, JSON]
     return entries
 
 
-def script_base(text: str) -> dict[str, JSON] | None:
-    """Return what the first line of a script or journal says of the model it was made on.
+def script_base(text: str) -> tuple[str, FileState] | None:
+    """Return the model that a script or journal was made on, as its first line says.
 
     Returns:
-        ``{"model": PATH, "size": BYTES, "mtime_ns": TIME}``, or None where it says nothing.
+        The path of its file and how that was, or None where the line says nothing.
     """
     for line in text.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):
@@ -98,13 +99,15 @@ def script_base(text: str) -> dict[str, JSON] | None:
         if not isinstance(entry, dict):
             return None
         base = entry if "journal" in entry else entry.get(MADE_ON)
-        return base if isinstance(base, dict) and isinstance(base.get("model"), str) else None
+        if not isinstance(base, dict) or not isinstance(model := base.get("model"), str):
+            return None
+        return model, FileState.said_by(base)
     return None
 
 
 def replay(
     document: Document,
-    entries: Iterable[dict[str, JSON]],
+    entries: Iterable[Entry],
     relocation: Relocation | None = None,
 ) -> ReplayResult:
     """Apply the entries one after the other; those that do not fit are reported and skipped.
@@ -132,7 +135,7 @@ def replay(
     return result
 
 
-def replay_entry(document: Document, entry: dict[str, JSON]) -> Transaction | None:
+def replay_entry(document: Document, entry: Entry) -> Transaction | None:
     """Apply one entry and return what it did, made again or took back; None for nothing.
 
     Raises:
@@ -177,7 +180,7 @@ def export_script(document: Document, path: Path) -> int:
     return len(lines)
 
 
-def located(entries: Iterable[dict[str, JSON]], folder: Path) -> list[dict[str, JSON]]:
+def located(entries: Iterable[Entry], folder: Path) -> list[Entry]:
     """Return the entries of a script with the files that they name in the script's folder."""
     found = (with_files(entry, lambda name: str(folder / name)) for entry in entries)
     return [entry for entry in found if isinstance(entry, dict)]
@@ -192,11 +195,11 @@ def base_file(text: str, folder: Path) -> Path | None:
     base = script_base(text)
     if base is None:
         return None
-    path = folder / str(base["model"])
-    state = _state(path)
-    if state is None:
+    path = folder / base[0]
+    state = FileState.of(path)
+    if state.size is None:
         return None
-    if any(state[key] != base.get(key) for key in state):
+    if state != base[1]:
         raise InputError(
             "has changed since the script was made on it",
             where=str(path),
@@ -205,21 +208,15 @@ def base_file(text: str, folder: Path) -> Path | None:
     return path
 
 
-def _base(document: Document, script: Path) -> dict[str, JSON] | None:
+def _base(document: Document, script: Path) -> JSON:
     path = document.path
-    state = _state(path) if path is not None else None
-    if path is None or state is None or document.changed_on_disk():
+    if path is None or document.changed_on_disk():
+        return None
+    state = FileState.of(path)
+    if state.size is None:
         return None
     folder = os.path.realpath(script.parent)
-    return {"model": os.path.relpath(os.path.realpath(path), folder), **state}
-
-
-def _state(path: Path) -> dict[str, JSON] | None:
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return None
-    return {"size": found.st_size, "mtime_ns": found.st_mtime_ns}
+    return {"model": os.path.relpath(os.path.realpath(path), folder), **encode(state)}
 
 
 def with_files(value: JSON, change: Callable[[str], str]) -> JSON:

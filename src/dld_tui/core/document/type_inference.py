@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import protos as onnx
+from dld_tui.core.document.arguments import Entry
 from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, text_of
@@ -459,9 +460,9 @@ def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
     ]
 
 
-def late_types(document: Document) -> list[dict[str, JSON]]:
+def late_types(document: Document) -> list[Entry]:
     """Return the arguments of ``set_value_type`` for those whose types are inferred by now."""
-    found: list[dict[str, JSON]] = []
+    found: list[Entry] = []
     for scope, name in untyped_terminals(document):
         known = scope.inferred.get(name)
         if known is not None and known.dtype is not None and not known.container:

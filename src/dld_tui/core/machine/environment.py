@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dld_tui import __version__
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -115,7 +115,7 @@ def _cpu_limit() -> float | None:
     return round(int(parts[0]) / int(parts[1]), 2)
 
 
-def _clocks() -> dict[str, JSON]:
+def _clocks() -> Facts:
     """Return the governor and frequencies of the processors, the distinct ones by commonness."""
     governors = sorted(
         {

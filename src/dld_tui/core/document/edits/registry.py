@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from dld_tui.core.document.arguments import check_arguments
+from dld_tui.core.document.arguments import Entry, check_arguments
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 EditFunction: TypeAlias = "Callable[..., str]"
 """Called with (document, transaction, **arguments); returns a title for people."""
@@ -19,7 +18,7 @@ EditFunction: TypeAlias = "Callable[..., str]"
 EDITS: dict[str, EditFunction] = {}
 """All edits by name."""
 
-INVERSES: dict[str, Callable[[Any, Transaction], dict[str, JSON]]] = {}
+INVERSES: dict[str, Callable[[Any, Transaction], Entry]] = {}
 """By the edit that does the inverse of another one: takes a transaction of a document back, and
 returns the arguments for that edit to do the same."""
 

@@ -8,11 +8,12 @@ Records are addressed by their place in their list, which is exact in the state 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.message_factory import GetMessageClass
 
 from dld_tui.core import protos as onnx
+from dld_tui.core.document.arguments import Entry
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.history import Transaction
@@ -35,8 +36,11 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
+Step: TypeAlias = "dict[str, JSON]"
+"""What undoes one primitive: ``{"step": KIND, …}``."""
 
-def inverse_arguments(document: Document, transaction: Transaction) -> dict[str, JSON]:
+
+def inverse_arguments(document: Document, transaction: Transaction) -> Entry:
     """Take a transaction back and return the arguments for :func:`restore` to do the same.
 
     Raises:
@@ -73,11 +77,11 @@ def restore(document: Document, transaction: Transaction, *, steps: list[JSON], 
     return f"undo {title}"
 
 
-def _describe_text(document: Document, primitive: SetText) -> dict[str, JSON]:
+def _describe_text(document: Document, primitive: SetText) -> Step:
     return {"step": "text", **_place(primitive), "value": primitive.old}
 
 
-def _describe_list(document: Document, primitive: SetList) -> dict[str, JSON]:
+def _describe_list(document: Document, primitive: SetList) -> Step:
     data: list[JSON] = [
         {"text": item} if isinstance(item, str) else {"data": encode_message(document, item)}
         for item in primitive.old
@@ -85,7 +89,7 @@ def _describe_list(document: Document, primitive: SetList) -> dict[str, JSON]:
     return {"step": "list", **_place(primitive), "items": data}
 
 
-def _place(primitive: SetText | SetList) -> dict[str, JSON]:
+def _place(primitive: SetText | SetList) -> Step:
     """Say where a field is: the list and place of its record, and the way into the record."""
     records = primitive.scope.records.get(primitive.list_name, [])
     index = next((i for i, record in enumerate(records) if record is primitive.record), None)
@@ -98,7 +102,7 @@ def _place(primitive: SetText | SetList) -> dict[str, JSON]:
     }
 
 
-def _describe_links(document: Document, primitive: SetLinks) -> dict[str, JSON]:
+def _describe_links(document: Document, primitive: SetLinks) -> Step:
     node = primitive.node
     return {
         "step": "links",
@@ -108,7 +112,7 @@ def _describe_links(document: Document, primitive: SetLinks) -> dict[str, JSON]:
     }
 
 
-def _describe_attribute(document: Document, primitive: SetAttribute) -> dict[str, JSON]:
+def _describe_attribute(document: Document, primitive: SetAttribute) -> Step:
     index = primitive.scope.index_of(primitive.node)
     replaces = primitive.new is not None
     # The message is complete only while it is in place, so look at it after the undo.
@@ -131,7 +135,7 @@ def _describe_attribute(document: Document, primitive: SetAttribute) -> dict[str
     }
 
 
-def _describe_splice(document: Document, primitive: Splice) -> dict[str, JSON]:
+def _describe_splice(document: Document, primitive: Splice) -> Step:
     data: list[JSON] = []
     for record in primitive.removed:
         if isinstance(record, Node):
@@ -151,7 +155,7 @@ def _describe_splice(document: Document, primitive: Splice) -> dict[str, JSON]:
     }
 
 
-def _describe_model(document: Document, primitive: SwapModel) -> dict[str, JSON]:
+def _describe_model(document: Document, primitive: SwapModel) -> Step:
     primitive.undo()
     try:
         present = PresentModel(document)
@@ -249,7 +253,7 @@ def _build_model(scope: Scope, data: dict[str, Any]) -> Primitive:
     return SwapModel(scope.document, read_model(scope.document, data["model"]))
 
 
-_DESCRIBE: dict[type[Any], Callable[[Document, Any], dict[str, JSON]]] = {
+_DESCRIBE: dict[type[Any], Callable[[Document, Any], Step]] = {
     SetText: _describe_text,
     SetLinks: _describe_links,
     SetAttribute: _describe_attribute,
