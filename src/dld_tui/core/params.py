@@ -331,7 +331,6 @@ def empty_text(setting: Setting, values: Mapping[str, JSON]) -> str:
     """Return what an empty field stands for, in words for people; never nothing.
 
     Args:
-        setting: The setting.
         values: What the form has.
     """
     about = setting.param

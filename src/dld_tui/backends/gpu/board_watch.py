@@ -92,7 +92,6 @@ def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
     """Return what a board has, by what its folders are called; no value is read yet.
 
     Args:
-        board: The board.
         gpu: With load and clock of the GPU.
     """
     sys = board.root / "sys"
@@ -262,7 +261,6 @@ class BoardWatch:
     rest. On another machine nothing happens.
 
     Args:
-        board: The board.
         lock_clocks: Hold the clocks at the highest of the power mode until the end.
         gpu: With load and clock of the GPU, where nobody else records them.
         interval_s: From one round to the next.
@@ -403,7 +401,6 @@ class BoardWatch:
         Does so once, after :meth:`close`.
 
         Args:
-            writer: The report.
             origin_ns: The zero of its clock; None for the first of the passes.
         """
         if self._board.board is None or self._is_written:

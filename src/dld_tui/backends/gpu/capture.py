@@ -341,7 +341,6 @@ class GpuCapture:
         """Write the passes at true speed with their work, as yet of no layer, and the counters.
 
         Args:
-            writer: The report.
             origin_ns: The zero of its clock.
             passes: What was timed while the trace was on.
         """
@@ -366,7 +365,6 @@ class GpuCapture:
         """Write which layers launched the work.
 
         Args:
-            writer: The report.
             origin_ns: The zero of the clock of `passes`.
             passes: Those that were recorded with layers and calls, the first of which is warm-up.
             unordered: Why the order of launches is not the same in every pass; empty when it is.

@@ -262,7 +262,6 @@ def system_tensorrt(
     pip, which Debian's ``venv`` cannot bring without another package.
 
     Args:
-        board: The board.
         prefix: ``sys.prefix``.
         base_prefix: ``sys.base_prefix``.
         python: The first numbers of this Python's version.

@@ -28,7 +28,6 @@ class Contestant:
     """One set-up with its session, or without one between two turns.
 
     Args:
-        model: The file.
         settings: Of the session.
         sets: Inputs by name.
         items: How many a pass computes; times are of one.

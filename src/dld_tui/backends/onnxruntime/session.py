@@ -83,7 +83,6 @@ def error_from(error: Exception, model: Path, doing: str, version: str) -> DldEr
 
     Args:
         error: Of whatever class; its name tells an unreadable file from other faults.
-        model: The file.
         doing: ``load`` or ``run``.
         version: Of ONNX Runtime.
     """

@@ -46,7 +46,6 @@ def stages(
     """Time the stages: sessions that each do one thing more take turns.
 
     Args:
-        model: The file.
         settings: Of the session; its level of optimisation does not matter.
         repeats: How many of each.
 

@@ -217,7 +217,6 @@ def parser_error(
     Args:
         problems: Of the parser.
         said: What it said at level error. Foreign texts.
-        document: The model.
         library: Its name and version.
     """
     model = document.path or Path("the model")

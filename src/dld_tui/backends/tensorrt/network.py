@@ -176,7 +176,6 @@ def parse(
         path: The file, see :func:`model_file`.
         document: The model, to say where errors are.
         settings: Of the build.
-        library: The library.
         log: Where its logger writes.
 
     Raises:

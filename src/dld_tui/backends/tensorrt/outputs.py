@@ -47,7 +47,6 @@ def reasons_against(
 
     Args:
         library: What would build it.
-        document: The model.
         settings: Of the build.
         names: Tensors of the main graph. Foreign text.
 

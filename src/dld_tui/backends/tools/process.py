@@ -54,7 +54,6 @@ def run_tool(
     """Run ``main`` of a module with ``sys.argv[1:]`` set; closing the generator ends the process.
 
     Args:
-        module: The module.
         arguments: What it finds in ``sys.argv[1:]``.
         limit_s: Stop it after so many seconds; None is no limit.
 

@@ -28,7 +28,6 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
     """Return what the nodes of a model cost; the document is changed, and nobody may save it.
 
     Args:
-        document: The model.
         path: Its file.
         shapes: Of its inputs, as ``x:1x3x224x224``.
 

@@ -208,7 +208,6 @@ def _viewable(
 
     Args:
         picture: Draws as options ask.
-        model: The file.
         kind: The format.
         asked: The options.
         nodes: How many nodes there are.

@@ -90,7 +90,6 @@ class EngineSettings:
         """Return the settings of a build.
 
         Args:
-            model: The model.
             output: Where the engine goes.
             plain: Leave the precisions at their defaults.
 

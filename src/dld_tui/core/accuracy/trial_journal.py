@@ -32,7 +32,6 @@ def model_and_inputs(
 
     Args:
         settings: Those that matter to a trial.
-        document: The model.
         inputs: A folder of input files.
     """
     from dld_tui.core.conversion.storage import content_digest

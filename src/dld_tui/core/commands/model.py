@@ -157,7 +157,6 @@ def table(
 
     Args:
         scope: Who has the actions.
-        rows: The rows.
         common: Facts that all of them need.
         footer: The ids that the footer shows.
         palette: False for movements, which make no sense in a menu.

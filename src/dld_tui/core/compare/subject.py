@@ -60,7 +60,6 @@ def open_subject(
     """Read a report file, another program's profile as one, or an engine plan.
 
     Args:
-        path: The file.
         progress: Called with (bytes read, bytes in all).
         cancelled: Asked while it reads.
         document: The model in which the nodes of an engine plan are found.

@@ -59,7 +59,6 @@ def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
     """Return what is to be said of a row in a few words.
 
     Args:
-        row: The row.
         target: The report whose difference is shown.
         base: What it is compared with.
         counted: Say how many layers of each it is, where that is not one of each.

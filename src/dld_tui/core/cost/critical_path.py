@@ -90,7 +90,6 @@ def critical_path(
     """Return the longest path through the main graph, and the best cut.
 
     Args:
-        document: The model.
         times: Milliseconds by the references of nodes; others take no time.
         size: Returns the bytes of a value.
         names: Of the report and of the model.

@@ -45,7 +45,6 @@ def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
     """Add a tool, or replace the one of the same name.
 
     Args:
-        tool: The tool.
         path: The settings file; the user's when None.
         instead_of: The name that it had before.
 

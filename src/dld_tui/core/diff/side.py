@@ -224,7 +224,6 @@ class Structure:
     """The ids of the nodes of one side that are not matched yet, by node index.
 
     Args:
-        side: The side.
         intern: The table of both sides.
         open_nodes: The indices of its unmatched nodes, ascending.
         is_old: True for the old model.

@@ -38,7 +38,6 @@ def model_lines(document: Document, *, weights: bool = True) -> Iterator[str]:
     """Yield the lines of a model, fit to be shown.
 
     Args:
-        document: The model.
         weights: False leaves the hashes of large tensors out, so that no payload is read.
     """
     for line in _Printer(weights).model(document):

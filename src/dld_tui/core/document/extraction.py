@@ -62,7 +62,6 @@ def parts_of(
     """Work out what belongs to nodes of a scope.
 
     Args:
-        scope: The scope.
         nodes: Nodes of it.
         more: Values that are wanted beside those that the nodes use.
         cut: Values that count as taken even if an initializer or a constant gives them.
@@ -266,7 +265,6 @@ def extract_between(
     """Return what computes some values from others as a model.
 
     Args:
-        document: The document.
         scope: The scope of the values.
         inputs: Values to be given; further inputs of the scope that are needed become inputs, too.
         outputs: Values to be computed; the outputs of the scope when there are none.
@@ -300,7 +298,6 @@ def extract_body(document: Document, body: Scope, call: Node | None = None) -> E
     Outer values that a subgraph uses become inputs, unless they are initializers or constants.
 
     Args:
-        document: The document.
         body: The scope.
         call: A node that calls the function, for its parameters and types; by default they have
             their defaults, and types come from the first call.

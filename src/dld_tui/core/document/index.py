@@ -67,7 +67,6 @@ class NodeIndex:
 
     Args:
         field: Which text.
-        nodes: The nodes.
         texts: The text of each node, where somebody has read them already.
     """
 

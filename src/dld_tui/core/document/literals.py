@@ -376,7 +376,6 @@ def element_text(value: Any, dtype: str) -> str:
 
     Args:
         value: A number, or bytes for a string.
-        dtype: The element type.
 
     Raises:
         LiteralError: The element type has no literals.

@@ -211,8 +211,6 @@ def validate(
     """Return what is wrong with profiles for this model, one sentence each.
 
     Args:
-        document: The model.
-        profiles: The profiles.
         known: Profiles whose ranges are not looked at again: those from before an edit of others.
     """
     inputs = declared_inputs(document)

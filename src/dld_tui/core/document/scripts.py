@@ -113,7 +113,6 @@ def replay(
     """Apply the entries one after the other; those that do not fit are reported and skipped.
 
     Args:
-        document: The model.
         entries: The lines of the script.
         relocation: Finds what has other names in this model than in that of the script.
     """

@@ -283,7 +283,6 @@ def snapshot(document: Document, *, doubtful: bool = False) -> Iterator[bytes]:
     The document must not change between two steps: whoever drives this starts again when it does.
 
     Args:
-        document: The model.
         doubtful: Whether ``value_info`` and outputs are to have types that edits have made
             doubtful, too (see :attr:`Scope.touched`).
     """

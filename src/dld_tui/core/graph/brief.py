@@ -60,7 +60,6 @@ def weight_text(node: Node, is_drawn: Callable[[Node], bool]) -> str:
     One that is computed from others says what is stored: ``i8 → f32[384,384]``.
 
     Args:
-        node: The node.
         is_drawn: Tells whether a node is drawn: if it is, what it makes is seen anyway.
     """
     for name in node.inputs:

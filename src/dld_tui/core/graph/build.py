@@ -190,7 +190,6 @@ def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozens
 
     Args:
         scope: Where they are.
-        texts: Their texts.
         fixed: Values that do not depend on any input; what such nodes make is added.
     """
     needed = frozenset(scope.outputs)

@@ -104,7 +104,6 @@ def repeats(
     """Return the repeated blocks among some rows, in their order; they do not overlap.
 
     Args:
-        graph: The graph.
         rails: Its rows.
         scopes: The name scope of each row.
         start: The first row that is looked at.
@@ -150,7 +149,6 @@ def _cuts(graph: Graph, rails: Rails, start: int, end: int, most: int) -> list[i
     """Return the rows that a part can start at, the first one and the one after the last too.
 
     Args:
-        graph: The graph.
         rails: Its rows.
         start: The first row.
         end: The row after the last one.

@@ -236,8 +236,6 @@ def rail_cells(rails: Rails, row: int, first: int, count: int) -> list[str]:
     The cell of the vertex itself is ``"o"``, for the caller to draw.
 
     Args:
-        rails: The rails.
-        row: The row.
         first: The first column that is seen.
         count: The number of columns that are seen.
     """

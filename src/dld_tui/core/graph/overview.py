@@ -67,7 +67,6 @@ class Overview:
     """The rows of a graph with its folds open or closed.
 
     Args:
-        graph: The graph.
         arranged: What :meth:`arranged` says of an overview of the same graph, perhaps in another
             process; None to work it out here.
     """

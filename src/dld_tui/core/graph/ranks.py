@@ -22,7 +22,6 @@ def ranks_of(graph: Graph, order: Sequence[int]) -> list[int]:
     closes a cycle: it does not count here.
 
     Args:
-        graph: The graph.
         order: Its vertices, as :func:`~dld_tui.core.graph.lanes.demand_order` returns them.
     """
     row = [0] * len(graph)
@@ -110,7 +109,6 @@ def make_layers(
     """Return the layers, each in the order of its vertices' rows.
 
     Args:
-        graph: The graph.
         rank: The rank of each vertex.
         targets: For each net, the targets that are linked by a line.
         order: The vertices in the order of their rows.

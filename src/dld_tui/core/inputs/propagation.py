@@ -1066,7 +1066,6 @@ class Propagation:
     """One pass over a model. What it found is in the attributes afterwards.
 
     Args:
-        document: The model.
         inputs: What is known of each input.
         count: The number of candidates, the length of every array.
         orders: What another pass over the same model found of the order of its nodes.

@@ -97,7 +97,6 @@ def same_meaning(op_type: str, domain: str, there: int | None, here: int | None)
     known in neither version is a custom one, which has no versions.
 
     Args:
-        op_type: The operator.
         domain: Its operator set.
         there: The version that the node was written for.
         here: The version that it would be read in.

@@ -25,7 +25,6 @@ def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None
     """Return why a value does not fit an input of a node; None when it does or nothing is known.
 
     Args:
-        node: The node.
         index: Which input, from 0; it need not be there yet.
         value_type: What is known of the value's type.
     """

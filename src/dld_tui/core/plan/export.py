@@ -29,7 +29,6 @@ def plan_json(
     """Return the document of ``dld plan --json``. Fields may be added, never renamed.
 
     Args:
-        plan: The engine.
         findings: What lint found in it.
         mapping: Which ONNX nodes the layers compute.
         table: The view or grouping that was asked for, which comes as ``table``.

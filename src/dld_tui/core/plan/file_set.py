@@ -208,7 +208,6 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
     plan.
 
     Args:
-        plan: The engine.
         prefix: ``DIR/NAME``; the folder must be there.
         overwrite: False refuses when one of the files exists.
 

@@ -27,7 +27,6 @@ def matching(
     """Return the layers that pass a filter, in order.
 
     Args:
-        plan: The engine.
         text: The filter; an empty one lets all through.
         mapping: The ONNX nodes of the layers; by default what the file itself tells of them.
         findings: What lint found, for ``findings>0``.

@@ -71,7 +71,6 @@ def drawn_plan(plan: EnginePlan, nodes: Mapping[int, str] | None = None) -> Plan
     Several layers may write parts of one tensor: who reads it is linked to all of them.
 
     Args:
-        plan: The engine.
         nodes: By the index of a layer: the ONNX node that says where in the model it is.
     """
     return _Builder(plan, nodes or {}).drawn
@@ -191,7 +190,6 @@ def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None
     """Return the picture of an engine.
 
     Args:
-        plan: The engine.
         colour: One of :data:`COLOURS`.
         drawn: Its graph, when there is one already.
 

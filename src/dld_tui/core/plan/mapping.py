@@ -844,7 +844,6 @@ def map_plan(plan: EnginePlan, document: Document | None = None) -> dict[int, La
     """Return the nodes of every layer of a plan, folded ones included, by `EngineLayer.index`.
 
     Args:
-        plan: The engine.
         document: The model that it was built from; without it names are but text.
     """
     names = names_of(document)

@@ -77,7 +77,6 @@ def plan_subject(
     The time of a layer is its mean, as in the plan and in trtexec's own percentages.
 
     Args:
-        plan: The engine.
         mapping: From :func:`~dld_tui.core.plan.mapping.map_plan`.
         document: The model of the mapping, when there was one.
         rule: How the time of a layer is shared over its nodes.
@@ -209,7 +208,6 @@ def layer_records(
     The time is the mean of a pass, as the file gives it first; the median is among the details.
 
     Args:
-        plan: The engine.
         mapping: The ONNX nodes by the layers' own index.
         findings: How many each layer has is kept among its details.
     """

@@ -193,7 +193,6 @@ def full_precision_percent(report: Report, *, wide_weights: bool = False) -> flo
     0 where only launches were timed: these say little of what the layers cost.
 
     Args:
-        report: The report.
         wide_weights: Leave out layers whose weights have few bits, whatever they compute in.
     """
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):

@@ -349,7 +349,6 @@ def is_constant_of(scope: Scope, name: str, wanted: object) -> bool:
 
     Args:
         scope: Where the value is seen.
-        name: Its name.
         wanted: A number for a tensor of one element, lists for one of the same shape. Numbers may
             be as far apart as the digits of float32, or of a narrower type, can tell.
     """

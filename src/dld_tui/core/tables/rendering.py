@@ -77,7 +77,6 @@ def html_of(anchor: str, table: Table[Any]) -> str:
 
     Args:
         anchor: A word of our own, no other table of the page has it.
-        table: The table.
     """
     if not table.rows:
         return ""
@@ -144,7 +143,6 @@ def text_lines(table: Table[Any], room: int | None = None) -> list[str]:
     """Return the titles and the rows, fit for a terminal.
 
     Args:
-        table: The table.
         room: The cells of a line: texts give way, the longest first. None leaves them whole.
     """
     return _lines(table, _cells(table), room)
@@ -215,7 +213,6 @@ def parquet_of(table: Table[Any], metadata: Mapping[str, str]) -> bytes:
     """Return the file's content: typed columns, lists of texts, unknown values are null.
 
     Args:
-        table: The table.
         metadata: Texts that the file carries beside its rows.
 
     Raises:

@@ -189,7 +189,6 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
     Its usual shapes are those of the first set.
 
     Args:
-        document: The model.
         feeds: Sets of arrays by input.
 
     Raises:

@@ -77,7 +77,6 @@ def plan_conversion(
     """Return what converting a tensor would lose; nothing is changed.
 
     Args:
-        tensor: The tensor.
         dtype: The element type to convert to.
         saturate: See :data:`SATURATING`.
         progress: Called with elements done and elements in all.

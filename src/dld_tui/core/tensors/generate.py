@@ -52,7 +52,6 @@ def uniform_range(dtype: str, sign: int) -> tuple[float, float]:
     """Return low and high for random numbers of one sign: 0 to 1, or what an integer type has.
 
     Args:
-        dtype: The element type.
         sign: 1 for positive numbers, -1 for negative ones.
 
     Raises:
@@ -111,7 +110,6 @@ def require_room(document: Document, length: int) -> None:
     What all edits of a document make is counted together against its ``new_data_limit``.
 
     Args:
-        document: The document.
         length: Bytes that are to be made.
 
     Raises:

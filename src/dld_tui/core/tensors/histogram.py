@@ -49,7 +49,6 @@ def tensor_histogram(
     """Read a tensor and count its values; None where it has no finite ones, or no real numbers.
 
     Args:
-        tensor: The tensor.
         bins: How many bins.
         low: Where the first begins; by default at the least finite value.
         high: Where the last ends; by default at the largest finite value.

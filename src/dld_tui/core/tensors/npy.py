@@ -190,7 +190,6 @@ def import_npy(
 
     Args:
         document: The document that the edit is for.
-        path: The file.
         dtype: The element type that it must have, or be the bits of (see the module); by default
             what it says.
         dims: The dimensions that it must have; by default those it says.

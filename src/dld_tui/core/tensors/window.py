@@ -50,9 +50,6 @@ class Typed:
 class TensorWindow:
     """The elements of one state of a tensor. Make another one after each edit.
 
-    Args:
-        tensor: The tensor.
-
     Raises:
         InputError: The values cannot be read; says why.
     """
@@ -165,7 +162,6 @@ class TensorWindow:
         """Return a rectangle of a plane, cut at its edges.
 
         Args:
-            plane: The plane.
             row: The first row.
             rows: How many.
             column: The first column.

@@ -33,7 +33,6 @@ class Client(asyncssh.SSHClient):
     """The answers for one machine.
 
     Args:
-        hop: The machine.
         asker: Who is asked.
         secrets: Where what is known is, and what was right will be kept.
         from_keyring: Whether the system's keyring is looked into.

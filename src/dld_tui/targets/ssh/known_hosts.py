@@ -171,7 +171,6 @@ def new_key(
     """Return the key of a host that is seen for the first time.
 
     Args:
-        hop: The machine.
         where: How messages call it.
         known: What the files of known hosts say of it.
         key: What it shows; None when that is no plain key.
@@ -324,11 +323,7 @@ def _length(data: bytes, at: int) -> int:
 
 
 class KeyFiles:
-    """What the key files hold. Reads them: make it on a thread.
-
-    Args:
-        hop: The machine.
-    """
+    """What the key files hold. Reads them: make it on a thread."""
 
     def __init__(self, hop: Hop) -> None:
         self.pairs: list[asyncssh.SSHKeyPair] = []

@@ -379,7 +379,6 @@ async def download(
 
     Args:
         agent: On the target.
-        job: The job.
         place: Of the file, below the folder of the job's outputs; chosen here, not there.
         path: Where it shall be.
         patience: For lost connections.

@@ -40,8 +40,6 @@ def set_attribute(
     """Give an attribute of a node a value; it is added when it is not there.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute's name.

@@ -37,8 +37,6 @@ def delete_many(
     """Delete nodes of any scopes.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         nodes: ``[[SCOPE, NODE], …]``: the path of a scope and a ref of a node of it.
         reconnect: As in ``delete_nodes``.
     """
@@ -61,8 +59,6 @@ def set_attributes(
     """Give the same attributes to many nodes, others to others.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         changes: ``[{"nodes": [[SCOPE, NODE], …], "attributes": {NAME: {"kind", "value"}}}, …]``,
             nodes as in ``delete_many``, values as in ``set_attribute``; null removes an attribute
             where it is set.
@@ -138,8 +134,6 @@ def cast_nodes(
     Precisions that need a scale, such as int8 for floating point values, are refused.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         nodes: ``[[SCOPE, NODE], …]``: the path of a scope and the ref of a node in it.
         precision: One of :data:`~dld_tui.core.document.metadata.PRECISIONS`.
     """

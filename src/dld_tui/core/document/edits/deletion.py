@@ -29,8 +29,6 @@ def delete_nodes(
     """Delete nodes of one scope.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         nodes: Refs of the nodes.
         reconnect: Give the users of a deleted node's first output its first data input instead;
@@ -86,7 +84,6 @@ def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool 
     """Give the users of a node's output its first data input instead.
 
     Args:
-        transaction: The transaction to make the change in.
         scope: The node's scope.
         node: The node; with `keep` it gets another output name where it made a graph output.
         keep: True when the node is to stay.

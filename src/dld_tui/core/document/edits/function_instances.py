@@ -69,8 +69,6 @@ def make_function(
     that refer to those of an enclosing function are handed on.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the nodes' scope.
         nodes: Refs of the nodes.
         name: The operator that the function defines.
@@ -232,8 +230,6 @@ def inline_function(
     get the instance's value or the default. Calls of other functions in the body stay calls.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         nodes: The instances, ``[[SCOPE, NODE], …]``: the path of a scope and a ref in it.
     """
     targets = dict.fromkeys(nodes_at(document, nodes))

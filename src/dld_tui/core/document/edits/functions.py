@@ -59,8 +59,6 @@ def add_function(
     """Add a local function without nodes; custom operators of its name become its instances.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         name: The operator that it defines.
         domain: Its operator set.
         overload: Which of several functions of one name it is.
@@ -94,8 +92,6 @@ def duplicate_function(
     """Add a copy of a local function under another name; nothing calls it yet.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the function.
         name: The operator that the copy defines.
         domain: Its operator set; None for that of the original.
@@ -127,8 +123,6 @@ def rename_function(
     the import of the old one goes where nothing needs it any more.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the function.
         name: Its new name; None leaves it.
         domain: Its new operator set; None leaves it.
@@ -183,7 +177,6 @@ def require_new_function(document: Document, key: FunctionKey, *, unused: bool =
     """Refuse a function that there is already, or that no node could call.
 
     Args:
-        document: The document.
         key: The function's domain, name and overload.
         unused: Refuse the name of operators in the model too.
 
@@ -274,8 +267,6 @@ def set_function_attribute(
     """Declare an attribute of a local function, with a default or without one.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the function.
         attribute: The attribute's name.
         kind: The kind of the default as in ``set_attribute``; None for no default.
@@ -351,8 +342,6 @@ def set_attribute_reference(
     ``set_attribute`` gives it a value again.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute of the node.

@@ -52,12 +52,9 @@ def add_initializer(
     """Add an initializer to a graph.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
         name: Its name: a free one, that of an input without a value, or one that nodes use
             without a source.
-        dtype: The element type.
         dims: The dimensions.
         fill: The values; see :func:`dld_tui.core.tensors.generate.filled`. For values that are in
             a data file already: ``{"kind": "external", "location", "offset", "length"}``.
@@ -111,10 +108,7 @@ def delete_initializers(
     """Delete initializers, dense or sparse.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
-        names: Their names.
         disconnect: Leave the inputs that use them empty; without it, one in use is refused.
     """
     home = document.scope_at(scope)
@@ -156,10 +150,7 @@ def set_external(
     """Move the values of initializers to a data file, which the next save of the model writes.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
-        names: Their names.
         location: The file, relative to the model. It may be new, or a data file of this model,
             which then grows. Empty for one that is named after the model.
     """
@@ -185,10 +176,7 @@ def set_inline(
     """Keep the values of initializers in the model itself rather than in a data file.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
-        names: Their names.
     """
     home = document.scope_at(scope)
     for name in strings(names, "names"):
@@ -216,8 +204,6 @@ def set_external_entries(
     """Change where the values of an external initializer are read from; no file is changed.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
         name: The initializer, whose values are in a data file already.
         location: The data file, relative to the model; None leaves it.

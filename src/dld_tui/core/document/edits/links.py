@@ -72,8 +72,6 @@ def set_input(
     """Connect an input of a node to a value, or disconnect it.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         index: Which input, from 0; inputs before it that are not there are left out (``""``).
@@ -269,8 +267,6 @@ def expose_input(
     a fixed number of inputs.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         index: Which of its inputs.

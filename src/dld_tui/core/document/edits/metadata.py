@@ -88,8 +88,6 @@ def set_metadata(
     """Set an entry of ``metadata_props``; None removes it.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         key: The entry. Keys that start with ``dld.`` are this program's own.
         value: Its text.
         scope: The graph or function; None for the model.
@@ -188,8 +186,6 @@ def set_positions(
     """Set how far nodes are drawn from where they would be arranged.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The graph or function.
         positions: ``{NODE: [X, Y]}``: cells to the right and down by the ref of a node, null for a
             node that is to be arranged again; None for all nodes of the scope.
@@ -242,8 +238,6 @@ def set_precision(
     """Set the precision in which TensorRT is to run layers.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         nodes: ``[[SCOPE, NODE], …]``: the path of a scope and the ref of a node in it.
         precision: One of :data:`~dld_tui.core.document.metadata.PRECISIONS`; None clears it.
     """
@@ -291,8 +285,6 @@ def set_profiles(
     Ranges that the model has already are kept as they are, even where they fit its inputs no more.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         profiles: ``[{INPUT: {"min": DIMS, "opt": DIMS, "max": DIMS}}, …]``; None or ``[]`` removes
             them.
     """

@@ -45,7 +45,6 @@ class SwapModel(Primitive):
     """Exchange the whole content of a document for that of another model.
 
     Args:
-        document: The document.
         model: The model; its nodes and other records move to scopes of the document.
     """
 
@@ -198,7 +197,6 @@ def _with_external(
 
     Args:
         document: Whose skeleton it is.
-        skeleton: The skeleton.
         name: The name of the model's file. A data file that is named after it is named anew.
         lenient: Leave tensors whose data cannot be opened as they are.
 

@@ -58,10 +58,7 @@ def add_node(
     """Add a node.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
-        op_type: The operator.
         domain: Its operator set, ``""`` for ai.onnx.
         name: The node's name; one is made up when it is empty.
         inputs: Values, ``""`` where one is left out.
@@ -119,11 +116,8 @@ def insert_node(
     """Insert a node with one input and one output behind a value.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope that defines the value.
         value: The value that goes in; its users get the node's output instead.
-        op_type: The operator.
         domain: Its operator set.
         name: The node's name; one is made up when it is empty.
         attributes: As in ``add_node``.
@@ -322,10 +316,7 @@ def add_operator(
     """Add a node with names for its outputs, with bodies, and with the users of another value.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
-        op_type: The operator.
         domain: Its operator set, ``""`` for ai.onnx.
         name: The node's name; one is made up when it is empty.
         inputs: Values, ``""`` where one is left out.

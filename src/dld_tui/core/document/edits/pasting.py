@@ -51,8 +51,6 @@ def paste_nodes(
     here; else it is left out if it is optional, and without a source if it is not.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         fragment: The nodes; see :mod:`dld_tui.core.document.fragment`.
         connect: Values to take instead, by the name of the input from outside.

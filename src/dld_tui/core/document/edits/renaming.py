@@ -141,9 +141,7 @@ def rename_before_output(transaction: Transaction, home: Scope, value: str) -> s
     The output keeps its name and its declared type, and has no source until the new node is there.
 
     Args:
-        transaction: The transaction to make the change in.
         home: The graph or function, whose node makes the value.
-        value: The value.
 
     Returns:
         The new name of the value, which all its users have now.

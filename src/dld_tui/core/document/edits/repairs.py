@@ -38,7 +38,6 @@ def repair(
     """Make several edits as one step; those that no longer fit are left out.
 
     Args:
-        document: The document.
         transaction: The transaction to make the changes in.
         steps: ``[[EDIT, ARGUMENTS], …]``.
         title: What the step is called in the history; by default how many places were repaired.
@@ -207,8 +206,6 @@ def remove_unused(
     """Remove nodes that no output depends on, and initializers that nothing uses.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         nodes: Remove nodes.
         initializers: Remove initializers. One that is an input stays, as it is the value that the

@@ -81,8 +81,6 @@ def rewrite(
     """Replace what patterns find, in bodies and functions too, until nothing is found any more.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         rules: The text of rules; see :mod:`dld_tui.core.rewrite.rule`.
         at: Replace only the hits whose last node is one of these, ``[[SCOPE, NODE], …]``, once.
     """
@@ -105,8 +103,6 @@ def rewrite_document(
     """Carry out rules in a transaction; see :func:`rewrite`.
 
     Args:
-        document: The document.
-        transaction: The transaction.
         rules: The text of rules.
         at: As in :func:`rewrite`.
         lines: Whether lines of what went and came are wanted.

@@ -45,10 +45,7 @@ def to_sparse(
     """Make initializers sparse: only elements whose bits are not all zero are kept.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
-        names: Their names.
     """
     home = document.scope_at(scope)
     for name in strings(names, "names"):
@@ -69,10 +66,7 @@ def to_dense(
     """Make sparse initializers dense.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
-        names: Their names.
     """
     home = document.scope_at(scope)
     for name in strings(names, "names"):
@@ -107,8 +101,6 @@ def set_sparse(
     """Make a sparse initializer, or give one that is there other elements.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the graph.
         name: Its name: that of a sparse initializer, or a new one.
         dims: The dimensions of the whole tensor.

@@ -333,8 +333,6 @@ def add_subgraph(
     of an If the outputs of the If, which nothing makes yet.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute that holds the body.
@@ -383,8 +381,6 @@ def copy_subgraph(
     are made unique.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute that is to hold the copy.
@@ -419,8 +415,6 @@ def delete_subgraph(
     """Take a body away from a node, with all that is in it.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute that holds the body.
@@ -453,8 +447,6 @@ def move_subgraph(
     """Move a body to another place in a list of bodies.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the node's scope.
         node: The node's ref.
         attribute: The attribute that holds the list.

@@ -73,7 +73,6 @@ def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> Target:
     """Return the tensor of an address.
 
     Args:
-        document: The document.
         scope: The path of the scope.
         tensor: ``{"initializer": NAME}`` or ``{"node": REF, "attribute": NAME}``.
 
@@ -154,7 +153,6 @@ def put_payload(
     """Give a tensor its values, large ones by reference.
 
     Args:
-        document: The document.
         proto: A tensor without values.
         payload: As ``raw_data`` has them.
         location: The data file to go to when the model is saved, ``""`` for one that is named
@@ -231,11 +229,8 @@ def convert_tensor(
     """Convert a tensor to another element type, by the rules of ONNX's Cast.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         tensor: The tensor's address.
-        dtype: The element type.
         saturate: Whether float8 types hold their largest number for what is larger.
     """
     target = target_at(document, scope, tensor)
@@ -266,8 +261,6 @@ def set_elements(
     Only the changed bytes are kept, whatever the size of the tensor.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         tensor: The tensor's address.
         start: The place of the first in row order.
@@ -312,11 +305,8 @@ def replace_tensor(
     """Give a tensor another type, shape and values.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
         tensor: The tensor's address.
-        dtype: The element type.
         dims: The dimensions.
         payload: A reference to the values, or ``{"values": [...]}`` in row order; null keeps the
             values, and then only the dimensions may change.

@@ -111,10 +111,7 @@ def set_value_type(
     """Declare the type of an input, an output or an inner value; None for both takes it away.
 
     Args:
-        document: The document.
-        transaction: The transaction to make the change in.
         scope: The path of the scope.
-        value: The value.
         dtype: Its element type, e.g. ``float32``.
         dims: Its dimensions: numbers, names, None where unknown; None when the rank is unknown.
     """

@@ -143,7 +143,6 @@ def of_part(part: Part, title: str = "", centre: int | None = None) -> Content:
     """Return a part of a graph, with counters where links are cut.
 
     Args:
-        part: The part.
         title: What the picture is called.
         centre: The vertex of the whole graph that stands out.
     """
