@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
-from dld_tui.backends.gpu.counters import HardwareSampler
+from dld_tui.backends.gpu.capture import HardwareSampler
 from dld_tui.backends.gpu.cupti import ActivityTracer
 from dld_tui.backends.onnxruntime.session import BoundFeed, Session, SessionSettings
 from dld_tui.core import fmt

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.backends.gpu.capture import PollingSampler, jetson_meter
 from dld_tui.backends.gpu.jetson import (
     ABSENT,
     FAILED,
@@ -16,7 +17,6 @@ from dld_tui.backends.gpu.jetson import (
     run_tool,
     system_tensorrt,
 )
-from dld_tui.backends.gpu.meter import PollingSampler, jetson_meter
 from dld_tui.core.errors import UnavailableError
 from tests.support.jetson_boards import BOARDS, NOT_ROOT, answers, place, put
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.accuracy.channels import lost_channels
-from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.statistics import compare, lost_channels
 from dld_tui.core.accuracy.tolerance import Tolerance
 
 

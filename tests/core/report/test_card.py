@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.report.card import card_lines, card_svg, write_card
-from dld_tui.core.report.story import opening
+from dld_tui.core.report.story import card_lines, card_svg, opening, write_card
 from tests.core.report.test_story import report_of
 from tests.support.report_files import HOSTILE
 

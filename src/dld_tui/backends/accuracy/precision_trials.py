@@ -32,9 +32,8 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
-from dld_tui.core.accuracy.channels import lost_channels
 from dld_tui.core.accuracy.search import Outcome
-from dld_tui.core.accuracy.statistics import TensorError, compare
+from dld_tui.core.accuracy.statistics import TensorError, compare, lost_channels
 from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan

@@ -13,15 +13,17 @@ The two are joined by position (:mod:`dld_tui.core.gpu.attribution`).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dld_tui.backends.gpu import cupti
 from dld_tui.backends.gpu.clock_guard import ClockLock
-from dld_tui.backends.gpu.counters import HardwareSampler
 from dld_tui.backends.gpu.cupti import ActivityTracer
 from dld_tui.backends.gpu.jetson import Jetson
-from dld_tui.backends.gpu.meter import Meter, PollingSampler, gpm_meter, jetson_meter, nvml_meter
 from dld_tui.backends.gpu.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
@@ -35,11 +37,292 @@ from dld_tui.core.gpu.attribution import (
     attribute,
     join,
 )
-from dld_tui.core.gpu.records import ActivityLog, SamplingPlan, Series, plan_sampling
-from dld_tui.core.report.records import Note
+from dld_tui.core.gpu.records import (
+    HARDWARE_ROWS,
+    ActivityLog,
+    CounterSpec,
+    SamplingPlan,
+    Series,
+    plan_sampling,
+)
+from dld_tui.core.report.records import CounterSource, Note
 from dld_tui.core.report.statistics import KERNELS_ALONE, median
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON, Facts
+
+GPM_ROWS: Mapping[str, CounterSpec] = {
+    "sm": CounterSpec("SM_UTIL", "SM active"),
+    "dram": CounterSpec("DRAM_BW_UTIL", "DRAM"),
+    "tensor": CounterSpec("ANY_TENSOR_UTIL", "Tensor Core"),
+    "pcie": CounterSpec("PCIE_TX_PER_SEC+PCIE_RX_PER_SEC", "PCIe", "bytes/s", None),
+}
+NVML_ROWS: Mapping[str, CounterSpec] = {
+    "gpu": CounterSpec("utilization.gpu", "GPU busy"),
+    "memory": CounterSpec("utilization.memory", "Memory busy"),
+}
+JETSON_ROWS: Mapping[str, CounterSpec] = {
+    "gpu": CounterSpec("load", "GPU load"),
+    "gpu_mhz": CounterSpec("cur_freq", "GPU clock", "MHz", None),
+    "memory": CounterSpec("mc_all", "Memory traffic"),
+}
+
+
+@dataclass(frozen=True)
+class Meter:
+    """Something to ask for values."""
+
+    source: CounterSource
+    rows: Mapping[str, CounterSpec]
+    read: Callable[[], Mapping[str, float]]
+    """Returns values by the keys of `rows`; what cannot be told is left out."""
+    close: Callable[[], None]
+    interval_s: float
+    """How often new values are there."""
+
+
+def gpm_meter(gpu: Nvml) -> Meter:
+    """Return the meter of NVML's GPM.
+
+    Raises:
+        UnavailableError: The GPU has none.
+    """
+    gpm = gpu.gpm()
+    return Meter("nvml-gpm", GPM_ROWS, gpm.read, gpm.close, 0.05)
+
+
+def nvml_meter(gpu: Nvml) -> Meter:
+    """Return the meter of NVML's utilisation.
+
+    Raises:
+        UnavailableError: The driver does not tell it.
+    """
+    if not gpu.utilisation():
+        raise UnavailableError("NVML does not tell the utilisation of this GPU")
+    return Meter("nvml", NVML_ROWS, gpu.utilisation, _nothing, 0.1)
+
+
+def jetson_meter(board: Jetson) -> Meter:
+    """Return the meter of a Jetson's files.
+
+    Raises:
+        UnavailableError: This is no Jetson, or none of its files can be read.
+    """
+    if not board.read():
+        raise UnavailableError("there is no file that tells the load of the GPU")
+    return Meter("sysfs", JETSON_ROWS, board.read, _nothing, 0.05)
+
+
+def _nothing() -> None:
+    """Do nothing: there is nothing to close."""
+
+
+class PollingSampler:
+    """Asks a meter again and again on a thread of its own, between start and stop.
+
+    Args:
+        meter: Whom to ask; closed at the end.
+        clock_ns: The time of a sample, in nanoseconds of the Unix epoch.
+    """
+
+    def __init__(self, meter: Meter, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self._meter, self._clock_ns = meter, clock_ns
+        self._series = {key: Series(spec, meter.source) for key, spec in meter.rows.items()}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="gpu-meter", daemon=True)
+        self.absent: list[Series] = []
+        """As for hardware counters; here it is known at the end only."""
+
+    def start(self) -> None:
+        """Begin."""
+        self._meter.read()  # for a meter that tells of the time since it was asked last
+        self._thread.start()
+
+    def stop(self) -> list[Series]:
+        """Stop and return all rows; one without samples says why."""
+        self.close()
+        self.poll()
+        self._meter.close()
+        for one in self._series.values():
+            if not one.samples:
+                one.absent = "the driver does not tell it"
+        return list(self._series.values())
+
+    def close(self) -> None:
+        """Stop asking."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def poll(self) -> None:
+        """Ask once."""
+        values = self._meter.read()
+        now = self._clock_ns()
+        for key, value in values.items():
+            if key in self._series:
+                self._series[key].samples.append((now, value))
+
+    def _run(self) -> None:
+        while not self._over.wait(self._meter.interval_s):
+            self.poll()
+
+
+_BUFFER_BYTES = 512 << 20
+_MOST_AT_ONCE = 24_000
+"""Samples that there is room for; each takes 23 kB until its values are known (H200, CUPTI 13.4).
+
+CUPTI gives those of its buffer in one go only: what a second call returns has neither times nor
+values.
+"""
+_LEAD_NS = 200_000_000
+"""Time between the start and the first pass, measured 145 ms, which is sampled too."""
+_NO_NAME = "this GPU has no such counter"
+_NO_ROOM = "this GPU does not count it together with the other rows"
+_NO_SAMPLES = "the GPU returned no sample"
+
+
+class HardwareSampler:
+    """Samples hardware counters between :meth:`start` and :meth:`stop`; use it once.
+
+    Args:
+        device: The CUDA device.
+        interval_us: How often.
+        expected: How many samples to make room for.
+        modules: ``cupti.pm_sampling`` and ``cupti.profiler_host``, or stand-ins for them.
+
+    Raises:
+        UnavailableError: CUPTI is missing, refuses, or this GPU counts nothing of it.
+    """
+
+    def __init__(
+        self,
+        device: int,
+        interval_us: float,
+        expected: int,
+        modules: tuple[Any, Any] | None = None,
+    ) -> None:
+        if modules is None:
+            modules = cupti.load("cupti.pm_sampling"), cupti.load("cupti.profiler_host")
+        self._sampling, self._host = modules
+        self._device = device
+        self._interval_ns = max(1, round(1000 * interval_us))
+        lead = _LEAD_NS // self._interval_ns
+        self._room = min(_MOST_AT_ONCE, math.ceil(1.5 * expected) + lead)
+        self._collector: Any = None
+        self.absent: list[Series] = []
+        """Rows that are not counted, with the reason."""
+        with cupti.refusals("reading hardware counters"):
+            self.specs = self._configure()
+        """Rows that are counted."""
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            UnavailableError: CUPTI refuses.
+        """
+        try:
+            with cupti.refusals("reading hardware counters"):
+                self._collector.start()
+        except UnavailableError:
+            self.close()
+            raise
+
+    def stop(self) -> list[Series]:
+        """Stop and return all rows; one without samples says why.
+
+        Raises:
+            UnavailableError: The samples cannot be had.
+        """
+        series = [Series(spec, "cupti-pm") for spec in self.specs]
+        try:
+            with cupti.refusals("reading hardware counters"):
+                self._collector.stop()
+                self._decode(series)
+        except UnavailableError:
+            if not any(one.samples for one in series):
+                raise
+        finally:
+            self.close()
+        for one in series:
+            if not one.samples:
+                one.absent = _NO_SAMPLES
+        return [*series, *self.absent]
+
+    def close(self) -> None:
+        """Give the counters back."""
+        if self._collector is not None:
+            with contextlib.suppress(UnavailableError), cupti.refusals("stopping"):
+                self._collector.disable()
+            self._collector = None
+
+    def _decode(self, series: list[Series]) -> None:
+        for sample in self._collector.decode(self._room):
+            if not sample.start_timestamp:
+                continue  # the first sample has no start
+            middle = (sample.start_timestamp + sample.end_timestamp) // 2
+            for one, value in zip(series, sample.metric_values, strict=True):
+                if math.isfinite(value):
+                    one.samples.append((middle, float(value)))
+
+    def _configure(self) -> list[CounterSpec]:
+        """Set up as many rows as the chip counts at once and return them."""
+        collector = self._fresh()
+        available = self._available(collector)
+        specs: list[CounterSpec] = []
+        for row in HARDWARE_ROWS:
+            spec = row.spec(available) if available else row.spec(row.names)
+            if spec is None:
+                self._give_up(CounterSpec("", row.title), _NO_NAME)
+            else:
+                specs.append(spec)
+        problem: Exception | None = None
+        while specs:
+            try:
+                collector.configure(
+                    metrics=[spec.name for spec in specs],
+                    hardware_buffer_size=_BUFFER_BYTES,
+                    sampling_interval=self._interval_ns,
+                )
+            except ValueError as error:
+                problem = error
+                self._give_up(specs.pop(), _NO_ROOM)
+                # One that was refused once may count nothing later: take a new one.
+                collector = self._fresh()
+            else:
+                return specs
+        self.close()
+        raise UnavailableError(f"this GPU cannot sample its counters: {problem or _NO_NAME}")
+
+    def _fresh(self) -> Any:
+        self.close()
+        self._collector = self._sampling.Collector(self._device)
+        try:
+            self._collector.enable()
+        except BaseException:
+            self._collector = None
+            raise
+        return self._collector
+
+    def _give_up(self, spec: CounterSpec, reason: str) -> None:
+        self.absent.append(Series(spec, "cupti-pm", absent=reason))
+
+    def _available(self, collector: Any) -> frozenset[str]:
+        """Return the counters of the chip; none when it does not tell."""
+        chip = getattr(collector, "_chip_name", None)
+        if not chip:
+            return frozenset()
+        names: set[str] = set()
+        host = self._host.ProfilerHost(chip, self._host.ProfilerType.PM_SAMPLING)
+        with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+            host.initialize()
+            for kind in self._host.MetricType:
+                # The H200 refuses to list one of the kinds; the others are still worth having.
+                with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+                    names.update(host.get_base_metrics(kind))
+        with contextlib.suppress(UnavailableError), cupti.refusals("listing counters"):
+            host.deinitialize()
+        return frozenset(names)
+
 
 _WHOLE_PERCENT = 99.5
 

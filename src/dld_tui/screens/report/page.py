@@ -21,14 +21,13 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.card import card_lines, write_card
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.story import Story, request_of, story_of
+from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
