@@ -676,3 +676,19 @@ def test_nodes_of_float16_stay_as_they_are_where_nothing_quantizes_them(
     notes = cast("list[str]", result["notes"])
     assert any("2 nodes with float16 values stay as they are: " in note for note in notes)
     assert noise(path, out, folder) < 0.3
+
+
+def test_sparse_weights_are_made_dense(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    text = MASKED.replace("Where(seen, s, never)", "MatMul(s, thin)")
+    path, folder = with_weights(tmp_path, text, w=values)
+    model = onnx.load(path)
+    held, places = numpy_helper.from_array(values[0], "thin"), np.arange(0, 64, 8)
+    at = numpy_helper.from_array(places, "at")
+    model.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(held, at, [8, 8]))
+    path.write_bytes(model.SerializeToString())
+    for name, settings in (("quantize", {"calibration": folder}), ("opset", {"to": 21})):
+        out = tmp_path / f"{name}.onnx"
+        convert(name, path, out, measure=False, **settings)
+        assert noise(path, out, folder) < 0.1
+        assert not onnx.load(out).graph.sparse_initializer

@@ -62,17 +62,24 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.checks.repairs import require_sound
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
+    from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.request import written
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
 
     yield Progress(0, None, stage="Converting")
-    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    source = document
+    if document.main.records["sparse_initializer"]:  # which onnx's converter does not see
+        source = copy_of(document)
+        make_dense(source)
+    model = onnx.ModelProto.FromString(skeleton_bytes(source))
     try:
         report = convert_opset(model, request.to).to_json()
     except ConversionError as error:
         raise ConversionError(error.message, where=str(request.model)) from None
-    result = Document(model, blobs=document.blobs.again(), external=document.external.again())
+    result = Document(model, blobs=source.blobs.again(), external=source.external.again())
+    if source is not document:
+        source.close()
     with contextlib.closing(result):
         outcome, notes = yield from verified(
             request, document, result, request.output, same_arithmetic(document), hint=_HINT

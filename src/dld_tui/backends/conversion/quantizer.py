@@ -34,6 +34,7 @@ from dld_tui.core.conversion.copies import (
     infer,
     inline_calls,
     lift_constants,
+    make_dense,
     relink,
     relink_users,
 )
@@ -152,6 +153,8 @@ class Quantizer:
         self._names = _named(prepared)
         """The names of the nodes by scope and ref, as they were before constants were lifted."""
         lifted = lift_constants(prepared)
+        if dense := make_dense(prepared):
+            self.notes.append(f"{fmt.plural(dense, 'sparse initializer')} made dense")
         self._passed = _take_passed(prepared)
         if not self._settings.weights_only:
             _separate_roles(prepared)

@@ -16,6 +16,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.function_instances import inline_function
+from dld_tui.core.document.edits.sparse import to_dense
 from dld_tui.core.document.extraction import is_constant
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
@@ -347,6 +348,20 @@ def _functions(original: Document, result: Document) -> None:
 _SINCE_IR = 4
 """The version of the format from which an initializer need not be an input as well."""
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
+
+
+def make_dense(copy: Document) -> int:
+    """Make the sparse initializers of a copy dense; return how many there were.
+
+    Raises:
+        InputError: The values of one cannot be read.
+    """
+    transaction, count = Transaction("make_dense", {}), 0
+    for scope in copy.main.walk():
+        names = [text_of(one.values.name) for one in scope.records["sparse_initializer"]]
+        count += len(names)
+        to_dense(copy, transaction, scope=scope.path, names=names)
+    return count
 
 
 def lift_constants(copy: Document) -> int:
