@@ -61,8 +61,8 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
 
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.checks.repairs import require_sound
-    from dld_tui.core.conversion.opset import ConversionError, convert_opset
     from dld_tui.core.conversion.copies import copy_of, make_dense
+    from dld_tui.core.conversion.opset import ConversionError, convert_opset
     from dld_tui.core.conversion.request import written
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
