@@ -24,6 +24,7 @@ from dld_tui.core.commands.keys import unknown_and_clashing
 from dld_tui.core.config import Config
 from dld_tui.core.connections import prompts
 from dld_tui.core.errors import DldError
+from dld_tui.core.llm.folder import model_in
 from dld_tui.core.plugins import resolve
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
@@ -189,6 +190,7 @@ class DldApp(Tabs, Commands, App[int]):
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
         from dld_tui.screens.openers import make_page
 
+        path = await on_thread(model_in, path)
         kind = await on_thread(_recognised, path)
         page = make_page(kind, path)
         self.state.opened(path, kind, keep=self.config.recent)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dld_tui.core.llm.folder import model_in
 from dld_tui.core.params import Setting, settings_of
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def request_from(request: type[Any], values: dict[str, Any]) -> Any:
     for setting in settings_of(request):
         value = values.pop(setting.name, None)
         if value is not None and value != ():
-            given[setting.name] = value
+            is_model = setting.name == "model" and isinstance(value, Path)
+            given[setting.name] = model_in(value) if is_model else value
         for flag, meaning in setting.param.flags:
             if values.get(_flag_name(flag)):
                 asked[setting.name] = meaning  # of several the one that is declared last

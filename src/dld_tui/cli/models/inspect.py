@@ -12,11 +12,13 @@ import click
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding, check
+from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
 from dld_tui.core.errors import UsageError
+from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import whole_numbers
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT
@@ -119,13 +121,16 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
         findings = [finding for finding in found if finding.level != "info"]
         _narrate_findings(path, findings)
         summary = summarise(document)
+        contents = contents_of(path) if path.is_dir() else None
         if as_json:
-            _write_json(document, summary, findings, nodes)
+            _write_json(document, summary, findings, nodes, contents)
         elif nodes:
             for scope in document.scopes():
                 for node in scope.nodes:
                     write(node_line(scope, node))
         else:
+            if contents is not None:
+                _write_contents(contents)
             for line in summary_lines(summary):
                 write(line)
             write()
@@ -136,6 +141,22 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
             write_table(Table(columns, [*summary.op_types.items()]))
     finally:
         document.close()
+
+
+def _write_contents(contents: FolderContents) -> None:
+    """Print what is in the folder of a language model."""
+    others = [name for name in contents.models if name != contents.decoder]
+    figures = (f"{name} {number:,}" for name, number in contents.numbers.items())
+    for title, texts in (
+        ("decoder", [contents.decoder]),
+        ("other models", others),
+        ("configuration", contents.configuration),
+        ("tokenizer", contents.tokenizer),
+        ("says", figures),
+    ):
+        text = ", ".join(map(visible, texts))
+        write(f"{title:13}  {text or fmt.UNKNOWN}")
+    write()
 
 
 def _narrate_findings(path: Path, findings: list[Finding]) -> None:
@@ -153,9 +174,15 @@ def _place(finding: Finding) -> str:
 
 
 def _write_json(
-    document: Document, summary: ModelSummary, findings: list[Finding], nodes: bool
+    document: Document,
+    summary: ModelSummary,
+    findings: list[Finding],
+    nodes: bool,
+    contents: FolderContents | None,
 ) -> None:
     data = summary.to_json()
+    if contents is not None:
+        data["folder"] = encode(contents)
     data["findings"] = [finding.to_json() for finding in findings]
     if nodes:
         data["node_list"] = [

@@ -21,6 +21,7 @@ from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
+from dld_tui.core.llm.folder import model_in
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 NEW_DATA_LIMIT = 4 << 30
@@ -87,7 +88,7 @@ class Document:
         """Open a model file. Payloads stay in it and are read when they are wanted.
 
         Args:
-            path: An ONNX file.
+            path: An ONNX file, or the folder of a language model, whose decoder is opened.
             progress: Called with bytes read and bytes in all.
             cancelled: Asked now and then.
             allow_linked_data: Follow links from the model's folder to external data elsewhere, as
@@ -98,7 +99,7 @@ class Document:
             InputError: The file cannot be read or is not an ONNX model; says what it is instead.
             CancelledError: `cancelled` said so.
         """
-        path = Path(path)
+        path = model_in(Path(path))
         kind = recognise(path)
         if kind is not FileKind.ONNX:
             raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,12 @@ CONFIG = "genai_config.json"
 _LARGEST = 16 << 20
 _DECODERS = (
     "model.onnx", "decoder_model_merged.onnx", "decoder_with_past_model.onnx", "decoder_model.onnx",
+)  # fmt: skip
+
+_CONFIGURATION = (CONFIG, "config.json", "generation_config.json", "preprocessor_config.json")
+_TOKENIZER = (
+    "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "chat_template.jinja",
 )  # fmt: skip
 
 
@@ -94,6 +100,57 @@ def _texts(value: JSON) -> dict[str, str]:
     return {key: text for key, text in value.items() if isinstance(text, str)}
 
 
+def model_in(path: Path) -> Path:
+    """Return the decoder of a folder of a language model; any other path as it is.
+
+    Raises:
+        InputError: The folder has several models; its configuration cannot be used.
+    """
+    if not path.is_dir() or not _models(path):
+        return path
+    return find_decoder(path)[0]
+
+
+def _models(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx")])
+
+
+@dataclass(frozen=True)
+class FolderContents:
+    """What is in the folder of a language model. Names are foreign text."""
+
+    decoder: str
+    """The model that commands take when the folder is named."""
+    models: tuple[str, ...]
+    """All of them, with their place in the folder."""
+    configuration: tuple[str, ...]
+    """Files that say how the models are used."""
+    tokenizer: tuple[str, ...]
+    """Files that say which text a token is."""
+    numbers: Mapping[str, int]
+    """What ``genai_config.json`` says: ``context_length``, ``vocab_size`` and the like."""
+
+
+def contents_of(folder: Path) -> FolderContents:
+    """Return what is in a folder of onnxruntime-genai, Optimum or Hugging Face.
+
+    Raises:
+        InputError: See :func:`find_decoder`.
+    """
+    decoder, config = find_decoder(folder)
+
+    def there(names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if (folder / name).is_file())
+
+    return FolderContents(
+        decoder.relative_to(folder).as_posix(),
+        tuple(one.relative_to(folder).as_posix() for one in _models(folder)),
+        there(_CONFIGURATION),
+        there(_TOKENIZER),
+        config.numbers if config is not None else {},
+    )
+
+
 def find_decoder(path: Path) -> tuple[Path, GenaiConfig | None]:
     """Return the file of a decoder, and its configuration where there is one.
 
@@ -110,7 +167,7 @@ def find_decoder(path: Path) -> tuple[Path, GenaiConfig | None]:
     if (path / CONFIG).is_file():
         config = read_config(path / CONFIG)
         return config.model, config
-    models = sorted([*path.glob("*.onnx"), *path.glob("onnx/*.onnx")])
+    models = _models(path)
     chosen = [one for name in _DECODERS for one in models if one.name == name] or models
     if not chosen:
         raise InputError("has no model", where=str(path))
