@@ -202,3 +202,13 @@ def test_rows_fit_any_width(document: Document, width: int) -> None:
         for at in range(len(lines)):
             cells = sum(len(text) for text, _ in lines.line(at, width))
             assert cells <= width + 1, lines.text(at)
+
+
+def test_long_dimensions_have_short_names_that_the_page_of_the_model_explains() -> None:
+    text = "g (float[batch_size, 4] x) => (float[batch_size, 4] y) { [a] y = Relu(x) }"
+    model = models.parse(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    main = Document(model).main
+    assert row(rows_of(node_named(document_of(main), "a")), ("output", 0)).right == "f32[B,4]"
+    shown = row(scope_rows(main), ("dimension", "batch_size"))
+    assert (shown.label, shown.value) == ("B", "batch_size")
+    assert row(scope_rows(main), ("Inputs", 0)).right == "f32[batch_size,4]"

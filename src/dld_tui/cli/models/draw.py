@@ -19,6 +19,7 @@ from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.plan.graph import drawn_plan, plan_content
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.tables.names import aliases_in
 from dld_tui.core.terminal import is_terminal
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _draw(
 
     def picture(asked: dict[str, Any]) -> Picture:
         content = _content(drawn, title, asked)
-        content.types = types_of(scope)
+        content.types, content.aliases = types_of(scope), aliases_in(scope)
         if asked["report"] is not None:
             _add_times(content, drawn, document, asked["report"])
         return picture_of(content, kind, look, scale=asked["scale"], in_ascii=asked["in_ascii"])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.scope import Scope
 
 _SEPARATORS = "/._:"
 _LEAST = 3
@@ -81,6 +84,16 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
         taken.add(alias)
         found[word] = alias
     return found
+
+
+def aliases_in(scope: Scope) -> dict[str, str]:
+    """Return the short names of the long dimensions of a graph's inputs and outputs.
+
+    Both are foreign text.
+    """
+    known = (scope.value_type(name) for name in (*scope.inputs, *scope.outputs))
+    dims = (dim for one in known if one is not None for dim in one.dims or ())
+    return dimension_aliases(dim for dim in dims if isinstance(dim, str))
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:

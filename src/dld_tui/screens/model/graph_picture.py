@@ -133,5 +133,5 @@ def shown_in(pane: GraphPane, title: str, *, as_rows: bool) -> Content | Picture
         content = model.content(title)
     else:
         content = folded(model.overview, title)
-    content.types = types
+    content.types, content.aliases = types, model.aliases
     return content

@@ -19,7 +19,7 @@ from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout import Link
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.graph.weights import Weights
-from dld_tui.core.tables.names import dimension_aliases, with_aliases
+from dld_tui.core.tables.names import aliases_in, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES as CANVAS_BOXES
@@ -235,9 +235,7 @@ class GraphModel(ViewedGraph):
     @cached_property
     def aliases(self) -> dict[str, str]:
         """Short names of the long dimensions of inputs and outputs. Foreign text."""
-        known = (self.scope.value_type(n) for n in (*self.scope.inputs, *self.scope.outputs))
-        dims = (dim for one in known if one is not None for dim in one.dims or ())
-        return dimension_aliases(dim for dim in dims if isinstance(dim, str))
+        return aliases_in(self.scope)
 
     def work(self, vertex: int) -> str:
         """Return the window, axis or permutation of a node; mostly empty."""

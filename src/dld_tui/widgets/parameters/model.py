@@ -14,6 +14,7 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
 from dld_tui.core.paths import short
+from dld_tui.core.tables.names import aliases_in, with_aliases
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.operators.styles import operator_style
@@ -167,6 +168,7 @@ class NodeRows:
         width: int,
     ) -> None:
         self.node = node
+        self._aliases: Mapping[str, str] | None = None
         self.scope: Scope = node.scope
         self.schema = node_schema(node)
         self._folds = folds
@@ -251,7 +253,7 @@ class NodeRows:
             return
         found = self.scope.resolve(name)
         row = ParameterRow(key, label, copied=name, name_of="value")
-        row.right = shown_type(self.scope, name)
+        row.right = self._type(name)
         describe_source(row, self.scope, name, found)
         yield row
         tensor = initializer_of(found, name)
@@ -275,6 +277,12 @@ class NodeRows:
                 continue
             yield from self._output(index, label, name)
 
+    def _type(self, name: str) -> str:
+        """Return the type of a value, with short names for long dimensions."""
+        if self._aliases is None:
+            self._aliases = aliases_in(self.scope)
+        return visible(with_aliases(shown_type(self.scope, name), self._aliases))
+
     def _output(self, index: int, label: str, name: str) -> Iterator[ParameterRow]:
         key = ("output", index)
         is_result = name in self.scope.outputs
@@ -282,7 +290,7 @@ class NodeRows:
             key,
             label,
             visible(name),
-            shown_type(self.scope, name),
+            self._type(name),
             value_style="io" if is_result else "",
             copied=name,
             name_of="value",
@@ -503,6 +511,7 @@ class ScopeRows:
             *self._header(),
             *self._terminals("Inputs", self._plain_inputs()),
             *self._terminals("Outputs", self.scope.outputs),
+            *self._dimensions(),
             *self._defaulted(),
             *self._captured(),
             *(self._function() if self.scope.is_function else ()),
@@ -570,6 +579,14 @@ class ScopeRows:
             copied=name,
             name_of="value",
         )
+
+    def _dimensions(self) -> Iterator[ParameterRow]:
+        """Yield the short names that long dimensions have everywhere else."""
+        aliases = aliases_in(self.scope)
+        if aliases:
+            yield section("Dimensions")
+        for name, alias in aliases.items():
+            yield ParameterRow(("dimension", name), visible(alias), visible(name), copied=name)
 
     def _captured(self) -> Iterator[ParameterRow]:
         if self.scope.kind != "subgraph":

@@ -9,6 +9,7 @@ from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.overview import Overview
 from dld_tui.core.graph.pictures import content
 from dld_tui.core.graph.pictures.scene import make_scene
+from dld_tui.core.tables.names import aliases_in
 from tests.support import models
 from tests.support.graphs import graph_of_links
 
@@ -88,3 +89,13 @@ def test_boxes_stay_where_they_were_moved() -> None:
     for card in make_scene(found).cards:
         (moved if card.vertex in found.shifts else others).append(card.x + card.width // 2)
     assert all(other < moved[0] for other in others)
+
+
+def test_long_dimensions_have_short_names_that_the_heading_explains() -> None:
+    text = "chain (float[batch_size, 4] x) => (float[batch_size, 4] y) { y = Relu(x) }"
+    graph = drawn(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    found = content.whole(graph, "chain")
+    found.types, found.aliases = content.types_of(graph.scope), aliases_in(graph.scope)
+    assert found.type_of(0) == "f32[B,4]"
+    heading = [line.text for line in make_scene(found).heading]
+    assert any(line == "1 node   B = batch_size" for line in heading)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
@@ -16,6 +16,7 @@ from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.overview import Overview, Part, Row, neighbourhood, part_of
 from dld_tui.core.operators.categories import colour_class_of
+from dld_tui.core.tables.names import with_aliases
 from dld_tui.core.text import clip, visible
 
 MOST_VERTICES = 20_000
@@ -43,6 +44,8 @@ class Content:
     """The nodes that it stands for."""
     types: TypeOf | None = None
     """Tells the types of tensors that have no label in the graph."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Short names of long dimensions: foreign text."""
     cuts: Sequence[tuple[int, int]] = ()
     """How many links of each vertex are not drawn, above and below; empty for none."""
     notes: dict[int, list[str]] = field(default_factory=dict)
@@ -86,7 +89,8 @@ class Content:
         if net in self.net_labels:
             return self.net_labels[net]
         found = self.graph.nets[net]
-        return short_type(found.label or (self.types(found.name) if self.types else ""))
+        label = found.label or (self.types(found.name) if self.types else "")
+        return short_type(with_aliases(label, self.aliases))
 
     def tooltip(self, vertex: int) -> str:
         """Return everything that is known of a vertex, on several lines."""

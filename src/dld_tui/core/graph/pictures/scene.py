@@ -309,7 +309,9 @@ class _Builder:
             scene.heading.append(Line(title, "title", x, y, starts=True))
             y += 19
             nodes = fmt.plural(content.nodes, content.noun)
-            scene.heading.append(Line(nodes, "legend", x, y, starts=True))
+            named = "".join(f"   {alias} = {name}" for name, alias in content.aliases.items())
+            said = nodes + visible(clip(named, 160, keep="middle"))
+            scene.heading.append(Line(said, "legend", x, y, starts=True))
         used = {content.colour(vertex) for vertex in range(len(content.graph)) if self.legend}
         at, right = x, x + min(width, 1_000)
         y += 24 if used else 0
