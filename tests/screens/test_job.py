@@ -254,6 +254,7 @@ async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Pa
         assert isinstance(page, EndedJobsScreen)
         assert page.row is not None
         assert page.row.end == "done"
+        assert page.view.outer_size.height == 10  # the rest is for the log
         app.job_ended(EndedJob.of("a third", "stopped", {}, []))
         assert len(page.view.order) == 3
         assert page.row.end == "done"

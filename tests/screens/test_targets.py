@@ -12,6 +12,7 @@ from dld_tui.core.connections import prompts, store
 from dld_tui.core.connections.secrets import SECRETS
 from dld_tui.core.connections.store import Connection
 from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.list_page import AboutRow
 from dld_tui.screens.targets.list import TargetFormScreen, TargetsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
 from dld_tui.widgets.forms.fields import ChoiceField
@@ -63,6 +64,9 @@ async def test_a_name_that_is_taken_is_refused() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
+        assert app.screen.query_one(AboutRow).outer_size.height == 12
+        await pilot.resize_terminal(80, 40)
+        await until(pilot, lambda: app.screen.query_one(AboutRow).outer_size.height == 20)
         await pilot.press("a")
         await pilot.pause()
         await pilot.press(*"orin", "tab", *"two", "f5")

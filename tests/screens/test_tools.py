@@ -20,6 +20,7 @@ from dld_tui.core.params import to_json
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.activity.model_job import ToolJobScreen
 from dld_tui.screens.home.palette import Palette, entries_for
+from dld_tui.screens.list_page import AboutRow
 from dld_tui.screens.settings.tools import ToolFormScreen, ToolsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -63,6 +64,7 @@ async def test_a_tool_is_added_changed_and_removed() -> None:
         await pilot.press(*"show", "tab", *"cat", "f5")
         await pilot.pause()
         assert isinstance(app.screen, ToolsScreen)
+        assert app.screen.query_one(AboutRow).outer_size.height == 12
         assert store.load() == {"show": Tool("show", "cat")}
         assert app.config.tools == store.load()
         assert "$Model" in screen_text(app)
