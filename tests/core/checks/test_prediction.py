@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import onnx
 import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks.findings import PREDICTED, Prediction
-from dld_tui.core.checks.prediction import predict
-from tests.support import models
+from dld_tui.core.checks.prediction import checked, predict
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.value_types import ValueType
+from tests.support import decoders, models
 
 Attributes = dict[str, object]
 
@@ -208,3 +211,11 @@ def test_sizes_that_would_take_all_memory_are_not_worked_out() -> None:
         "int64[2] s = {1000000, 1000000}, int64 l = {1000000000000}, int64 o = {1}, int64 z = {0}"
     )
     assert said(graph("a = Range(z, l, o) y = ConstantOfShape(s)", weights=weights)) == []
+
+
+def test_types_that_were_inferred_before_a_conversion_do_not_count(tmp_path: Path) -> None:
+    document = Document.open(decoders.grouped(tmp_path / "decoder.onnx"))
+    document.main.inferred["layers.0.sum"] = ValueType("bfloat16", None)
+
+    assert [one.message for one in checked(document) if one.level == "error"] == []
+    document.close()

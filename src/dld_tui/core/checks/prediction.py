@@ -572,6 +572,8 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     if home is not None:
         take_in_small_data(model, home)
     inferred, predictions = predict(model)
+    for scope in document.scopes():
+        scope.inferred.clear()  # those of before a conversion may be other ones
     with contextlib.suppress(KeyError):
         take_types(document, inferred)
     found = predicted_findings(document, predictions)
