@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, _extent, run
+from dld_tui.activities.profile_onnxruntime import Request, _extent, require_memory, run
 from dld_tui.core.codec import encode
+from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -374,3 +375,14 @@ def test_as_a_job_it_cancels_at_once(folder: Path) -> None:
                 job.cancel()
     assert type(events[-1]).__name__ == "Cancelled"
     assert not any("SIG" in event.text for event in events if isinstance(event, Log))
+
+
+def test_what_no_memory_can_hold_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.layered()))
+    needed = sum(one.nbytes or 0 for one in document.main.initializers)
+    assert needed > 0
+    assert [*require_memory(document, {"memory_bytes": needed})] == []
+    assert [*require_memory(document, {})] == []  # nobody knows
+    with pytest.raises(UsageError, match="the weights alone take"):
+        list(require_memory(document, {"memory_bytes": needed - 1}))
+    document.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
 from dld_tui.core.params import param, to_json
 from dld_tui.core.report.latency import LatencyFigures
@@ -22,7 +22,11 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import Plan
+    from dld_tui.core.document.document import Document
     from dld_tui.core.report.latency import Extent
+
+_LARGE = 1 << 30
+"""Bytes of weights from which it is said what they take."""
 
 
 def _passes(values: Mapping[str, JSON]) -> str:
@@ -376,10 +380,29 @@ def run(request: Request) -> Iterator[Event]:
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
+        if plan.session.memory == "cpu":
+            yield from require_memory(document, facts)
         profiling = ProfilingRun(plan, document, facts)
         yield from profiling.events()
     summary = latency_summary(profiling.latencies, percentiles)
     yield Finished(Result(profiling.report_path, summary, profiling.optimized_path))
+
+
+def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Event]:
+    """Say what the weights of a large model take, and refuse what this machine cannot hold.
+
+    Raises:
+        UsageError: They are more than its memory.
+    """
+    needed = sum(one.nbytes or 0 for scope in document.scopes() for one in scope.initializers)
+    memory = facts.get("memory_bytes")
+    if isinstance(memory, int) and needed > memory:
+        raise UsageError(
+            f"the weights alone take {fmt.size(needed)}, and this machine has {fmt.size(memory)}",
+            hint="Run it on a larger target: --target NAME",
+        )
+    if needed >= _LARGE:
+        yield Log(f"the weights alone take {fmt.size(needed)} of memory")
 
 
 def _plan(request: Request) -> Plan:
