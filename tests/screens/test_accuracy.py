@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import accuracy, search_precision
+from dld_tui.core.accuracy.tactics import TacticReport
+from dld_tui.core.codec import decode
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
 from dld_tui.screens.accuracy.page import AccuracyScreen
-from dld_tui.screens.accuracy.searches import PrecisionScreen
+from dld_tui.screens.accuracy.searches import PrecisionScreen, TacticsScreen
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import ListTable
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.activities.test_accuracy import OTHER
 from tests.backends.test_precision_trials import OVERFLOWS
+from tests.cli.test_tactics import FOUND
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
@@ -181,3 +184,18 @@ async def test_no_set_is_enough(tmp_path: Path) -> None:
         await session.until(lambda: page.is_current and page.query(ListTable))
         assert "No set of nodes is enough" in session.text
         assert "precisions" not in page.facts()
+
+
+async def test_tactics_are_shown_with_the_command_that_avoids_them(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    async with opened(path, NARROW) as session:
+        page = TacticsScreen.of_job(decode(TacticReport, FOUND), {"model": str(path)})
+        assert isinstance(page, TacticsScreen)
+        session.app.add_page(page)
+        await session.until(lambda: page.is_current and page.query(ListTable))
+        await session.until(lambda: "three" in session.text)
+        assert "1 tactic makes the result wrong" in session.text
+        assert "kernel (0x66)" in session.text
+        await session.pilot.press("y")
+        await session.until(lambda: session.app.clipboard == page.command)
+        assert "--editable-timing-cache" in page.command

@@ -8,12 +8,21 @@ from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.bars import (
     ASCII_EIGHTHS,
     ASCII_LEVELS,
+    HEATS,
+    Block,
     bar,
+    beside,
+    block,
     columns,
+    fitted,
+    flow,
+    heat,
     histogram,
+    hottest,
     resample,
     sparkline,
     spread,
+    width_of,
 )
 
 
@@ -123,3 +132,42 @@ def test_histogram_of_equal_or_no_values() -> None:
     assert same.counts == (2, 0, 0, 0, 0)
     assert histogram([], 5) is None
     assert histogram([math.inf], 5) is None
+
+
+def test_one_dominant_time_is_hot_and_the_rest_is_cold() -> None:
+    hot = hottest([100.0, 1.0, 2.0, 1.0, 3.0])
+    assert heat(100.0, hot) == len(HEATS) - 1
+    assert heat(1.0, hot) == 0
+
+
+def test_equal_times_are_not_hot() -> None:
+    hot = hottest([5.0] * 100)
+    assert heat(5.0, hot) == 2
+
+
+def test_nothing_is_cold() -> None:
+    assert hottest([]) == 0.0
+    assert heat(None, 3.0) == heat(3.0, 0.0) == 0
+
+
+def text(line: list[tuple[str, str]]) -> str:
+    return "".join(part for part, _ in line)
+
+
+def test_a_line_is_cut_and_padded_in_cells() -> None:
+    assert text(fitted([("ab", ""), ("cdef", "dim")], 4)) == "abc…"
+    assert text(fitted([("ab", "")], 4)) == "ab  "
+    assert width_of(fitted([("畳み込み", "")], 5)) == 5
+
+
+def test_blocks_beside_each_other_are_padded_below() -> None:
+    left = block([[("one", "")], [("two", "")]])
+    right = Block(2, [[("x", "")]])
+    assert [text(line) for line in beside([left, right], gap=1)] == ["one x ", "two   "]
+
+
+def test_blocks_flow_into_rows_when_there_is_no_room() -> None:
+    blocks = [Block(4, [[("aaaa", "")]]), Block(4, [[("bbbb", "")]]), Block(4, [[("cccc", "")]])]
+    assert [text(line) for line in flow(blocks, 9, gap=1)] == ["aaaa bbbb", "", "cccc"]
+    assert [text(line) for line in flow(blocks, 3, gap=1)] == ["aaaa", "", "bbbb", "", "cccc"]
+    assert flow([], 10) == []

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from dld_tui.core.events import Phase, Progress, RateMeter
-from dld_tui.widgets.shell.progress import ProgressRows
+from dld_tui.widgets.shell.progress import JobLine, ProgressRows, WorkPanel, big_digits
 from tests.support.tui import ESCAPE, HostApp, rows_of
 
 
@@ -70,3 +72,57 @@ async def test_more_phases_than_rows_are_counted() -> None:
         drawn = rows_of(app)
         assert "phase 4" in drawn[6]
         assert drawn[7].startswith("… and 4 more")
+
+
+async def test_it_says_what_runs_and_how_to_stop_it() -> None:
+    line = JobLine("full \x1bcheck")
+    async with HostApp(line).run_test():
+        line.show_progress(Progress(0, None, stage="look\x07ing"))
+        (row,) = line.content(80)
+        text = "".join(piece[0] for piece in row)
+        assert text.startswith(" full \\x1bcheck  look\\x07ing  ")
+        assert text.endswith("Esc stops")
+
+        line.stopping()
+        (row,) = line.content(80)
+        assert "".join(piece[0] for piece in row) == " full \\x1bcheck  stopping …"
+
+
+def text_of(panel: WorkPanel, width: int = 80) -> str:
+    return "\n".join("".join(text for text, _ in row) for row in panel.content(width))
+
+
+def test_it_says_what_and_how_far() -> None:
+    panel = WorkPanel("Opening big [/x].onnx")
+    assert "Opening big [/x].onnx" in text_of(panel)
+    panel.report(500_000, 2_000_000)
+    assert "25%  500 kB of 2 MB" in text_of(panel)
+    assert "█" in text_of(panel)
+
+
+def test_one_row_when_docked() -> None:
+    panel = WorkPanel("Saving x", classes="-line")
+    panel.report(1, 2)
+    assert text_of(panel) == " Saving x  50%  1 B of 2 B  Esc stops"
+
+
+def test_an_unknown_total_shows_what_is_done() -> None:
+    panel = WorkPanel("Working")
+    panel.report(5000, 0)
+    assert "5 kB" in text_of(panel)
+
+
+@pytest.mark.parametrize("text", ["0123456789", "1,234.5", "–"])
+def test_lines_are_of_one_width(text: str) -> None:
+    lines = big_digits(text)
+    assert lines is not None
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_every_digit_looks_different() -> None:
+    assert len({big_digits(digit) for digit in "0123456789"}) == 10
+
+
+@pytest.mark.parametrize("text", ["", "12 ms", "²"])
+def test_what_has_no_large_form_is_refused(text: str) -> None:
+    assert big_digits(text) is None
