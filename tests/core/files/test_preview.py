@@ -45,3 +45,10 @@ def test_a_file_that_is_gone_is_one_line(tmp_path: Path) -> None:
 def test_a_preview_can_be_stopped(tmp_path: Path) -> None:
     with pytest.raises(CancelledError):
         preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", lambda: True)
+
+
+def test_weights_in_constant_nodes_are_not_called_none(tmp_path: Path) -> None:
+    text = """g (float[2] x) => (float[2] y)
+        { c = Constant <value_floats = [1.0, 2.0]> () y = Add(x, c) }"""
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    assert dict(preview(str(path), "ONNX", never).lines)["weights"] == "in 1 Constant node"

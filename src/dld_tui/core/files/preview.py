@@ -18,7 +18,7 @@ from dld_tui.core.types import CancelCheck
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.summary import Terminal
+    from dld_tui.core.document.summary import ModelSummary, Terminal
     from dld_tui.core.report.model import Report
 
 _MOST_TERMINALS = 3
@@ -83,9 +83,8 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
             *_terminal_lines("in", [one for one in summary.inputs if not one.has_default]),
             *_terminal_lines("out", summary.outputs),
             ("nodes", _counted(summary.nodes_total, summary.op_types)),
-            ("weights", f"{fmt.short_count(summary.parameters)} parameters, "
-             f"{fmt.size(summary.initializer_bytes)}{_precisions(document)}"),
-        ]  # fmt: skip
+            ("weights", _weights(document, summary)),
+        ]
         if summary.producer:
             version = summary.opsets.get("")
             lines.append(
@@ -117,6 +116,14 @@ def _counted(nodes: int, types: dict[str, int]) -> str:
     )
     more = f", +{len(types) - _MOST_TYPES} types" if len(types) > _MOST_TYPES else ""
     return f"{nodes:,}: {shown}{more}" if types else f"{nodes:,}"
+
+
+def _weights(document: Document, summary: ModelSummary) -> str:
+    if summary.parameters:
+        said = f"{fmt.short_count(summary.parameters)} parameters"
+        return f"{said}, {fmt.size(summary.initializer_bytes)}{_precisions(document)}"
+    constants = summary.op_types.get("Constant", 0)
+    return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
 
 
 def _precisions(document: Document) -> str:
