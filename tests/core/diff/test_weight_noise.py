@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from dld_tui.core.diff.compare import diff_documents
 from dld_tui.core.diff.quantized import WeightNoise, weight_noise
 from dld_tui.core.diff.text import lines
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import ActivityError
+from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.events import Finished
 from tests.support import decoders
 
@@ -127,3 +128,13 @@ def test_both_formats_hold_the_same_and_a_comparison_says_it(tmp_path: Path) -> 
     assert diff_documents(first, second, weights=False).weights == []
     first.close()
     second.close()
+
+
+def test_what_the_runtime_imports_and_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = decoders.grouped(tmp_path / "float.onnx", int4=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx_ir" else 1)
+    request = Request(path, tmp_path / "few.onnx", weights_only=True)
+    with pytest.raises(UnavailableError, match="onnx_ir is not installed"):
+        list(run(request))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import re
 from collections import defaultdict
@@ -113,6 +114,11 @@ class Quantizer:
         if absent := quantization.missing():
             raise UnavailableError(
                 f"{absent[0]} is not installed", hint=f"Install it with: {quantization.INSTALL}"
+            )
+        # ONNX Runtime's module for weights of few bits imports it, and its package does not ask.
+        if settings.weights_only and importlib.util.find_spec("onnx_ir") is None:
+            raise UnavailableError(
+                "onnx_ir is not installed", hint="Install it with: pip install onnx-ir"
             )
         if "" not in document.opset_imports:
             raise ActivityError(
