@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import dld_tui
@@ -32,8 +33,13 @@ STARTERS = {
 MODULES = {"asyncio", "concurrent", "multiprocessing", "subprocess", "textual", "threading"}
 
 
+_CALL = re.compile(rf"\b({'|'.join(sorted(STARTERS))})\(")
+
+
 def starters(source: str) -> list[str]:
     """Return the calls and decorators in a module that begin work."""
+    if not _CALL.search(source):
+        return []
     tree = ast.parse(source)
     imported = {
         (alias.asname or alias.name): node.module
