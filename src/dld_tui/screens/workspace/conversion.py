@@ -342,9 +342,16 @@ class Conversion(Controller):
             choices.insert(0, Choice("r", "repair: leave the nodes that cause it", "repair"))
         choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
 
+        # The best of several ways is known now, and need not be looked for again.
+        found: dict[str, JSON] = {
+            one.name: told[one.name]
+            for one in settings
+            if one.name == "method" and told.get("method") in one.param.choices
+        }
+
         def answered(answer: str | None) -> None:
             if answer == "repair":
-                self._modify(activity, values | {"repair": True}, applies=True)
+                self._modify(activity, values | found | {"repair": True}, applies=True)
             elif answer == "apply":
                 self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 
