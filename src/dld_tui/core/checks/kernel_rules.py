@@ -180,7 +180,9 @@ def channels_norm(call: Call) -> Said:
     size = groups if call.version < 21 else data[1] if data and len(data) > 1 else None
     for index in (1, 2):
         dims = call.dims(index)
-        if dims is not None and isinstance(size, int) and dims != (size,) and None not in dims:
+        if dims is None or None in dims or not isinstance(size, int):
+            continue
+        if math.prod(dim or 0 for dim in dims) != size:
             yield wrong(f"Input {index} is {dims_text(dims)}, it must be [{size}]")
 
 
@@ -341,6 +343,8 @@ def attention(call: Call) -> Said:
         return
     mask, length = call.dims(3), known.get("L")
     counts = call.value(6)
+    if call.rank(6) not in (None, 1):
+        yield wrong(f"Input 6 is {dims_text(call.dims(6) or ())}, it must have one dimension")
     if counts is not None and counts.size and isinstance(length, int):
         yield from _in_range(call, 6, length + 1, negative=False)
     if mask is None or not isinstance(length, int):
