@@ -34,6 +34,22 @@ def model_text(network: Any) -> str:
     names = [tensor.name for tensor in network._outputs]
     del model.graph.output[:]
     model.graph.output.extend(kinds.get(name) or onnx.ValueInfoProto(name=name) for name in names)
+    return _text_of(model)
+
+
+def refit_model(plan: dict[str, Any], weights: list[onnx.TensorProto]) -> None:
+    """Give the model of an engine these weights, where they are its own."""
+    if not plan["model"]:
+        return
+    model = onnx.ModelProto()
+    model.CopyFrom(_model(plan["model"]))
+    new = {tensor.name: tensor for tensor in weights}
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(new.get(tensor.name, tensor))
+    plan["model"] = _text_of(model)
+
+
+def _text_of(model: onnx.ModelProto) -> str:
     return base64.b64encode(model.SerializeToString()).decode()
 
 

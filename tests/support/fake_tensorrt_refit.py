@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx
 
+from tests.support.fake_tensorrt_compute import refit_model
 from tests.support.fake_tensorrt_network import log
 
 
@@ -22,6 +23,7 @@ class Refitter:
             raise TypeError("pybind11::init(): factory function returned nullptr")
         self._engine, self._logger = engine, logger
         self._new: dict[str, str] = {}
+        self._tensors: list[onnx.TensorProto] = []
 
     def get_all_weights(self: Any) -> list[str]:
         """Return the names of all weights."""
@@ -38,6 +40,7 @@ class Refitter:
         if self.get_missing_weights():
             return bool(log(self, "ERROR", "Missing weights in the refit."))
         self._engine._plan["weights"].update(self._new)
+        refit_model(self._engine._plan, self._tensors)
         return True
 
 
@@ -81,6 +84,7 @@ class OnnxParserRefitter:
                 self._errors.append(error)
                 return False
         self._refitter._new = {name: found[name] for name in known}
+        self._refitter._tensors = list(model.graph.initializer)
         return True
 
 

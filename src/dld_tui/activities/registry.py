@@ -267,6 +267,16 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "selftest",
+        "Self-test",
+        "Try what there is on this machine end to end, with models that are made for it.",
+        result="dld_tui.core.machine.selftest:SelfTest",
+        command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
+        result_view="dld_tui.screens.activity.results:of_selftest",
+        synonyms=("self test", "smoke test", "does it work", "bug report", "verify installation"),
+        offered=True,
+    ),
+    _own(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",

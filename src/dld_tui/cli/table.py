@@ -60,6 +60,7 @@ COMMANDS = (
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.setup.target"),
     CommandInfo("tool", "Run programs of yours on models.", "dld_tui.cli.setup.tool"),
     CommandInfo("run", "Run what other packages add.", "dld_tui.cli.jobs.activity:run"),
+    CommandInfo("selftest", "Try it all on this machine.", activity="selftest"),
     CommandInfo("doctor", "Say what works on this machine.", "dld_tui.cli.setup.doctor"),
     CommandInfo("completion", "Print a shell completion script.", "dld_tui.cli.completion"),
     CommandInfo("worker", "Serve one job over pipes.", "dld_tui.cli.worker", hidden=True),

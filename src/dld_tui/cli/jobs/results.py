@@ -33,6 +33,7 @@ from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.llm.figures import generation_story, generation_table
+from dld_tui.core.machine.selftest import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import Column, Table
@@ -208,6 +209,14 @@ def show_start_up(result: StartUp, as_json: bool) -> None:
 def show_critical_path(result: CriticalPath, as_json: bool) -> None:
     """Print what parallelism could save, and the path."""
     _show(result, path_lines(result), [path_table(result)], as_json=as_json)
+
+
+def show_selftest(result: SelfTest, as_json: bool) -> int:
+    """Print the steps; status 1 where one failed, 4 where nothing of what was asked for is here."""
+    _show(result, selftest_lines(result), [step_table(result)], as_json=as_json)
+    if result.count(FAILED):
+        return ExitStatus.FOUND
+    return ExitStatus.DONE if result.count(PASSED) else ExitStatus.UNAVAILABLE
 
 
 def _show(

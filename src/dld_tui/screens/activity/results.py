@@ -18,6 +18,7 @@ from dld_tui.core import fmt
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.machine.selftest import SelfTest, selftest_lines, step_table
 from dld_tui.core.plugins import resolve
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
@@ -246,3 +247,8 @@ def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableR
     """Return the page of a critical path."""
     title = f"path of {Path(result.model).name}"
     return TableResult(title, path_lines(result), path_table(result))
+
+
+def of_selftest(result: SelfTest, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a self-test."""
+    return TableResult("self-test", selftest_lines(result), step_table(result))

@@ -273,6 +273,16 @@ def _tune(request: Mapping[str, JSON]) -> Needs:
     return Needs((*runs.modules, _POLYGRAPHY, _SURGEON), runs.flavour)
 
 
+def _selftest(request: Mapping[str, JSON]) -> Needs:
+    """Return what a self-test needs; what is not there on the target is told as unavailable."""
+    backend = request.get("backend")
+    if backend == "tensorrt":
+        needs = _both({**request, "provider": "CPU"})
+    else:
+        needs = _onnxruntime({"provider": "CPU" if backend == "cpu" else "CUDA"})
+    return replace(needs, modules=(*needs.modules, _POLYGRAPHY, _SURGEON))
+
+
 def _check_full(request: Mapping[str, JSON]) -> Needs:
     return Needs((*_BASE, _ORT_CPU, _LINT) if request.get("polygraphy") else _BASE, "cpu")
 
@@ -290,6 +300,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "search_precision": _search,
     "isolate_tactic": _both,
     "reduce_model": _document,
+    "selftest": _selftest,
     "infer_shapes": _document,
     "check_full": _check_full,
     "check_sound": _document,

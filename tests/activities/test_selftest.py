@@ -1,0 +1,150 @@
+"""The self-test: its steps on the CPU and on the fake of TensorRT, and what a bad machine says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import registry, selftest
+from dld_tui.activities.selftest import Request, run
+from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
+from dld_tui.backends.tensorrt.library import use
+from dld_tui.cli.jobs.results import show_selftest
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import Finished, Progress
+from dld_tui.core.machine.selftest import (
+    FAILED,
+    PASSED,
+    SKIPPED,
+    UNAVAILABLE,
+    SelfTest,
+    Step,
+    selftest_lines,
+)
+from dld_tui.core.params import from_json
+from tests.support.fake_tensorrt import fake_tensorrt
+
+pytest.importorskip("onnxruntime")
+
+
+def tried(**settings: Any) -> SelfTest:
+    *_, last = run(Request(**settings))
+    assert isinstance(last, Finished)
+    assert isinstance(last.result, SelfTest)
+    return last.result
+
+
+def here(
+    self: Any, activity: str, **settings: Any
+) -> Generator[Progress, None, Any]:  # without a process, which knows no fake
+    loaded = registry.load(activity)
+    *_, last = loaded.run(from_json(loaded.request, settings))
+    yield Progress(0)
+    assert isinstance(last, Finished)
+    return last.result
+
+
+@pytest.fixture
+def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
+    fake = fake_tensorrt()
+    fake.fake.values = lambda name, value: value
+    monkeypatch.setattr(selftest._Bench, "ask", here)
+    monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
+    for module in (cuda, outputs):
+        monkeypatch.setattr(module, "Cuda", lambda device: fake.fake.cuda)
+    monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: fake.fake.cuda)
+    return fake
+
+
+def test_steps_on_the_cpu(tmp_path: Path) -> None:
+    report = tmp_path / "selftest.json"
+    result = tried(backend="cpu", output=report)
+    assert [(step.name, step.found) for step in result.steps if step.state != PASSED] == []
+    found = {step.name: step.found for step in result.steps}
+    assert found["profile"].endswith("26 of 26 layers on CPU")
+    assert found["profile again and compare"].startswith("26 layers matched")
+    written = json.loads(report.read_text())
+    assert [step["state"] for step in written["steps"]] == [PASSED] * 6
+    assert written["machine"]["onnx"]
+    assert "onnxruntime" in [check["name"] for check in written["checks"]]
+
+
+def test_steps_with_the_fake_of_tensorrt(trt: Any) -> None:
+    result = tried(backend="tensorrt")
+    assert [(step.name, step.found) for step in result.steps if step.state != PASSED] == []
+    assert trt.fake.cuda.live == 0
+
+
+def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
+    trt.fake.values = lambda name, value: value + 1
+    result = tried(backend="tensorrt")
+    states = {step.name: step.state for step in result.steps}
+    assert states["profile"] == PASSED
+    assert states["values beside ONNX Runtime's"] == FAILED
+    assert states["values after the refit"] == FAILED
+    assert show_selftest(result, True) == 1
+
+
+def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = {"build_tensorrt": ActivityError("it broke", hint="mend it"),
+              "doctor": None}  # fmt: skip
+
+    def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
+        if error := errors.get(activity):
+            raise error
+        return (yield from here(self, activity, **settings))
+
+    monkeypatch.setattr(selftest._Bench, "ask", ask)
+    states = [step.state for step in tried(backend="tensorrt").steps]
+    assert states == [FAILED, *[SKIPPED] * 5]
+    errors["build_tensorrt"] = UnavailableError("no library", hint="install it")
+    result = tried(backend="tensorrt")
+    assert {step.state for step in result.steps} == {UNAVAILABLE}
+    assert "tensorrt, build: install it." in selftest_lines(result)
+    assert show_selftest(result, True) == 4
+
+
+def test_a_result_that_is_none_is_a_failure_with_its_traceback(
+    trt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selftest._Bench, "_build", lambda self: iter(int("x") for _ in "x"))
+    step = tried(backend="tensorrt").steps[0]
+    assert (step.state, step.found[:21]) == (FAILED, "unexpected ValueError")
+    assert "Traceback" in step.details
+
+
+def asked(folder: Path, activity: str, limit: float = 60, **settings: Any) -> Any:
+    work = selftest._Bench(Request(limit=limit), folder, folder / "m.onnx").ask(
+        activity, **settings
+    )
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return stop.value
+
+
+def test_an_activity_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert asked(tmp_path, "doctor").checks
+    with pytest.raises(UsageError, match="there is no activity 'nothing'"):
+        asked(tmp_path, "nothing")
+    with pytest.raises(ActivityError, match="took too long"):
+        asked(tmp_path, "doctor", limit=0.01)
+    monkeypatch.setattr(selftest, "__name__", "tests.support.crash")
+    with pytest.raises(ActivityError, match="crashed: SIGABRT"):
+        asked(tmp_path, "doctor")
+
+
+def test_lines_for_people() -> None:
+    steps = (Step("cpu", "one", PASSED, 1.0, "fine", "not said"),
+             Step("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
+    lines = selftest_lines(SelfTest(steps, {"cpu": "A CPU"}, []))
+    assert lines[0] == "2 steps on A CPU: 1 passed, 1 failed."
+    assert "not said" not in "".join(lines)
+    assert "\x1b" not in "".join(lines)
