@@ -296,16 +296,14 @@ class _Bench:
     def _half(self) -> Work:
         made = self._folder / "half.onnx"
         found = yield from self.ask("convert_fp16", model=str(self._model), output=str(made))
-        if not found["values"]["is_good"]:
-            raise ActivityError("the float16 model has wrong values")
+        _require_good(found["values"])
         return f"{fmt.size(self._model.stat().st_size)} to {fmt.size(made.stat().st_size)}"
 
     def _simplified(self) -> Work:
         made = self._folder / "simple.onnx"
         found = yield from self.ask("convert_sanitize", model=str(self._model), output=str(made))
         before, after = found["before"]["nodes"], found["after"]["nodes"]
-        if not found["values"]["is_good"]:
-            raise ActivityError("the simplified model has wrong values")
+        _require_good(found["values"])
         return f"{before:,} nodes to {after:,}, the same values"
 
     def _placed(self, provider: str) -> Work:
@@ -363,6 +361,18 @@ class _Bench:
         if before.is_good:
             raise ActivityError("the refitted engine still has the old weights")
         return f"{same} with the new weights"
+
+
+def _require_good(values: dict[str, Any]) -> None:
+    """Refuse a conversion's result whose values are wrong, or were not compared.
+
+    Raises:
+        ActivityError: Says which.
+    """
+    if values["skipped"]:
+        raise ActivityError(f"its values were not compared: {values['skipped']}")
+    if not values["is_good"]:
+        raise ActivityError("it has wrong values")
 
 
 def _described(report: Path, provider: str) -> str:
