@@ -14,7 +14,7 @@ from dld_tui.activities.selftest import Request, run
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.cli.jobs.results import show_selftest
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.machine.selftest import (
     FAILED,
@@ -90,8 +90,7 @@ def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
 
 
 def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors = {"build_tensorrt": ActivityError("it broke", hint="mend it"),
-              "doctor": None}  # fmt: skip
+    errors: dict[str, DldError] = {"build_tensorrt": ActivityError("it broke", hint="mend it")}
 
     def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
         if error := errors.get(activity):
