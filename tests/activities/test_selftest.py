@@ -22,7 +22,6 @@ from dld_tui.core.machine.selftest import (
     SKIPPED,
     UNAVAILABLE,
     SelfTest,
-    Step,
     selftest_lines,
 )
 from dld_tui.core.params import from_json
@@ -138,12 +137,3 @@ def test_an_activity_in_a_process_of_its_own(
     monkeypatch.setattr(selftest, "__name__", "tests.support.crash")
     with pytest.raises(ActivityError, match="crashed: SIGABRT"):
         asked(tmp_path, "doctor")
-
-
-def test_lines_for_people() -> None:
-    steps = (Step("cpu", "one", PASSED, 1.0, "fine", "not said"),
-             Step("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
-    lines = selftest_lines(SelfTest(steps, {"cpu": "A CPU"}, []))
-    assert lines[0] == "2 steps on A CPU: 1 passed, 1 failed."
-    assert "not said" not in "".join(lines)
-    assert "\x1b" not in "".join(lines)

@@ -189,6 +189,8 @@ _RTX = Need("tensorrt_rtx", ("tensorrt-rtx-cu13",), "1.1")
 _POLYGRAPHY = Need("polygraphy", ("polygraphy",), "0.53")
 _LINT = replace(_POLYGRAPHY, optional=True)
 _SURGEON = Need("onnx_graphsurgeon", ("onnx-graphsurgeon",), "0.6")
+_SLIM = Need("onnxslim", ("onnxslim",), "0.1.98", optional=True)
+_SIMPLIFIERS = (_POLYGRAPHY, _SURGEON, _SLIM)
 _FLOAT16 = Need("onnxconverter_common", ("onnxconverter-common",))
 _ON_CUDA = ("cuda", "tensorrt", "nv")
 """Parts of the names of the providers that onnxruntime-gpu has."""
@@ -265,12 +267,12 @@ def _convert_fp16(request: Mapping[str, JSON]) -> Needs:
 
 
 def _sanitize(request: Mapping[str, JSON]) -> Needs:
-    return Needs((*_BASE, _ORT_CPU, _POLYGRAPHY, _SURGEON), "cpu")
+    return Needs((*_BASE, _ORT_CPU, *_SIMPLIFIERS), "cpu")
 
 
 def _tune(request: Mapping[str, JSON]) -> Needs:
     runs = _profile_onnxruntime(request)
-    return Needs((*runs.modules, _POLYGRAPHY, _SURGEON), runs.flavour)
+    return Needs((*runs.modules, *_SIMPLIFIERS), runs.flavour)
 
 
 def _selftest(request: Mapping[str, JSON]) -> Needs:
@@ -280,7 +282,7 @@ def _selftest(request: Mapping[str, JSON]) -> Needs:
         needs = _both({**request, "provider": "CPU"})
     else:
         needs = _onnxruntime({"provider": "CPU" if backend == "cpu" else "CUDA"})
-    return replace(needs, modules=(*needs.modules, _POLYGRAPHY, _SURGEON))
+    return replace(needs, modules=(*needs.modules, *_SIMPLIFIERS))
 
 
 def _check_full(request: Mapping[str, JSON]) -> Needs:
