@@ -109,7 +109,7 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         SaveError: The output cannot be written.
     """
-    from dld_tui.core.files.writer import write_bytes
+    from dld_tui.core.files.writer import write_text
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.samples import write_demo_models
 
@@ -132,8 +132,7 @@ def run(request: Request) -> Iterator[Event]:
         checks = yield from bench.ask("doctor")
     result = SelfTest(tuple(steps), environment(_PACKAGES), checks.checks)
     if request.output is not None:
-        text = json.dumps(encode(result), indent=1)
-        write_bytes(request.output, text.encode(), overwrite=True)
+        write_text(request.output, json.dumps(encode(result), indent=1), overwrite=True)
     yield Finished(result)
 
 
@@ -423,7 +422,8 @@ def main() -> None:
 
     from dld_tui.activities.worker import Control, EventWriter, run_request
     from dld_tui.core.events import event_to_line
+    from dld_tui.core.files.writer import write_text
 
     line, said = sys.argv[1:]
     ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), Control())
-    Path(said).write_text(event_to_line(ending), encoding="utf-8")
+    write_text(Path(said), event_to_line(ending), overwrite=True)
