@@ -98,4 +98,4 @@ def test_long_dimensions_have_short_names_that_the_heading_explains() -> None:
     found.types, found.aliases = content.types_of(graph.scope), aliases_in(graph.scope)
     assert found.type_of(0) == "f32[B,4]"
     heading = [line.text for line in make_scene(found).heading]
-    assert any(line == "1 node   B = batch_size" for line in heading)
+    assert any(line == "1 node · B = batch_size" for line in heading)

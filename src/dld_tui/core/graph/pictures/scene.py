@@ -309,8 +309,8 @@ class _Builder:
             scene.heading.append(Line(title, "title", x, y, starts=True))
             y += 19
             nodes = fmt.plural(content.nodes, content.noun)
-            named = "".join(f"   {alias} = {name}" for name, alias in content.aliases.items())
-            said = nodes + visible(clip(named, 160, keep="middle"))
+            named = "".join(f" · {alias} = {name}" for name, alias in content.aliases.items())
+            said = nodes + visible(clip(named, 140))
             scene.heading.append(Line(said, "legend", x, y, starts=True))
         used = {content.colour(vertex) for vertex in range(len(content.graph)) if self.legend}
         at, right = x, x + min(width, 1_000)
