@@ -715,9 +715,8 @@ class Session:
 
 def has_text(feed: Feed) -> bool:
     """Return whether there are strings, of which ONNX Runtime makes no values of its own."""
-    return any(
-        getattr(getattr(value, "dtype", None), "kind", "") in "OUS" for value in feed.values()
-    )
+    kinds = (getattr(getattr(value, "dtype", None), "kind", None) for value in feed.values())
+    return any(kind in ("O", "U", "S") for kind in kinds)
 
 
 def _load_cuda(runtime: Any) -> None:
