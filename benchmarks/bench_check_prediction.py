@@ -1,7 +1,8 @@
 """Whether ``dld check`` predicts what ONNX Runtime refuses.
 
-Over the one-operator models of the onnx package, folders of models, and seeded mutations of models
-that run: each is loaded by ONNX Runtime in a child process, and run where its shapes are known.
+Over the one-operator models of the onnx package, folders of models, and seeded mutations of real
+models and of one-operator models that run: each is loaded by ONNX Runtime in a child process, and
+run where its shapes are known. Each part is printed when it ends.
 What it refuses must have an error of ours, what it runs none. Where it only lacks a kernel for the
 types (CPU), the warning ``no-kernel`` is what counts.
 """
@@ -9,6 +10,7 @@ types (CPU), the warning ``no-kernel`` is what counts.
 from __future__ import annotations
 
 import json
+import re
 import select
 import shutil
 import subprocess
@@ -23,6 +25,7 @@ import onnx
 
 from benchmarks import harness
 from benchmarks.prediction_models import Case, Feeds, backend_cases, bases, file_cases, mutations
+from benchmarks.prediction_operators import operator_mutations
 
 MOST_MISSED = 0.01
 _LIMIT_S = 60.0
@@ -128,13 +131,18 @@ def write(case: Case, folder: Path) -> Path:
     return path
 
 
-def _cases(options: Any, verdicts: Verdicts) -> Iterator[Case]:
-    yield from backend_cases()
+def _parts(options: Any, verdicts: Verdicts) -> Iterator[Iterator[Case]]:
+    def runs(case: Case) -> bool:
+        return bool(verdicts.of(case)["verdict"] == "ok")
+
+    yield backend_cases()
     for folder in options.folders:
-        yield from file_cases(folder, folder.name)
-    models = bases(options.models, lambda case: verdicts.of(case)["verdict"] == "ok")
-    print(f"mutated: {', '.join(f'{base.name} ({base.size})' for base in models)}")
-    yield from mutations(models, options.mutations, options.seed)
+        yield file_cases(folder, folder.name)
+    yield operator_mutations(runs, options.operators, options.seed)
+    if options.mutations:
+        models = bases(options.models, runs)
+        print(f"mutated: {', '.join(f'{base.name} ({base.size})' for base in models)}")
+        yield mutations(models, options.mutations, options.seed)
 
 
 def main(argv: list[str]) -> int:
@@ -143,31 +151,38 @@ def main(argv: list[str]) -> int:
     parser.add_argument("folders", type=Path, nargs="*", help="folders of models to check, too")
     parser.add_argument("--models", type=Path, action="append", default=[], metavar="FOLDER",
                         help="folder of models to mutate; may be repeated")  # fmt: skip
-    parser.add_argument("--mutations", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--mutations", type=int, default=2000, help="of real models")
+    parser.add_argument("--operators", type=int, default=1500, help="of one-operator models")
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations")
     parser.add_argument("--remember", type=Path, help="file that keeps the runtime's verdicts")
+    parser.add_argument("--keep", type=Path, help="folder for models that were predicted wrongly")
     parser.add_argument("--only", help="only cases with this in their group")
     options = parser.parse_args(argv)
     if not options.models:
         options.models = [Path(onnx.__file__).parent / "backend/test/data/light"]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    wrong: list[str] = []
     ours = Child()
     with harness.work_folder() as folder:
         verdicts = Verdicts(folder, options.remember)
-        for case in _cases(options, verdicts):
-            if options.only and options.only not in case.group:
-                continue
-            verdict = verdicts.of(case)
-            found = ours.ask(ask="ours", path=str(write(case, folder)))
-            counts[case.group][_outcome(case, verdict, found)] += 1
-            outcome = _outcome(case, verdict, found)
-            if outcome in ("missed", "false", "kernel missed", "kernel false", "ours crash"):
-                said = found.get("errors") or found.get("kernels") or found
-                wrong.append(f"{outcome}: {case.group}: {case.name}\n    {verdict}\n    {said}")
+        for part in _parts(options, verdicts):
+            before = set(counts)
+            for case in part:
+                if options.only and options.only not in case.group:
+                    continue
+                verdict = verdicts.of(case)
+                found = ours.ask(ask="ours", path=str(write(case, folder)))
+                outcome = _outcome(case, verdict, found)
+                counts[case.group][outcome] += 1
+                if outcome in ("missed", "false", "kernel missed", "kernel false", "ours crash"):
+                    said = found.get("errors") or found.get("kernels") or found
+                    place = f"{outcome}: {case.group}: {case.name}"
+                    print(f"{place}\n    {verdict}\n    {said}", flush=True)
+                    if options.keep:
+                        name = re.sub(r"\W+", "_", place)[:120]
+                        (options.keep / f"{name}.onnx").write_bytes(case.model)
+            _show_counts({group: counts[group] for group in counts if group not in before})
         verdicts.close()
     ours.close()
-    print("\n".join(wrong))
     return _show(counts)
 
 
@@ -188,22 +203,26 @@ def _outcome(case: Case, verdict: dict[str, Any], found: dict[str, Any]) -> str:
     return "told" if has_error else "missed"
 
 
-def _show(counts: dict[str, Counter[str]]) -> int:
-    heads = ["right", "false", "told", "missed", "kernel told", "kernel missed", "kernel false"]
-    heads += [
-        "runtime crash",
-        "runtime time",
-        "runtime machine",
-        "not run",
-        "ours crash",
-        "ours time",
-    ]
-    print(f"\n{'':24}" + "".join(f"{head:>14}" for head in heads))
-    total: Counter[str] = Counter()
+_HEADS = (
+    "right", "false", "told", "missed", "kernel told", "kernel missed", "kernel false",
+    "runtime crash", "runtime time", "runtime machine", "not run", "ours crash", "ours time",
+)  # fmt: skip
+
+
+def _show_counts(counts: dict[str, Counter[str]]) -> None:
+    if not counts:
+        return
+    print(f"\n{'':24}" + "".join(f"{head:>14}" for head in _HEADS))
     for group, found in counts.items():
-        print(f"{group:24}" + "".join(f"{found[head]:14}" for head in heads))
+        print(f"{group:24}" + "".join(f"{found[head]:14}" for head in _HEADS))
+    print(flush=True)
+
+
+def _show(counts: dict[str, Counter[str]]) -> int:
+    total: Counter[str] = Counter()
+    for found in counts.values():
         total += found
-    print(f"{'all':24}" + "".join(f"{total[head]:14}" for head in heads))
+    _show_counts({**counts, "all": total})
     refused = total["told"] + total["missed"]
     table = harness.Table(f"{sum(total.values())} models, {refused} refused by ONNX Runtime")
     share = 100 * total["missed"] / max(refused, 1)

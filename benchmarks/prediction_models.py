@@ -216,7 +216,7 @@ def mutations(models: list[Base], count: int, seed: int) -> Iterator[Case]:
 
     Free dimensions get sizes in every other one; of the rest no error of a run can be foreseen.
     """
-    kinds = list(_MUTATIONS)
+    kinds = list(MUTATIONS)
     done = 0
     attempt = 0
     while done < count and models:
@@ -229,7 +229,7 @@ def mutations(models: list[Base], count: int, seed: int) -> Iterator[Case]:
         if known:
             fix_dimensions(base, model)
         before = model.SerializeToString()
-        what = _MUTATIONS[kind](model, generator)
+        what = MUTATIONS[kind](model, generator)
         data = model.SerializeToString()
         if what is None or data == before:
             continue
@@ -524,7 +524,7 @@ def _names(model: onnx.ModelProto, random: random.Random) -> str | None:
     return "input renamed"
 
 
-_MUTATIONS: dict[str, Callable[[onnx.ModelProto, random.Random], str | None]] = {
+MUTATIONS: dict[str, Callable[[onnx.ModelProto, random.Random], str | None]] = {
     "attribute": _attribute,
     "dims": _dims_changed,
     "dtype": _types,
