@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -204,8 +204,8 @@ def downloaded(log: Path) -> float:
     return sum(float(size) / (1000 if unit == "kB" else 1) for size, unit in found)
 
 
-def measure(machine: Machine) -> list[tuple[str, str]]:
-    """Install, run, test and look; return the table.
+def measure(machine: Machine) -> Iterator[tuple[str, str]]:
+    """Install, run, test and look; yield the rows of the table.
 
     Raises:
         RuntimeError: A step failed; has what it printed.
@@ -218,19 +218,19 @@ def measure(machine: Machine) -> list[tuple[str, str]]:
             raise RuntimeError(f"{command}: it ended with {status}\n{printed[-3000:]}")
         return seconds, printed
 
-    rows = [("machine", step("uname -m; python3 --version")[1].replace("\n", " ").strip())]
+    yield "machine", step("uname -m; python3 --version")[1].replace("\n", " ").strip()
     seconds, _ = step("PIP_LOG=/home/dld/pip.log make demo")
-    rows.append(("make demo, with installation", f"{seconds:.0f} s"))
-    rows.append(("download", f"{downloaded(machine.root / 'home/dld/pip.log'):.0f} MB"))
-    rows.append(("disk", f"{machine.size('home/dld/.venv'):.0f} MB"))
+    yield "make demo, with installation", f"{seconds:.0f} s"
+    yield "download", f"{downloaded(machine.root / 'home/dld/pip.log'):.0f} MB"
+    yield "disk", f"{machine.size('home/dld/.venv'):.0f} MB"
     step(".venv/bin/python -c 'import tensorrt'")  # the environment sees JetPack's
-    rows.append(("make demo again", f"{step('make demo')[0]:.1f} s"))
+    yield "make demo again", f"{step('make demo')[0]:.1f} s"
     plain = min(step(".venv/bin/python -c pass")[0] for _ in range(3))
-    rows.append(("python -c pass", f"{plain:.2f} s"))
+    yield "python -c pass", f"{plain:.2f} s"
     for name in ("--version", "inspect new.onnx"):
         step("test -e new.onnx || .venv/bin/dld new new.onnx --opset 21")
         taken = min(step(f".venv/bin/dld {name}")[0] for _ in range(2))
-        rows.append((f"dld {name}", f"{taken:.2f} s, {taken / plain:.1f} times"))
+        yield f"dld {name}", f"{taken:.2f} s, {taken / plain:.1f} times"
     hello = 0.0
     model = "$(find /home/dld/.cache -name demo_classifier.onnx)"
     for title, command, text, keys in (
@@ -245,11 +245,10 @@ def measure(machine: Machine) -> list[tuple[str, str]]:
         first = _took(printed)[0]
         hello = hello or first
         told = f"{first:.1f} s, {first / hello:.1f} times hello, {_memory(printed):.0f} MB"
-        rows.append((title, told))
+        yield title, told
     step(f".venv/bin/pip install -q -c requirements/constraints.txt {TEST_TOOLS}")
     seconds, printed = step(f".venv/bin/python -m pytest -q -n 2 {' '.join(TESTED)}")
-    rows.append(("some tests", f"{printed.strip().splitlines()[-1]} ({seconds:.0f} s)"))
-    return rows
+    yield "some tests", f"{printed.strip().splitlines()[-1]} ({seconds:.0f} s)"
 
 
 def main() -> int:
@@ -266,15 +265,13 @@ def main() -> int:
         require()
         make_root(root)
         copy_tree(root)
-        rows = measure(Machine(root, options.limit_s))
+        for name, value in measure(Machine(root, options.limit_s)):
+            print(f"{name:<30}{value}", flush=True)
     except (MissingError, RuntimeError, subprocess.SubprocessError) as error:
         print(f"test-aarch64: {error}", file=sys.stderr)
         return 1
     minutes, load = (time.monotonic() - begin) / 60, os.getloadavg()[0]
-    rows.append(("the whole run", f"{minutes:.0f} min, at a load of {load:.0f} in the end"))
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:<{width}}  {value}")
+    print(f"{'the whole run':<30}{minutes:.0f} min, at a load of {load:.0f} in the end")
     return 0
 
 
