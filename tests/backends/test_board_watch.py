@@ -200,8 +200,10 @@ def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_
     def over() -> bool:
         if rounds(watch, 2)() and gone.exists():
             gone.unlink()
-        problems = {one.sensor.spec.title: one.problem for one in watch._tracks}
-        return problems["VDD_IN"] != "" and problems["gpu temp"] != ""
+        tracks = {one.sensor.spec.title: one for one in watch._tracks}
+        ended, lasting = tracks["VDD_IN"], tracks["VDD_SOC"]
+        goes_on = len(lasting.samples) > len(ended.samples)
+        return ended.problem != "" and tracks["gpu temp"].problem != "" and goes_on
 
     report, _ = watched(watch, tmp_path, over)
     with report:

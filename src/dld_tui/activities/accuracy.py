@@ -14,16 +14,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings, is_engine, run_by
 from dld_tui.core.accuracy.result import AccuracyReport, RunSide
-from dld_tui.core.accuracy.tolerance import (
-    about_atol,
-    about_rtol,
-    about_tolerance,
-    parse_tolerances,
-)
+from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
-from dld_tui.core.params import param
+from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
@@ -118,22 +113,25 @@ class ComparisonSettings:
         choices=("same", *_LEVELS),
         spellings=("--against-optimization",),
     )
-    tolerance: tuple[str, ...] = param((), **about_tolerance())
-    atol: float | None = param(
+    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance")
+    atol: float | None = like(
+        ToleranceSettings,
+        "atol",
         None,
-        **about_atol(
-            help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits"
-            " than fp32: fp16, bf16, TF32, a prebuilt engine."
-        ),
+        help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits"
+        " than fp32: fp16, bf16, TF32, a prebuilt engine.",
         empty="1e-5, or 1e-2 below fp32",
     )
-    rtol: float | None = param(
+    rtol: float | None = like(
+        ToleranceSettings,
+        "rtol",
         None,
-        **about_rtol(help="Relative tolerance; by default as --atol.", empty="as the absolute one"),
+        help="Relative tolerance; by default as --atol.",
+        empty="as the absolute one",
     )
-    inputs: Path | None = param(None, **about_inputs())
-    shape: tuple[str, ...] = param((), **about_shape())
-    seed: int = param(0, **about_seed())
+    inputs: Path | None = like(InputSettings, "inputs")
+    shape: tuple[str, ...] = like(InputSettings, "shape")
+    seed: int = like(InputSettings, "seed")
     sets: int = param(
         1,
         label="Sets",

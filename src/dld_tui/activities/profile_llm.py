@@ -14,17 +14,13 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_onnxruntime import (
-    about_device_id,
-    about_provider_option,
-    about_session_config,
-)
+from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
-from dld_tui.core.inputs.shapes import about_seed
+from dld_tui.core.inputs.shapes import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
-from dld_tui.core.params import param, to_json, whole_numbers
+from dld_tui.core.params import like, param, to_json, whole_numbers
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
@@ -46,17 +42,7 @@ class Request:
         positional=True,
         metavar="MODEL",
     )
-    output: Path | None = param(
-        None,
-        label="Report",
-        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
-        " number where that exists.",
-        spellings=("--output", "-o"),
-        kind="output",
-        suffix=".dldprof",
-        beside=("{stem}.prefill.dldprof",),
-        metavar="REPORT",
-    )
+    output: Path | None = like(Profile, "output", beside=("{stem}.prefill.dldprof",))
     prompt: str = param(
         "128",
         label="Prompts",
@@ -90,13 +76,11 @@ class Request:
         spellings=("--iterations",),
         metavar="N",
     )
-    provider: str = param(
-        "CPU",
-        label="Provider",
+    provider: str = like(
+        Profile,
+        "provider",
         help="Execution provider, such as CPU or CUDA. Several, separated by commas, are tried in"
         " this order for each operator.",
-        spellings=("--provider", "--providers"),
-        metavar="NAME",
     )
     shared_buffer: str = param(
         "auto",
@@ -115,20 +99,11 @@ class Request:
         spellings=("--layer-passes",),
         metavar="N",
     )
-    threads: int = param(
-        0,
-        label="Threads",
-        help="Threads within an operator; 0 is one a core.",
-        minimum=0,
-        maximum=4096,
-        spellings=("--threads", "--intra-threads"),
-        metavar="N",
-        page="Session",
-    )
-    device_id: int = param(0, **about_device_id(page="Session"))
-    provider_option: tuple[str, ...] = param((), **about_provider_option(page="Session"))
-    session_config: tuple[str, ...] = param((), **about_session_config(page="Session"))
-    seed: int = param(0, **about_seed(page="Session"))
+    threads: int = like(Profile, "threads")
+    device_id: int = like(Profile, "device_id")
+    provider_option: tuple[str, ...] = like(Profile, "provider_option")
+    session_config: tuple[str, ...] = like(Profile, "session_config")
+    seed: int = like(InputSettings, "seed", page="Session")
 
 
 _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")

@@ -9,15 +9,16 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.inputs.shapes import FOLDER_HELP, about_inputs, about_seed, about_shape
-from dld_tui.core.params import param, to_json
+from dld_tui.core.inputs.shapes import FOLDER_HELP, InputSettings
+from dld_tui.core.params import FIRST_PAGE, like, param, to_json
 from dld_tui.core.report.latency import LatencyFigures
+from dld_tui.core.tensorrt.settings import MeasureSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -59,40 +60,6 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session import SessionSettings
 
 
-def about_device_id(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``int``, the device of a provider; see :func:`.about_shape`."""
-    return {
-        "label": "Device",
-        "help": "Number of the device, for providers that have several.",
-        "minimum": 0,
-        "spellings": ("--device-id", "--device"),
-        "metavar": "N",
-    } | other
-
-
-def about_provider_option(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``tuple[str, ...]``, options of providers."""
-    return {
-        "label": "Provider options",
-        "help": "Option of the first provider, as KEY=VALUE, or of another as NAME.KEY=VALUE.",
-        "spellings": ("--provider-option", "--provider-options"),
-        "metavar": "KEY=VALUE",
-        "of_model": False,
-    } | other
-
-
-def about_session_config(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``tuple[str, ...]``, configuration entries of the session."""
-    return {
-        "label": "Session entries",
-        "help": "Configuration entry of the session, as ONNX Runtime names it: with"
-        " session.disable_cpu_ep_fallback=1 nothing may run on the CPU instead.",
-        "spellings": ("--session-config",),
-        "metavar": "KEY=VALUE",
-        "of_model": False,
-    } | other
-
-
 @dataclass(frozen=True)
 class Request:
     """What to run and how long."""
@@ -122,10 +89,7 @@ class Request:
         spellings=("--provider", "--providers"),
         metavar="NAME",
     )
-    shape: tuple[str, ...] = param(
-        (),
-        **about_shape(),
-    )
+    shape: tuple[str, ...] = like(InputSettings, "shape")
     dim: tuple[str, ...] = param(
         (),
         label="Free dimensions",
@@ -134,9 +98,10 @@ class Request:
         metavar="NAME=SIZE",
         empty="as the input shapes say",
     )
-    inputs: Path | None = param(
-        None,
-        **about_inputs(help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made."),
+    inputs: Path | None = like(
+        InputSettings,
+        "inputs",
+        help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made.",
     )
     iterations: int | None = param(
         None,
@@ -168,14 +133,12 @@ class Request:
         spellings=("--warm-up",),
         metavar="N",
     )
-    warm_up_ms: float = param(
+    warm_up_ms: float = like(
+        MeasureSettings,
+        "warm_up_ms",
         0.0,
-        label="Warm-up time",
         help="Warm up for at least so long, too.",
-        unit="ms",
-        minimum=0,
-        spellings=("--warm-up-ms", "--warmUp"),
-        metavar="MS",
+        page=FIRST_PAGE,
     )
     threads: int = param(
         0,
@@ -216,9 +179,34 @@ class Request:
         spellings=("--optimization-level",),
         page="Session",
     )
-    device_id: int = param(0, **about_device_id(page="Session"))
-    provider_option: tuple[str, ...] = param((), **about_provider_option(page="Session"))
-    session_config: tuple[str, ...] = param((), **about_session_config(page="Session"))
+    device_id: int = param(
+        0,
+        label="Device",
+        help="Number of the device, for providers that have several.",
+        minimum=0,
+        spellings=("--device-id", "--device"),
+        metavar="N",
+        page="Session",
+    )
+    provider_option: tuple[str, ...] = param(
+        (),
+        label="Provider options",
+        help="Option of the first provider, as KEY=VALUE, or of another as NAME.KEY=VALUE.",
+        spellings=("--provider-option", "--provider-options"),
+        metavar="KEY=VALUE",
+        of_model=False,
+        page="Session",
+    )
+    session_config: tuple[str, ...] = param(
+        (),
+        label="Session entries",
+        help="Configuration entry of the session, as ONNX Runtime names it: with"
+        " session.disable_cpu_ep_fallback=1 nothing may run on the CPU instead.",
+        spellings=("--session-config",),
+        metavar="KEY=VALUE",
+        of_model=False,
+        page="Session",
+    )
     custom_op_library: tuple[str, ...] = param(
         (),
         label="Operator libraries",
@@ -236,26 +224,15 @@ class Request:
         metavar="FILE",
         page="Session",
     )
-    layer_passes: int | None = param(
-        None,
-        label="Layer passes",
+    layer_passes: int | None = like(
+        MeasureSettings,
+        "layer_passes",
         help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
         " the timed ones, up to 50, less for large models.",
-        minimum=0,
-        spellings=("--layer-passes",),
-        metavar="N",
-        page="Measuring",
-        empty="as many as are timed, at most 50",
-    )
-    seed: int = param(0, **about_seed(page="Measuring"))
-    percentile: str = param(
-        "90,95,99",
-        label="Percentiles",
-        help="Percentiles of the latency to print, separated by commas.",
-        spellings=("--percentile",),
-        metavar="P,…",
         page="Measuring",
     )
+    seed: int = like(InputSettings, "seed", page="Measuring")
+    percentile: str = like(MeasureSettings, "percentile", page="Measuring")
     io_binding: bool = param(
         False,
         label="IO binding",
@@ -264,53 +241,21 @@ class Request:
         spellings=("--io-binding", "--noDataTransfers"),
         page="GPU",
     )
-    gpu_timeline: bool = param(
-        True,
-        label="Timeline",
+    gpu_timeline: bool = like(
+        MeasureSettings,
+        "gpu_timeline",
         help="Record kernels and copies by stream, and which node launched them (CUDA).",
-        spellings=("--gpu-timeline",),
-        page="GPU",
     )
-    gpu_counters: str = param(
-        "auto",
-        label="Counters",
-        help="What GPU utilisation over time is taken from: hardware counters, NVML's GPM or plain"
-        " utilisation, or a Jetson's files; auto is the best of these that works.",
-        choices=("auto", "hardware", "gpm", "nvml", "sysfs", "off"),
-        spellings=("--gpu-counters",),
-        page="GPU",
-    )
-    counter_interval: float = param(
-        20.0,
-        label="Counter interval",
-        help="Time between two samples of the hardware counters.",
-        unit="us",
-        minimum=1,
-        maximum=1_000_000,
-        spellings=("--counter-interval",),
-        metavar="US",
-        page="GPU",
-    )
-    counter_passes: int | None = param(
-        None,
-        label="Counter passes",
+    gpu_counters: str = like(MeasureSettings, "gpu_counters")
+    counter_interval: float = like(MeasureSettings, "counter_interval")
+    counter_passes: int | None = like(
+        MeasureSettings,
+        "counter_passes",
         help="Layer passes to sample counters in, at most; 0 for none. By default as many as give"
         " 100,000 samples a counter.",
-        minimum=0,
-        spellings=("--counter-passes",),
-        metavar="N",
-        page="GPU",
         empty="as many as give 100,000 samples",
     )
-    lock_clocks: bool = param(
-        False,
-        label="Lock clocks",
-        help="Hold the GPU at its base clock, or a Jetson at the highest clocks of its power"
-        " mode, for steady figures. Needs the right to do so; afterwards the clocks are as before,"
-        " whatever happens.",
-        spellings=("--lock-clocks",),
-        page="GPU",
-    )
+    lock_clocks: bool = like(MeasureSettings, "lock_clocks")
 
     def require(self) -> None:
         """Refuse settings that exclude each other, before anything is loaded.

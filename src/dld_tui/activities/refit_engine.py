@@ -12,7 +12,8 @@ from pathlib import Path
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.params import param
+from dld_tui.core.params import FIRST_PAGE, like, param
+from dld_tui.core.tensorrt.settings import BuildSettings, RunSettings
 from dld_tui.core.types import JSON
 
 
@@ -49,26 +50,9 @@ class Request:
         metavar="FILE",
         empty=_refitted,
     )
-    trust: bool = param(
-        False,
-        label="Trust the engine",
-        help="Load the engine. An engine can hold code: load only those that you trust.",
-        spellings=("--trust",),
-    )
-    library: str = param(
-        "auto",
-        label="Library",
-        help="tensorrt, tensorrt_rtx, or the folder of another installation.",
-        spellings=("--library",),
-        metavar="NAME",
-    )
-    device: str = param(
-        "0",
-        label="Device",
-        help="Number of the GPU, or the UUID of a GPU or of a part of a divided one (MIG-…).",
-        spellings=("--device",),
-        metavar="N|UUID",
-    )
+    trust: bool = like(RunSettings, "trust")
+    library: str = like(BuildSettings, "library")
+    device: str = like(BuildSettings, "device", page=FIRST_PAGE)
     plugins: tuple[str, ...] = param(
         (),
         label="Plugins",

@@ -22,18 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.tolerance import (
-    about_atol,
-    about_rtol,
-    about_tolerance,
-    parse_tolerances,
-)
+from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
-from dld_tui.core.params import param, to_json
+from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.params import like, param, to_json
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -64,15 +59,9 @@ class SearchSettings:
         choices=("fp16", "bf16", "int8"),
         spellings=("--search", "--precision"),
     )
-    tolerance: tuple[str, ...] = param(
-        (),
-        **about_tolerance(
-            help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
-            " NAME:atol=… for one."
-        ),
-    )
-    atol: float = param(1e-2, **about_atol())
-    rtol: float = param(1e-2, **about_rtol())
+    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance")
+    atol: float = like(ToleranceSettings, "atol")
+    rtol: float = like(ToleranceSettings, "rtol")
     calibration: Path | None = param(
         None,
         label="Calibration",
@@ -98,9 +87,9 @@ class SearchSettings:
         choices=("minmax", "entropy", "percentile"),
         spellings=("--method",),
     )
-    inputs: Path | None = param(None, **about_inputs())
-    shape: tuple[str, ...] = param((), **about_shape())
-    seed: int = param(0, **about_seed())
+    inputs: Path | None = like(InputSettings, "inputs")
+    shape: tuple[str, ...] = like(InputSettings, "shape")
+    seed: int = like(InputSettings, "seed")
     backend: str = param(
         "onnxruntime",
         label="Tried by",

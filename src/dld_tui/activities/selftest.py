@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
@@ -27,7 +28,8 @@ from dld_tui.core.machine.selftest import (
     SelfTest,
     Step,
 )
-from dld_tui.core.params import param
+from dld_tui.core.params import FIRST_PAGE, like, param
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 Result = SelfTest
@@ -62,21 +64,8 @@ class Request:
         kind="output",
         metavar="FILE",
     )
-    library: str = param(
-        "auto",
-        label="Library",
-        help="tensorrt, tensorrt_rtx, or the folder of another installation.",
-        spellings=("--library",),
-        metavar="NAME",
-    )
-    device: int = param(
-        0,
-        label="Device",
-        help="Number of the GPU.",
-        minimum=0,
-        spellings=("--device", "--device-id"),
-        metavar="N",
-    )
+    library: str = like(BuildSettings, "library")
+    device: int = like(Profile, "device_id", help="Number of the GPU.", page=FIRST_PAGE)
     limit: float = param(
         300.0,
         label="Limit",
@@ -187,8 +176,8 @@ class _Bench:
         settings: dict[str, JSON] = {"optimization": "disabled", "against_optimization": "all"}
         for name, need, work in (
             ("check", (), self._check),
-            ("profile", (), lambda: self._profile("cpu", "CPU")),
-            (_AGAIN, ("profile",), lambda: self._again("cpu", "CPU")),
+            ("profile", (), lambda: self._profile("cpu")),
+            (_AGAIN, ("profile",), lambda: self._again("cpu")),
             ("values after optimization", (), lambda: self._agrees(**settings)),
             ("convert to float16", (), self._half),
             ("simplify", (), self._simplified),
@@ -198,10 +187,9 @@ class _Bench:
     def cuda(self) -> Iterator[_Trial]:
         """ONNX Runtime on CUDA."""
         settings: dict[str, JSON] = {"against_provider": "CUDA", "atol": 1e-3, "rtol": 1e-2}
-        device = self._request.device
         for name, need, work in (
-            ("profile", (), lambda: self._profile("cuda", "CUDA", device)),
-            (_AGAIN, ("profile",), lambda: self._again("cuda", "CUDA", device)),
+            ("profile", (), lambda: self._profile("cuda")),
+            (_AGAIN, ("profile",), lambda: self._again("cuda")),
             ("values beside the CPU's", ("profile",), lambda: self._agrees(**settings)),
             ("where nodes go", ("profile",), lambda: self._placed("CUDA")),
         ):
@@ -253,12 +241,13 @@ class _Bench:
         raise ActivityError(how, where=activity, details=end.said)
 
     def _check(self) -> Work:
-        found = yield from self.ask("check_full", model=str(self._model))
-        if found.findings:
-            raise ActivityError(found.findings[0].message)
+        result = yield from self.ask("check_full", model=str(self._model))
+        if result.findings:
+            raise ActivityError(result.findings[0].message)
         return "onnx's checker accepts the model"
 
-    def _profile(self, backend: str, provider: str, device: int = 0, name: str = "") -> Work:
+    def _profile(self, backend: str, name: str = "") -> Work:
+        provider, device = {"cpu": ("CPU", 0), "cuda": ("CUDA", self._request.device)}[backend]
         report = self._folder / f"{backend}{name}.dldprof"
         yield from self.ask(
             "profile_onnxruntime", model=str(self._model), output=str(report), provider=provider,
@@ -266,8 +255,8 @@ class _Bench:
         )  # fmt: skip
         return _described(report, provider)
 
-    def _again(self, backend: str, provider: str, device: int = 0) -> Work:
-        yield from self._profile(backend, provider, device, "-again")
+    def _again(self, backend: str) -> Work:
+        yield from self._profile(backend, "-again")
         return self._compared(backend)
 
     def _compared(self, backend: str) -> str:
@@ -286,51 +275,54 @@ class _Bench:
 
     def _agrees(self, **settings: JSON) -> Work:
         asked: dict[str, JSON] = {"model": str(self._model), **settings}
-        found = yield from self.ask("accuracy", **asked)
-        if not found.is_good:
-            raise ActivityError(f"tensor {found.first!r} is not within {found.tolerance}")
-        worst = max((row.error.max_abs or 0.0 for row in found.tensors), default=0.0)
-        return f"{fmt.plural(len(found.tensors), 'output')} within tolerance, off by {worst:.2g}"
+        result = yield from self.ask("accuracy", **asked)
+        if not result.is_good:
+            raise ActivityError(f"tensor {result.first!r} is not within {result.tolerance}")
+        worst = max((row.error.max_abs or 0.0 for row in result.tensors), default=0.0)
+        return f"{fmt.plural(len(result.tensors), 'output')} within tolerance, off by {worst:.2g}"
 
     def _half(self) -> Work:
-        made = self._folder / "half.onnx"
-        found = yield from self.ask("convert_fp16", model=str(self._model), output=str(made))
-        _require_good(found["values"])
-        return f"{fmt.size(self._model.stat().st_size)} to {fmt.size(made.stat().st_size)}"
+        half = self._folder / "half.onnx"
+        result = yield from self.ask("convert_fp16", model=str(self._model), output=str(half))
+        _require_good(result["values"])
+        return f"{fmt.size(self._model.stat().st_size)} to {fmt.size(half.stat().st_size)}"
 
     def _simplified(self) -> Work:
-        made = self._folder / "simple.onnx"
-        found = yield from self.ask("convert_sanitize", model=str(self._model), output=str(made))
-        before, after = found["before"]["nodes"], found["after"]["nodes"]
+        simple = self._folder / "simple.onnx"
+        result = yield from self.ask("convert_sanitize", model=str(self._model), output=str(simple))
+        before, after = result["before"]["nodes"], result["after"]["nodes"]
         if before == after:
             raise UnavailableError(
                 "no simplifier that is installed folds anything of the model",
                 hint="Install one: pip install onnxslim",
             )
-        _require_good(found["values"])
+        _require_good(result["values"])
         return f"{before:,} nodes to {after:,}, the same values"
 
     def _placed(self, provider: str) -> Work:
-        found = yield from self.ask(
+        startup = yield from self.ask(
             "start_up", model=str(self._model), provider=provider, repeats=1,
             device_id=self._request.device,
         )  # fmt: skip
-        there = len(found.nodes) - len(found.elsewhere)
-        return f"{there:,} of {fmt.plural(len(found.nodes), 'node')} on {provider}"
+        there = len(startup.nodes) - len(startup.elsewhere)
+        return f"{there:,} of {fmt.plural(len(startup.nodes), 'node')} on {provider}"
 
     @property
     def _loading(self) -> dict[str, JSON]:
         device = str(self._request.device)
         return {"library": self._request.library, "device": device, "trust": True}
 
-    def _build(self) -> Work:
-        found = yield from self.ask(
-            "build_tensorrt", model=str(self._model), output=str(self._engine),
-            library=self._request.library, device=str(self._request.device),
+    def _built(self, output: Path, **settings: JSON) -> Generator[Progress, None, Any]:
+        return self.ask(
+            "build_tensorrt", model=str(self._model), output=str(output),
+            library=self._request.library, device=str(self._request.device), **settings,
         )  # fmt: skip
-        if found.bytes != self._engine.stat().st_size:
+
+    def _build(self) -> Work:
+        result = yield from self._built(self._engine)
+        if result.bytes != self._engine.stat().st_size:
             raise ActivityError("the engine has not the size that it was said to have")
-        return f"{found.library}: {fmt.size(found.bytes)} in {found.seconds:.1f} s"
+        return f"{result.library}: {fmt.size(result.bytes)} in {result.seconds:.1f} s"
 
     def _profile_engine(self, name: str = "") -> Work:
         report = self._folder / f"tensorrt{name}.dldprof"
@@ -346,16 +338,13 @@ class _Bench:
 
     def _refit(self) -> Work:
         refittable = self._folder / "refittable.engine"
-        yield from self.ask(
-            "build_tensorrt", model=str(self._model), output=str(refittable), refit="refit",
-            library=self._request.library, device=str(self._request.device),
-        )  # fmt: skip
+        yield from self._built(refittable, refit="refit")
         _write_other(self._model, self._other)
-        found = yield from self.ask(
+        result = yield from self.ask(
             "refit_engine", engine=str(refittable), model=str(self._other),
             output=str(self._refitted), **self._loading,
         )  # fmt: skip
-        return f"{fmt.plural(found.weights, 'weight')} replaced"
+        return f"{fmt.plural(result.weights, 'weight')} replaced"
 
     def _refitted_values(self) -> Work:
         """The engine must follow its new model, and must not follow the one it was built of."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime import about_device_id
+from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
-from dld_tui.core.params import param
+from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.report.start_up import Stage, StartUp
 
 Result = StartUp
@@ -26,13 +26,11 @@ class Request:
     model: Path = param(
         label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
     )
-    provider: str = param(
-        "CPU",
-        label="Provider",
+    provider: str = like(
+        Profile,
+        "provider",
         help="Execution provider, such as CPU or CUDA; several, separated by commas, in this"
         " order.",
-        spellings=("--provider", "--providers"),
-        metavar="NAME",
     )
     repeats: int = param(
         3,
@@ -43,10 +41,10 @@ class Request:
         spellings=("--repeats",),
         metavar="N",
     )
-    device_id: int = param(0, **about_device_id())
-    shape: tuple[str, ...] = param((), **about_shape())
-    inputs: Path | None = param(None, **about_inputs())
-    seed: int = param(0, **about_seed())
+    device_id: int = like(Profile, "device_id", page=FIRST_PAGE)
+    shape: tuple[str, ...] = like(InputSettings, "shape")
+    inputs: Path | None = like(InputSettings, "inputs")
+    seed: int = like(InputSettings, "seed")
 
 
 def run(request: Request) -> Iterator[Event]:

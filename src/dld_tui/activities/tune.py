@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.profile_onnxruntime import about_device_id
-from dld_tui.core.accuracy.tolerance import about_tolerance
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core.accuracy.tolerance import ToleranceSettings
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
-from dld_tui.core.inputs.shapes import about_inputs, about_seed, about_shape
-from dld_tui.core.params import from_json, param, to_json
+from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
 from dld_tui.core.tune.result import TIME_UP, TuneResult, candidates
@@ -80,12 +80,11 @@ class Request:
         spellings=("--budget",),
         metavar="S",
     )
-    provider: str = param(
-        "CPU",
-        label="Provider",
+    provider: str = like(
+        Profile,
+        "provider",
         help="Execution provider, such as CPU or CUDA.",
         spellings=("--provider",),
-        metavar="NAME",
     )
     only: tuple[str, ...] = param(
         (),
@@ -95,12 +94,11 @@ class Request:
         spellings=("--only",),
         metavar="CHANGE,…",
     )
-    tolerance: tuple[str, ...] = param(
-        (),
-        **about_tolerance(
-            help="What outputs may be off: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all,"
-            " NAME:atol=… for one. By default what suits the precision of each candidate."
-        ),
+    tolerance: tuple[str, ...] = like(
+        ToleranceSettings,
+        "tolerance",
+        help="What outputs may be off: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all,"
+        " NAME:atol=… for one. By default what suits the precision of each candidate.",
     )
     calibration: Path | None = param(
         None,
@@ -123,10 +121,10 @@ class Request:
         help="Free dimensions may be fixed to the sizes of the inputs.",
         spellings=("--fix-shapes",),
     )
-    shape: tuple[str, ...] = param((), **about_shape(page="Inputs"))
-    inputs: Path | None = param(None, **about_inputs(page="Inputs"))
-    seed: int = param(0, **about_seed(page="Inputs"))
-    device_id: int = param(0, **about_device_id(page="Inputs"))
+    shape: tuple[str, ...] = like(InputSettings, "shape", page="Inputs")
+    inputs: Path | None = like(InputSettings, "inputs", page="Inputs")
+    seed: int = like(InputSettings, "seed", page="Inputs")
+    device_id: int = like(Profile, "device_id", page="Inputs")
     again: bool = param(
         False,
         label="From the start",

@@ -103,6 +103,15 @@ def param(default: Any = dataclasses.MISSING, /, **about: Any) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
+def like(request: type[Any], name: str, /, default: Any = dataclasses.MISSING, **about: Any) -> Any:
+    """Declare a field like that of another class, but for `default` and `about`, where given."""
+    other = next(field for field in dataclasses.fields(request) if field.name == name)
+    metadata = {_KEY: dataclasses.replace(other.metadata[_KEY], **about)}
+    if default is dataclasses.MISSING:
+        default = other.default
+    return dataclasses.field(default=default, metadata=metadata)
+
+
 def settings_of(request: type[Any]) -> tuple[Setting, ...]:
     """Return the settings of a request class, in order, those of the first page before others."""
     return _settings_of(typing.cast("Hashable", request))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.params import Setting, param, settings_of
+from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings
+from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings, RunSettings
 from dld_tui.core.types import JSON
 
 PAGE = "TensorRT"
@@ -22,51 +21,38 @@ _PRECISION = (
     "calibration_inputs",
 )  # fmt: skip
 _LOW = ("fp16", "bf16", "int8", "fp8", "int4", "tf32", "layer_precision")
-_BUILD = {setting.name: setting for setting in settings_of(BuildSettings)}
-
-
-def _about(name: str) -> dict[str, Any]:
-    """Return the declaration of a build's setting, for the page of TensorRT."""
-    about = _BUILD[name].param
-    fields = {field.name: getattr(about, field.name) for field in dataclasses.fields(about)}
-    return {**fields, "page": PAGE}
+_BUILD = {setting.name for setting in settings_of(BuildSettings)}
 
 
 @dataclass(frozen=True)
 class EngineSettings:
     """How TensorRT builds and runs what is compared."""
 
-    library: str = param("auto", **_about("library"))
-    trust: bool = param(
-        False,
-        label="Trust the engine",
-        help="Load a prebuilt engine. An engine can hold code: load only those that you trust.",
-        spellings=("--trust",),
-        page=PAGE,
-    )
-    device: str = param("0", **_about("device"))
-    plugins: tuple[str, ...] = param((), **_about("plugins"))
-    typing: str = param("default", **_about("typing"))
-    tf32: bool = param(True, **_about("tf32"))
-    fp16: bool = param(False, **_about("fp16"))
-    bf16: bool = param(False, **_about("bf16"))
-    int8: bool = param(False, **_about("int8"))
-    fp8: bool = param(False, **_about("fp8"))
-    int4: bool = param(False, **_about("int4"))
-    layer_precision: tuple[str, ...] = param((), **_about("layer_precision"))
-    calibration_cache: Path | None = param(None, **_about("calibration_cache"))
-    calibration_inputs: Path | None = param(None, **_about("calibration_inputs"))
-    strict_nans: bool = param(False, **_about("strict_nans"))
-    optimization_level: int | None = param(None, **_about("optimization_level"))
-    sparsity: str = param("disable", **_about("sparsity"))
-    tactic_sources: tuple[str, ...] = param((), **_about("tactic_sources"))
-    native_instance_norm: bool = param(True, **_about("native_instance_norm"))
-    workspace: float | None = param(None, **_about("workspace"))
-    timing_cache: Path | None = param(None, **_about("timing_cache"))
-    no_timing_cache: bool = param(False, **_about("no_timing_cache"))
-    min_shapes: tuple[str, ...] = param((), **_about("min_shapes"))
-    opt_shapes: tuple[str, ...] = param((), **_about("opt_shapes"))
-    max_shapes: tuple[str, ...] = param((), **_about("max_shapes"))
+    library: str = like(BuildSettings, "library", page=PAGE)
+    trust: bool = like(RunSettings, "trust", page=PAGE)
+    device: str = like(BuildSettings, "device", page=PAGE)
+    plugins: tuple[str, ...] = like(BuildSettings, "plugins", page=PAGE)
+    typing: str = like(BuildSettings, "typing", page=PAGE)
+    tf32: bool = like(BuildSettings, "tf32", page=PAGE)
+    fp16: bool = like(BuildSettings, "fp16", page=PAGE)
+    bf16: bool = like(BuildSettings, "bf16", page=PAGE)
+    int8: bool = like(BuildSettings, "int8", page=PAGE)
+    fp8: bool = like(BuildSettings, "fp8", page=PAGE)
+    int4: bool = like(BuildSettings, "int4", page=PAGE)
+    layer_precision: tuple[str, ...] = like(BuildSettings, "layer_precision", page=PAGE)
+    calibration_cache: Path | None = like(BuildSettings, "calibration_cache", page=PAGE)
+    calibration_inputs: Path | None = like(BuildSettings, "calibration_inputs", page=PAGE)
+    strict_nans: bool = like(BuildSettings, "strict_nans", page=PAGE)
+    optimization_level: int | None = like(BuildSettings, "optimization_level", page=PAGE)
+    sparsity: str = like(BuildSettings, "sparsity", page=PAGE)
+    tactic_sources: tuple[str, ...] = like(BuildSettings, "tactic_sources", page=PAGE)
+    native_instance_norm: bool = like(BuildSettings, "native_instance_norm", page=PAGE)
+    workspace: float | None = like(BuildSettings, "workspace", page=PAGE)
+    timing_cache: Path | None = like(BuildSettings, "timing_cache", page=PAGE)
+    no_timing_cache: bool = like(BuildSettings, "no_timing_cache", page=PAGE)
+    min_shapes: tuple[str, ...] = like(BuildSettings, "min_shapes", page=PAGE)
+    opt_shapes: tuple[str, ...] = like(BuildSettings, "opt_shapes", page=PAGE)
+    max_shapes: tuple[str, ...] = like(BuildSettings, "max_shapes", page=PAGE)
 
     @property
     def engine_options(self) -> list[str]:
@@ -96,7 +82,7 @@ class EngineSettings:
         Raises:
             UsageError: A value cannot be read.
         """
-        names = {setting.name for setting in settings_of(EngineSettings)} & set(_BUILD)
+        names = {setting.name for setting in settings_of(EngineSettings)} & _BUILD
         left_out = _PRECISION if plain else ()
         values = {name: getattr(self, name) for name in names if name not in left_out}
         return BuildSettings(model=model, output=output, **values)

@@ -1,18 +1,14 @@
-"""How far results may be from a reference, for all outputs or for some, and its declarations.
-
-Use them as ``atol: float = param(1e-2, **about_atol())``. Arguments replace parts of a
-declaration, or add to it.
-"""
+"""How far results may be from a reference, for all outputs or for some."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
 
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.errors import UsageError
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 
 _NAMES = {
@@ -170,33 +166,22 @@ def _checked(name: str, value: float) -> float:
     return value
 
 
-def about_tolerance(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``tuple[str, ...]``, rules for all tensors or for single ones."""
-    return {
-        "label": "Tolerances",
-        "help": "What may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all tensors,"
+@dataclass(frozen=True)
+class ToleranceSettings:
+    """How far outputs may be off; requests declare theirs like these."""
+
+    tolerance: tuple[str, ...] = param(
+        (),
+        label="Tolerances",
+        help="What may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all tensors,"
         " NAME:atol=… for one.",
-        "spellings": ("--tolerance",),
-        "metavar": "SPEC",
-        "empty": "as the types allow",
-    } | other
-
-
-def about_atol(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``float`` or ``float | None``, how far elements may be off."""
-    return {
-        "label": "Absolute",
-        "help": "Absolute tolerance.",
-        "spellings": ("--atol",),
-        "minimum": 0,
-    } | other
-
-
-def about_rtol(**other: Any) -> dict[str, Any]:
-    """Return the same for how far they may be off relative to the reference."""
-    return {
-        "label": "Relative",
-        "help": "Relative tolerance.",
-        "spellings": ("--rtol",),
-        "minimum": 0,
-    } | other
+        spellings=("--tolerance",),
+        metavar="SPEC",
+        empty="as the types allow",
+    )
+    atol: float = param(
+        1e-2, label="Absolute", help="Absolute tolerance.", spellings=("--atol",), minimum=0
+    )
+    rtol: float = param(
+        1e-2, label="Relative", help="Relative tolerance.", spellings=("--rtol",), minimum=0
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.accuracy.tolerance import about_tolerance, parse_tolerances
+from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.document.document import Document
@@ -16,8 +16,8 @@ from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
-from dld_tui.core.inputs.shapes import VERIFIED_HELP, about_inputs, about_shape
-from dld_tui.core.params import param
+from dld_tui.core.inputs.shapes import VERIFIED_HELP, InputSettings
+from dld_tui.core.params import like, param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -88,16 +88,9 @@ class ValueVerification(_Settings):
         spellings=("--values",),
         page=_PAGE,
     )
-    shape: tuple[str, ...] = param((), **about_shape(help=VERIFIED_HELP, page=_PAGE))
-    inputs: Path | None = param(None, **about_inputs(page=_PAGE))
-    tolerance: tuple[str, ...] = param(
-        (),
-        **about_tolerance(
-            help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
-            " NAME:atol=… for one.",
-            page=_PAGE,
-        ),
-    )
+    shape: tuple[str, ...] = like(InputSettings, "shape", help=VERIFIED_HELP, page=_PAGE)
+    inputs: Path | None = like(InputSettings, "inputs", page=_PAGE)
+    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance", page=_PAGE)
 
     def require(self) -> None:
         """Refuse tolerances that make no sense.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from dld_tui.core import fmt
 from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 
 AnyArray: TypeAlias = "npt.NDArray[np.generic]"
@@ -210,11 +212,6 @@ def is_fixed(dim: int | str | None) -> bool:
     return isinstance(dim, int) and dim >= 0
 
 
-# The declarations of what a model is fed with, for the requests of all activities that run one.
-#
-# Use them as ``inputs: Path | None = param(None, **about_inputs())``. Arguments replace parts of
-# a declaration, such as `help` or `page`, or add to it.
-
 SHAPE_HELP = (
     "Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be separated by"
     " commas. What no given shape tells is guessed from names and from what the graph demands."
@@ -223,36 +220,33 @@ VERIFIED_HELP = f"{SHAPE_HELP} The result is run with it."
 FOLDER_HELP = "Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
 
 
-def about_shape(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``tuple[str, ...]``, the shapes of inputs."""
-    return {
-        "label": "Input shapes",
-        "help": SHAPE_HELP,
-        "spellings": ("--shape", "--shapes", "--input-shapes"),
-        "kind": "shapes",
-        "metavar": "NAME:DIMS",
-        "empty": "as the model says",
-    } | other
+@dataclass(frozen=True)
+class InputSettings:
+    """What a run feeds a model with; requests declare theirs like these."""
 
-
-def about_inputs(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``Path | None``, a folder with input data."""
-    return {
-        "label": "Input data",
-        "help": f"{FOLDER_HELP} By default inputs are made: plausible values for what each is.",
-        "spellings": ("--inputs",),
-        "kind": "folder",
-        "metavar": "DIR",
-        "empty": "made from the seed",
-    } | other
-
-
-def about_seed(**other: Any) -> dict[str, Any]:
-    """Return the declaration of ``int``, what inputs are made from."""
-    return {
-        "label": "Seed",
-        "help": "Of the inputs that are made.",
-        "spellings": ("--seed",),
-        "metavar": "N",
-        "minimum": 0,
-    } | other
+    shape: tuple[str, ...] = param(
+        (),
+        label="Input shapes",
+        help=SHAPE_HELP,
+        spellings=("--shape", "--shapes", "--input-shapes"),
+        kind="shapes",
+        metavar="NAME:DIMS",
+        empty="as the model says",
+    )
+    inputs: Path | None = param(
+        None,
+        label="Input data",
+        help=f"{FOLDER_HELP} By default inputs are made: plausible values for what each is.",
+        spellings=("--inputs",),
+        kind="folder",
+        metavar="DIR",
+        empty="made from the seed",
+    )
+    seed: int = param(
+        0,
+        label="Seed",
+        help="Of the inputs that are made.",
+        spellings=("--seed",),
+        metavar="N",
+        minimum=0,
+    )
