@@ -11,6 +11,7 @@ import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.tiers import first
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rewrites.md"
 LINES = re.findall(r"`(dld rewrite model\.onnx .*)`", PAGE.read_text(encoding="utf-8"))
@@ -87,3 +88,15 @@ def test_rules_are_listed(dld: Dld) -> None:
     done = dld("rewrite", "--list")
     assert done.status == 0
     assert "layer-norm" in done.out
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_good"),
+    first(1, [("Mul(x, x) => Add(x, x)", False), ("Mul(x, x) => Pow(x, 2.0)", True)]),
+)
+def test_verify_runs_both(rule: str, is_good: bool, dld: Dld, tmp_path: Path) -> None:
+    """The result is written in any case, and the status says what came of it."""
+    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out"
+    done = dld("rewrite", path, rule, "-o", out, "--verify", "--json")
+    assert (done.status, done.json["verified"]) == (not is_good, is_good)
+    assert out.is_file()

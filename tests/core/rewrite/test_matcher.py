@@ -53,6 +53,16 @@ CASES: list[tuple[str, str, list[str]]] = [
         "(x) => (n, r) { r = Relu(x) n = Neg(r) }",
         ["a b"],
     ),
+    # Nodes that may be missing.
+    (model("[a] s = Neg(x) [b] y = Abs(s)"), "Abs(Relu?(Neg(x)))", ["a b"]),
+    (model("[a] s = Neg(x) [b] r = Relu(s) [c] y = Abs(r)"), "Abs(Relu?(Neg(x)))", ["a b c"]),
+    (model("[a] s = Neg(x) [b] y = Relu(s)"), "Relu?(Neg(x))", ["a b"]),
+    (model("[a] s = Neg(x) [b] y = Abs(s)"), "Relu?(Neg(x))", ["a"]),
+    (
+        model("[a] s = Neg(x) [b] d = Div(s, x) [c] y = Abs(d)"),
+        "Abs(Add?(Mul|Div?(Neg(x), c), m)) where not m is present",
+        ["a b c"],
+    ),
     # Wildcards.
     (model("[a] s = Gelu(x) [b] y = Neg(s)"), "Neg(_(x))", ["a b"]),
     (model("[a] s = Tanh(x) [b] y = Neg(s)"), "Neg(Relu | Tanh(x))", ["a b"]),

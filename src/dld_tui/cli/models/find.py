@@ -15,6 +15,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.rewrite.expression import Expression
+from dld_tui.core.rewrite.functions import TYPED
 from dld_tui.core.rewrite.matcher import Hit, Matcher
 from dld_tui.core.rewrite.pattern import parse_pattern
 from dld_tui.core.rewrite.query import parse_columns, parse_query, shown_value
@@ -75,9 +76,7 @@ def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as
     """
     wanted, shown = parse_query(text_of_argument(query)), parse_columns(columns)
     with closing(Document.open(model)) as document:
-        types = wanted.needs_types or any(
-            word in column.text for column in shown for word in ("shape", "dtype", "rank")
-        )
+        types = wanted.needs_types or any(word in column.text for column in shown for word in TYPED)
         learn_types(document, model, types)
         nodes = list(wanted.nodes(document))
         readers = [(column.text, _reader(column)) for column in shown]

@@ -280,11 +280,11 @@ class _Parser:
 
         def called(names: Names) -> Any:
             values = [plain(argument(names)) for argument in arguments]
-            if any(value is UNKNOWN for value in values):
+            if any(value is UNKNOWN for value in values) and not function.takes_unknown:
                 return UNKNOWN
             try:
                 return function.work(*values)
-            except (TypeError, ValueError, ArithmeticError, IndexError):
+            except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError):
                 return UNKNOWN
 
         return called

@@ -12,6 +12,9 @@ import numpy as np
 MOST_ELEMENTS = 1 << 26
 """Of a tensor that an expression makes."""
 
+TYPED = frozenset(("shape", "dtype", "rank", "split", "joined", "sizes", "folded"))
+"""Fields of a value that shape inference may have to find."""
+
 
 class Unknown:
     """What the model does not say."""
@@ -30,6 +33,8 @@ class Function:
     usage: str
     help: str
     work: Callable[..., Any]
+    takes_unknown: bool = False
+    """Whether it is asked even where a value is not known."""
 
     @property
     def most(self) -> int:
@@ -110,6 +115,43 @@ def _dtype_name(number: int) -> str:
     return dtype_name(number)
 
 
+def _either(first: Any, second: Any) -> Any:
+    return second if first is UNKNOWN or first is None else first
+
+
+def _joined(*tensors: Any) -> Any:
+    return np.concatenate([_numbers(tensor) for tensor in tensors], axis=-1)
+
+
+def _half(tensor: Any) -> Any:
+    return tensor[..., : tensor.shape[-1] // 2]
+
+
+def _repeats(tensor: Any) -> bool:
+    size = tensor.shape[-1] // 2
+    return bool(np.array_equal(tensor[..., :size], tensor[..., size:]))
+
+
+def _quantized(x: Any, scale: Any) -> Any:
+    return np.clip(np.rint(_numbers(x) / scale), -128, 127).astype(np.int8)
+
+
+def _maxima(x: Any, axis: int) -> Any:
+    """Return the largest sizes along an axis; never 0, so that they can divide."""
+    others = tuple(other for other in range(x.ndim) if other != axis % x.ndim)
+    found = np.abs(x).max(axis=others)
+    return np.where(found == 0, np.ones_like(found), found)
+
+
+def _clamped(x: Any) -> Any:
+    limits = np.iinfo(np.int32)
+    return np.clip(_numbers(x), limits.min, limits.max).astype(np.int32)
+
+
+def _known(x: Any) -> bool:
+    return x is not UNKNOWN and x is not None
+
+
 def _functions(*functions: Function) -> dict[str, Function]:
     return {function.usage.partition("(")[0]: function for function in functions}
 
@@ -133,6 +175,14 @@ FUNCTIONS = _functions(
     Function("cast(x, dtype)", "x in another element type", _cast),
     Function("reshape(x, dims)", "x in another shape", lambda x, d: np.reshape(x, _bounded(d))),
     Function("transpose(x, order?)", "x with its axes in another order", np.transpose),
+    Function("either(x, y)", "x, or y where x is not known", _either, takes_unknown=True),
+    Function("known(x)", "whether the model says what x is", _known, takes_unknown=True),
+    Function("clamped(x)", "x as int32; what is too large becomes the largest", _clamped),
+    Function("concat(x, …)", "tensors one behind the other in their last axis", _joined),
+    Function("half(x)", "the first half of the last axis", _half),
+    Function("repeats(x)", "whether the last axis is its first half twice", _repeats),
+    Function("maxima(x, axis)", "the largest absolute values along an axis", _maxima),
+    Function("quantized(x, scale)", "x / scale as int8", _quantized),
     Function("full(dims, x)", "a tensor of one number", lambda d, x: np.full(_bounded(d), x)),
 )  # fmt: skip
 """By name."""

@@ -62,6 +62,8 @@ class Hit:
             return self.attributes[plain]
         if plain in self.values:
             return ValueView(self.scope, self.values[plain])
+        if plain in self.pattern.absent:
+            return ValueView(self.scope, "")
         if plain == "opset":
             return imports_of(self.scope).get("", UNKNOWN)
         for call, node in zip(self.pattern.body.calls, self.nodes, strict=True):
@@ -76,7 +78,7 @@ class Hit:
             ends: Of its scope.
         """
         body = self.pattern.body
-        allowed = {self.values[name] for name in (*body.outputs, *body.shared)}
+        allowed = {self.values.get(name) for name in (*body.outputs, *body.shared)}
         return [
             output
             for node in self.nodes
@@ -117,6 +119,8 @@ class Matcher:
     """Nodes around which there were too many ways to try."""
     _plans: dict[int, list[tuple[int, str, bool]]] = field(default_factory=dict)
     _steps: int = 0
+    _parts: list[Matcher] = field(default_factory=list)
+    """Of what is left when nodes that may be missing are."""
 
     def hits(self, document: Document) -> Iterator[Hit]:
         """Yield where a pattern is, in each scope in the order of the file, each set of nodes once.
@@ -128,6 +132,24 @@ class Matcher:
 
     def hits_in(self, scope: Scope) -> list[Hit]:
         """Return the hits in one scope, by their last nodes."""
+        if not self._parts:
+            self._parts = [Matcher(one, self.given_up) for one in self.pattern.variants()]
+        found: list[Hit] = []
+        covered: dict[Node, list[frozenset[Node]]] = {}
+        for part in self._parts:
+            hits = part._hits_of_variant(scope)
+            if len(self._parts) == 1:
+                return hits
+            for hit in hits:
+                nodes = frozenset(hit.nodes)
+                if any(nodes <= other for other in covered.get(hit.nodes[0], ())):
+                    continue  # a longer one has it
+                for node in nodes:
+                    covered.setdefault(node, []).append(nodes)
+                found.append(hit)
+        return _in_order(scope, found)
+
+    def _hits_of_variant(self, scope: Scope) -> list[Hit]:
         anchor, candidates = self._anchor(scope)
         if not candidates:
             return []
@@ -152,14 +174,7 @@ class Matcher:
                     problem = f"{shown!r} is used elsewhere, too"
                     hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
                 seen[key] = hit
-        found = list(seen.values())
-        if len(found) > 1:
-            if len(found) > 12:
-                place = {node: at for at, node in enumerate(scope.nodes)}
-                found.sort(key=lambda hit: place[hit.last])
-            else:
-                found.sort(key=lambda hit: scope.index_of(hit.last))
-        return found
+        return _in_order(scope, list(seen.values()))
 
     def _anchor(self, scope: Scope) -> tuple[int, Sequence[Node]]:
         """Return the call whose operators are rarest in a scope, and the nodes of these."""
@@ -334,6 +349,16 @@ class Matcher:
             elif not isinstance(item, Literal) or not is_constant_of(scope, actual, item.value):
                 return None
         return bound
+
+
+def _in_order(scope: Scope, hits: list[Hit]) -> list[Hit]:
+    """Return hits as their last nodes are in a scope."""
+    if len(hits) > 12:
+        place = {node: at for at, node in enumerate(scope.nodes)}
+        hits.sort(key=lambda hit: place[hit.last])
+    elif len(hits) > 1:
+        hits.sort(key=lambda hit: scope.index_of(hit.last))
+    return hits
 
 
 def _input_called(node: Node, name: str) -> int | None:

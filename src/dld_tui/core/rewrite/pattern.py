@@ -17,6 +17,7 @@
 ``<axis = -1>``        an attribute, its default counts; or the constant input that it is since then
 ``<axis = a>``         any value, known as ``a`` in conditions and in what replaces the pattern
 ``&Relu(x)``           what it makes may have other uses: it stays where there are some
+``Relu?(x)``           a node that may be missing: what goes in comes out
 ``c: Conv(x, w)``      a name for the node, whose operator and attributes a replacement can take
 =====================  ============================================================================
 
@@ -27,11 +28,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.rewrite.expression import Expression, read_expression, read_sum
-from dld_tui.core.rewrite.functions import FUNCTIONS
+from dld_tui.core.rewrite.functions import FUNCTIONS, TYPED
 from dld_tui.core.rewrite.query import parse_kinds
 from dld_tui.core.rewrite.text import Reader
 
@@ -42,6 +44,8 @@ COMMUTATIVE = frozenset(
 """Operators of ai.onnx whose two inputs may be the other way round."""
 MOST_NODES = 100
 """Of a pattern."""
+MOST_LOOSE = 6
+"""Nodes of a pattern that may be missing: each doubles what is looked for."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,9 @@ class Call:
     swaps: bool = False
     """Whether its two inputs may be the other way round."""
     label: str = ""
+    may_miss: bool = False
+    """Whether it need not be there, and its first input that a call makes, or its first, is its
+    output."""
 
     @property
     def title(self) -> str:
@@ -131,6 +138,8 @@ class Pattern:
     conditions: tuple[Expression, ...] = ()
     captures: frozenset[str] = field(default_factory=frozenset)
     """Names of attributes."""
+    absent: frozenset[str] = frozenset()
+    """Names that only nodes have which are missing from it."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -140,11 +149,60 @@ class Pattern:
         found |= {item.name for call in calls for item in call.inputs if isinstance(item, Variable)}
         return frozenset(found | {call.label for call in calls if call.label} - {"_"})
 
+    def variants(self) -> tuple[Pattern, ...]:
+        """Return it without the nodes that may be missing, in all ways; the longest first."""
+        calls = self.body.calls
+        loose = [at for at, call in enumerate(calls) if call.may_miss]
+        if not loose:
+            return (self,)
+        found = [
+            shorter
+            for count in range(len(loose) + 1)
+            for dropped in combinations(loose, count)
+            if (shorter := self._without(set(dropped))) is not None
+        ]
+        return tuple(found)
+
+    def _without(self, dropped: set[int]) -> Pattern | None:
+        calls, instead = self.body.calls, dict[str, str]()
+        made = self.body.made
+        for at in sorted(dropped):  # what comes in is made before: a chain is followed at once
+            names = [item.name for item in calls[at].inputs if isinstance(item, Variable)]
+            passed = next((name for name in names if name in made), names[0] if names else "")
+            instead[calls[at].outputs[0]] = instead.get(passed, passed)
+        kept = tuple(
+            replace(call, inputs=tuple(_renamed(item, instead) for item in call.inputs))
+            for at, call in enumerate(calls)
+            if at not in dropped
+        )
+        outputs = tuple(instead.get(name, name) for name in self.body.outputs)
+        left = {name for call in kept for name in call.outputs}
+        if not all(name in left for name in outputs):
+            return None  # nothing would be left of an output
+        used = {item.name for call in kept for item in call.inputs if isinstance(item, Variable)}
+        body = replace(
+            self.body, calls=kept, outputs=outputs,
+            inputs=tuple(name for name in self.body.inputs if name in used),
+            results=tuple(_renamed(item, instead) for item in self.body.results),
+        )  # fmt: skip
+        shorter = replace(self, body=body)
+        gone = self.names - shorter.names if dropped else frozenset()
+        captured = {name for call in kept for _, name in call.attributes if isinstance(name, str)}
+        gone |= self.captures - captured
+        require_sound(shorter)
+        return replace(shorter, absent=gone, captures=frozenset(captured))
+
     @property
     def needs_types(self) -> bool:
         """Whether a condition asks for types, which shape inference may have to find."""
         words = {w for c in self.conditions for w in re.findall(r"\w+", c.text)}
-        return bool(words & {"shape", "dtype", "rank"})
+        return bool(words & TYPED)
+
+
+def _renamed(item: Argument, names: dict[str, str]) -> Argument:
+    if isinstance(item, Variable) and item.name in names:
+        return replace(item, name=names[item.name])
+    return item
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -152,7 +210,7 @@ class Pattern:
 _FUNCTION = re.compile(r"(?:<[^>]*>\s*)?(?:[A-Za-z_][\w.]*\s*)?(?:<[^>]*>\s*)?"
                        r"\([^()]*\)\s*=>\s*\([^()]*\)\s*\{")  # fmt: skip
 _CALL = re.compile(
-    r"(?:[A-Za-z_]\w*\s*:\s*)?(?:_|[A-Za-z_][\w.]*(?:\s*\|\s*[A-Za-z_][\w.]*)*)\s*~?\s*"
+    r"(?:[A-Za-z_]\w*\s*:\s*)?(?:_|[A-Za-z_][\w.]*(?:\s*\|\s*[A-Za-z_][\w.]*)*)\s*[~?]*\s*"
     r"(?:<|\()"
 )
 _NAME = re.compile(r"[A-Za-z_][\w.]*|\"[^\"]*\"")
@@ -213,6 +271,8 @@ def require_sound(pattern: Pattern) -> None:
         raise UsageError("the pattern has no operator")
     if len(calls) > MOST_NODES:
         raise UsageError(f"the pattern has more than {MOST_NODES} operators")
+    if sum(call.may_miss for call in calls) > MOST_LOOSE:
+        raise UsageError(f"more than {MOST_LOOSE} nodes of the pattern may be missing")
     if not any(call.kinds for call in calls):
         raise UsageError(
             "the pattern names no operator: it matches everything",
@@ -277,7 +337,7 @@ class BodyReader:
         name, inputs, outputs = "", None, None
         if reader.match(_FUNCTION) is not None:
             name, inputs, outputs = self._header()
-        if inputs is None and not reader.sees("{"):
+        if inputs is None and not self._sees_statements():
             result = self._expression()
             return self._closed("", None, (result,))
         reader.expect("{")
@@ -289,6 +349,17 @@ class BodyReader:
         if outputs is not None:
             found = tuple(self._same.get(item, Variable(item)) for item in outputs)
         return self._closed(name, inputs, found)
+
+    def _sees_statements(self) -> bool:
+        """Return whether a brace comes next that is not that of a computed constant."""
+        reader = self._reader
+        if not reader.sees("{") or self._is_pattern:
+            return reader.sees("{")
+        start = reader.at
+        reader.expect("{")
+        found = reader.sees("}") or reader.match(_STATEMENT) is not None
+        reader.at = start
+        return found
 
     def _closed(
         self, name: str, inputs: list[str] | None, results: tuple[Argument, ...] | None
@@ -391,7 +462,9 @@ class BodyReader:
         kinds = frozenset() if repeats else parse_kinds(word)
         if not self._is_pattern and not repeats and len(kinds) != 1:
             raise reader.error("a replacement needs one operator, or the name of a matched node,")
+        may_miss = self._is_pattern and reader.take("?")
         swaps = reader.take("~")
+        may_miss = may_miss or (self._is_pattern and reader.take("?"))
         attributes = self._attributes() if reader.take("<") else ()
         inputs, more = self._inputs()
         reader.depth -= 1
@@ -409,7 +482,7 @@ class BodyReader:
             Call(
                 kinds, inputs, outputs, attributes, more,
                 len(inputs) == 2 and not more and bool(swaps or known),
-                word if repeats else label,
+                word if repeats else label, may_miss,
             )
         )  # fmt: skip
         return Variable(outputs[0])

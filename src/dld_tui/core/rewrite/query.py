@@ -19,7 +19,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import UsageError
 from dld_tui.core.rewrite.expression import Expression, read_expression
-from dld_tui.core.rewrite.functions import FUNCTIONS, UNKNOWN
+from dld_tui.core.rewrite.functions import FUNCTIONS, TYPED, UNKNOWN
 from dld_tui.core.rewrite.text import Reader
 from dld_tui.core.rewrite.views import NODE_FIELDS, NodeView
 from dld_tui.core.types import plain_domain
@@ -68,7 +68,7 @@ class Query:
     def needs_types(self) -> bool:
         """Whether it asks for types, which shape inference may have to find."""
         words = set(re.findall(r"\w+", self.condition.text)) if self.condition else set()
-        return bool(words & {"shape", "dtype", "rank"})
+        return bool(words & TYPED)
 
 
 def parse_query(text: str) -> Query:

@@ -25,6 +25,7 @@ from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.plugins import plugins
 from dld_tui.core.rewrite.expression import Expression, read_expression
+from dld_tui.core.rewrite.functions import TYPED
 from dld_tui.core.rewrite.pattern import (
     Body,
     BodyReader,
@@ -92,9 +93,8 @@ class Rule:
     @property
     def needs_types(self) -> bool:
         """Whether types have to be known, which shape inference may have to find."""
-        return any(
-            rewrite.pattern.needs_types or "bypass" in rewrite.text for rewrite in self.rewrites
-        )
+        words = {word for one in self.rewrites for word in re.findall(r"\w+", one.text)}
+        return bool(words & (TYPED | {"bypass"}))
 
 
 def parse_rules(text: str) -> list[Rule]:

@@ -20,6 +20,9 @@ from dld_tui.core.rewrite.functions import MOST_ELEMENTS, UNKNOWN
 
 _INITIALIZERS_APART = 4
 """The first IR version in which an initializer need not be a graph input."""
+_MOST_FOLLOWED = 8
+_SCALES = frozenset(("Add", "Div", "Mul", "Sub"))
+_KEEPS_DIMS = _SCALES | {"Cast", "Identity", "Neg", "RotaryEmbedding", "Softmax", "Transpose"}
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
 
 
@@ -84,6 +87,11 @@ def constant_of(definition: Definition | None, name: str) -> Tensor | Any:
     return np.asarray(attribute.value, dtype)
 
 
+def _is_open(dim: Any) -> bool:
+    """Return whether inference did not find a dimension; it names those that it did not."""
+    return dim is None or (isinstance(dim, str) and dim.startswith("unk__"))
+
+
 class ValueView:
     """A value of a model in an expression.
 
@@ -118,13 +126,47 @@ class ValueView:
     @property
     def dims(self) -> Any:
         """Its dimensions; UNKNOWN, as a whole or one of them, where that is not known."""
+        return self._dims(_MOST_FOLLOWED)
+
+    def _dims(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
-        if known is None or known.dims is None or known.container:
-            constant = self.constant()
-            if constant is None:
-                return UNKNOWN
+        if known is not None and known.container:
+            return UNKNOWN
+        declared = known.dims if known is not None else None
+        if declared is not None and not any(map(_is_open, declared)):
+            return list(declared)
+        constant = self.constant()
+        if constant is not None:
             return list(constant.shape)
-        return [UNKNOWN if dim is None else dim for dim in known.dims]
+        followed: Any = self._followed_dims(steps) if steps else UNKNOWN
+        if declared is None:
+            return followed
+        if followed is UNKNOWN or len(followed) != len(declared):
+            followed = [UNKNOWN] * len(declared)
+        return [
+            other if _is_open(dim) and (dim is None or other is not UNKNOWN) else dim
+            for dim, other in zip(declared, followed, strict=True)
+        ]
+
+    def _followed_dims(self, steps: int) -> Any:
+        """Return the dimensions as those of what its maker takes: new values have no types yet."""
+        maker = self.scope.producer(self.name)
+        if maker is None or not maker.inputs or self.name != maker.outputs[0]:
+            return UNKNOWN
+        if maker.op_type not in _KEEPS_DIMS:
+            return UNKNOWN
+        others = [ValueView(self.scope, name) for name in maker.inputs[1:] if name]
+        if maker.op_type in _SCALES and not all(
+            isinstance(other.value, np.ndarray) and other.value.size == 1 and other.value.ndim < 2
+            for other in others
+        ):
+            return UNKNOWN
+        dims = ValueView(self.scope, maker.inputs[0])._dims(steps - 1)
+        if dims is UNKNOWN or not dims or maker.op_type != "Transpose":
+            return dims
+        order = attribute_value(maker, "perm") or list(range(len(dims)))[::-1]
+        fits = isinstance(order, list) and sorted(order) == list(range(len(dims)))
+        return [dims[axis] for axis in order] if fits else UNKNOWN
 
     @property
     def dtype(self) -> Any:
@@ -170,6 +212,18 @@ def _is_input(view: ValueView) -> bool:
     return definition is not None and definition.kind == "input"
 
 
+def _computed(name: str) -> Callable[[ValueView], Any]:
+    """Return the reader of a field that follows what computes a shape."""
+
+    def read(view: ValueView) -> Any:
+        from dld_tui.core.rewrite import sizes
+
+        found = getattr(sizes, name)(view.scope, view.name)
+        return UNKNOWN if found is None else found
+
+    return read
+
+
 _VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "name": lambda view: view.name,
     "shape": lambda view: view.dims,
@@ -182,6 +236,10 @@ _VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "input": _is_input,
     "output": lambda view: view.name in view.scope.outputs,
     "present": lambda view: bool(view.name),
+    "sizes": _computed("sizes_of"),
+    "split": _computed("split_of"),
+    "joined": _computed("joins_last"),
+    "folded": _computed("folded"),
 }
 
 

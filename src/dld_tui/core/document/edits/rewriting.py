@@ -26,14 +26,13 @@ from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
-from dld_tui.core.document.extraction import is_constant
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import calls_itself, key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traversal import sources
+from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import known_versions, schema_for
@@ -42,7 +41,7 @@ from dld_tui.core.rewrite.expression import plain
 from dld_tui.core.rewrite.functions import UNKNOWN, is_number
 from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher, apart
 from dld_tui.core.rewrite.pattern import Argument, Call, Computed, Literal, Missing, Variable
-from dld_tui.core.rewrite.rule import Action, Rewrite, parse_rules
+from dld_tui.core.rewrite.rule import Action, Rewrite, Rule, parse_rules
 from dld_tui.core.rewrite.views import ValueView
 from dld_tui.core.types import JSON
 
@@ -50,6 +49,9 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 MOST_ROUNDS = 1_000
+"""Of one rule."""
+MOST_TURNS = 100
+"""Of all rules: how often one may find what another has made."""
 MOST_GENERATIONS = 4
 """How often a rule may find what it has made itself out of what it has made itself."""
 
@@ -117,15 +119,8 @@ def rewrite_document(
     work = _Work(document, transaction, lines)
     parsed = parse_rules(rules)
     limit = 10_000 + 20 * sum(len(scope.nodes) for scope in document.scopes())
-    for round_number in range(MOST_ROUNDS):
-        changed = 0
-        for rule in parsed:
-            for number, one in enumerate(rule.rewrites):
-                if round_number and not one.removes:
-                    continue
-                key = f"{rule.name} {number}"
-                made = work.once(rule.name, key, one, chosen)
-                changed += made
+    for round_number in range(MOST_TURNS):
+        changed = sum(work.all_of(rule, chosen, round_number) for rule in parsed)
         if not changed or chosen is not None:
             if endless := [f for f in document.functions if calls_itself(f)]:
                 name = quoted(endless[0].step)
@@ -133,7 +128,11 @@ def rewrite_document(
             return work.done
         if sum(work.done.counts.values()) > limit:
             break
-    raise EditError(
+    raise _endless()
+
+
+def _endless() -> EditError:
+    return EditError(
         "the rules do not end: each round finds what the one before has made",
         hint="Add a condition that no longer holds afterwards",
     )
@@ -164,6 +163,19 @@ class _Work:
         self._refused: dict[str, dict[str, int]] = {}
         self._functions: dict[bytes, str] = {}
         self._local = {key_of(function)[:2] for function in document.functions}
+
+    def all_of(self, rule: Rule, chosen: set[Node] | None, round_number: int) -> int:
+        """Replace what one rule finds until it finds nothing more; return how many."""
+        total = 0
+        for again in range(MOST_ROUNDS):
+            changed = 0
+            for number, one in enumerate(rule.rewrites):
+                if one.removes or not (round_number or again):
+                    changed += self.once(rule.name, f"{rule.name} {number}", one, chosen)
+            total += changed
+            if not changed or chosen is not None:
+                return total
+        raise _endless()
 
     def once(self, name: str, key: str, one: Rewrite, chosen: set[Node] | None) -> int:
         """Replace the hits that there are now and return how many."""
@@ -289,7 +301,7 @@ class _Work:
         """Take out what nobody uses any more of what was used, and what is said of it."""
         if not values:
             return
-        self._drop_constants(scope, values)
+        values = [*values, *self._drop_unused(scope, values)]
         outputs = set(scope.outputs)
         lost = [name for name in dict.fromkeys(values) if scope.definition(name) is None]
         for list_name in ("value_info", "quantization_annotation"):
@@ -298,27 +310,44 @@ class _Work:
                 records = [r for n in lost if n not in outputs for r in index.all(n)]
                 splice_out_all(self._transaction, scope, list_name, records)
 
-    def _drop_constants(self, scope: Scope, values: Sequence[str]) -> None:
-        """Take out constants, of this scope or one around it, that nobody uses any more."""
-        weights: dict[Scope, list[Any]] = {}
-        nodes: dict[Scope, list[Node]] = {}
-        for name in dict.fromkeys(values):
-            definition = scope.resolve(name)
-            if definition is None:
-                continue
-            home = definition.scope
-            if home.users(name) or name in home.outputs:
-                continue
-            if any(name in below.outputs for below in home.reach(name)):
-                continue
-            if definition.kind == "initializer" and name not in home.inputs:
-                weights.setdefault(home, []).extend(home.named("initializer").all(name))
-            elif definition.node is not None and is_constant(definition.node):
-                nodes.setdefault(home, []).append(definition.node)
-        for home, records in weights.items():
-            splice_out_all(self._transaction, home, "initializer", records)
-        for home, found in nodes.items():
-            splice_out_all(self._transaction, home, "node", list(dict.fromkeys(found)))
+    def _drop_unused(self, scope: Scope, values: Sequence[str]) -> list[str]:
+        """Take out what made values, of this scope or one around it, that nobody uses any more.
+
+        Return the values that are gone with it.
+        """
+        lost: list[str] = []
+        waiting = [(scope, name) for name in dict.fromkeys(values)]
+        while waiting:
+            weights: dict[Scope, list[Any]] = {}
+            nodes: dict[Scope, dict[Node, None]] = {}
+            for seen_in, name in waiting:
+                definition = seen_in.resolve(name)
+                if definition is None or self._is_used(definition.scope, name):
+                    continue
+                home, node = definition.scope, definition.node
+                if definition.kind == "initializer" and name not in home.inputs:
+                    weights.setdefault(home, []).extend(home.named("initializer").all(name))
+                elif node is not None and not any(
+                    self._is_used(home, output) for output in node.outputs if output
+                ):
+                    nodes.setdefault(home, {})[node] = None
+            for home, records in weights.items():
+                splice_out_all(self._transaction, home, "initializer", records)
+            waiting = []
+            for home, found in nodes.items():
+                splice_out_all(self._transaction, home, "node", list(found))
+                for node in found:
+                    lost += (output for output in node.outputs if home is scope)
+                    waiting += ((home, name) for name in names_taken(node))
+        return lost
+
+    @staticmethod
+    def _is_used(home: Scope, name: str) -> bool:
+        return (
+            bool(home.users(name))
+            or name in home.outputs
+            or any(name in below.outputs for below in home.reach(name))
+        )
 
 
 def _count(refused: dict[str, int], hit: Hit, reason: str) -> None:
@@ -419,19 +448,28 @@ class _Plan:
             self._plan_replacement()
         removed_values = [name for node in self._removed for name in node.outputs if name]
         used = [name for node in self._removed for name in node.inputs if name]
-        self.gone = [*removed_values, *used]
+        # A constant that replaces what only others used that went before has no use either.
+        self.gone = [*removed_values, *used, *(text_of(tensor.name) for tensor in self._weights)]
 
     def _removable(self, ends: Ends) -> list[Node]:
         """Return the nodes that go: all but those that others, or one that stays, need."""
         hit = self._hit
-        outputs = set(self._outputs)
+        outputs, body = set(self._outputs), self._one.replacement
         removed = list(hit.nodes)
+        named = () if body is None else [i for call in body.calls for i in call.inputs]
+        taken = {
+            hit.values.get(item.name)
+            for item in (*named, *(() if body is None else body.results))
+            if isinstance(item, Variable)
+        }
         while True:
             needed = [
                 node
                 for node in removed
                 if any(
-                    name and name not in outputs and ends.is_used_beside(name, removed)
+                    name
+                    and name not in outputs
+                    and (name in taken or ends.is_used_beside(name, removed))
                     for name in node.outputs
                 )
             ]
@@ -526,7 +564,9 @@ class _Plan:
             proto = _node(domain, op_type, (), outputs)
         else:
             calls = self._hit.pattern.body.calls
-            at = next(at for at, other in enumerate(calls) if other.label == call.label)
+            at = next((at for at, other in enumerate(calls) if other.label == call.label), None)
+            if at is None:
+                raise Refused(f"there is no {call.label} here, which it is to be")
             proto = whole_node(self._hit.nodes[at])
             domain, op_type = self._hit.nodes[at].domain, self._hit.nodes[at].op_type
             set_texts(proto, "output", outputs)
@@ -618,7 +658,9 @@ class _Plan:
             array = array.astype(like)
         if array.dtype.kind == "f" and not np.isfinite(array.astype(float)).all():
             raise Refused(f"{item.expression.text} is not finite")
-        return self._constant(array, formal, siblings, exact=like is not None)
+        # What a function made of tensors has its element type; numbers alone become double.
+        is_typed = like is not None or (isinstance(value, np.ndarray) and value.dtype != np.double)
+        return self._constant(array, formal, siblings, exact=is_typed)
 
     def _constant(
         self,
@@ -654,7 +696,7 @@ class _Plan:
                 return dtype_name(number)
         for item in siblings:
             known = ValueView(self._home, self._hit.values.get(item.name, "")).field("dtype")
-            if isinstance(known, str):
+            if isinstance(known, str) and (formal is None or known in formal.types):
                 return known
         for name in self._outputs:
             known = ValueView(self._home, name).field("dtype")
