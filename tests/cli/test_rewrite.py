@@ -90,13 +90,11 @@ def test_rules_are_listed(dld: Dld) -> None:
     assert "layer-norm" in done.out
 
 
-@pytest.mark.parametrize(
-    ("rule", "is_good"),
-    first(1, [("Mul(x, x) => Add(x, x)", False), ("Mul(x, x) => Pow(x, 2.0)", True)]),
-)
-def test_verify_runs_both(rule: str, is_good: bool, dld: Dld, tmp_path: Path) -> None:
+@pytest.mark.parametrize("instead", first(1, ["Add(x, x)", "Pow(x, 2.0)"]))
+def test_verify_runs_both(instead: str, dld: Dld, tmp_path: Path) -> None:
     """The result is written in any case, and the status says what came of it."""
+    is_good = instead != "Add(x, x)"
     path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out"
-    done = dld("rewrite", path, rule, "-o", out, "--verify", "--json")
+    done = dld("rewrite", path, f"Mul(x, x) => {instead}", "-o", out, "--verify", "--json")
     assert (done.status, done.json["verified"]) == (not is_good, is_good)
     assert out.is_file()
