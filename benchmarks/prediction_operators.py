@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.prediction_models import MUTATIONS, Case, Feeds, backend_cases, wanted_inputs
 
-_MOST_PARAMETERS = 16
-"""Elements of integer inputs that may become weights: shapes, axes, indices."""
+_MOST_PARAMETERS = {"i": 16, "u": 16, "f": 1, "b": 1}
+"""Elements of inputs that may become weights, by their kind: shapes, axes, indices, thresholds."""
 _SHARE_OF_WEIGHTS = 0.9
 _MOST_ELEMENTS = 10_000_000
 _TYPES = (np.float32, np.float64, np.float16, np.int32, np.int64, np.bool_, np.uint8, np.int8)
@@ -26,8 +26,9 @@ _LARGE_VALUE: dict[int, int] = {TensorProto.INT32: 1 << 20, TensorProto.INT64: 1
 def operator_mutations(runs: Callable[[Case], bool], count: int, seed: int) -> Iterator[Case]:
     """Yield mutated one-operator models: each operator equally often, the same for the same seed.
 
-    Only models that run are mutated. Parameters, such as axes, are made weights in most, so that
-    it can be foreseen what depends on them; where an input of integers is left no error is.
+    Only models that run are mutated. Parameters, such as axes and thresholds, are made weights in
+    most, so that it can be foreseen what depends on them; where they are left as inputs no error
+    is.
     """
     bases: dict[str, list[Case]] = {}
     for case in backend_cases():
@@ -61,9 +62,8 @@ def _with_weights(case: Case, generator: random.Random) -> Case:
         array = feeds.get(info.name)
         if (
             array is not None
-            and array.dtype.kind in "iu"
             and array.ndim <= 1
-            and array.size <= _MOST_PARAMETERS
+            and array.size <= _MOST_PARAMETERS.get(array.dtype.kind, -1)
             and generator.random() < _SHARE_OF_WEIGHTS
         ):
             model.graph.initializer.append(numpy_helper.from_array(array, info.name))
@@ -86,7 +86,10 @@ def _mutated(base: Case, generator: random.Random, attempt: int) -> Case | None:
     wanted = {info.name for info in wanted_inputs(model)}
     given = {name: array for name, array in feeds.items() if name in wanted}
     first = list(onnx.ModelProto.FromString(base.model).graph.node[0].input)[:1]
-    known = all(array.dtype.kind not in "iu" or name in first for name, array in given.items())
+    known = all(
+        name in first or (array.dtype.kind not in "iu" and array.size > 1)
+        for name, array in given.items()
+    )
     return Case(
         f"{base.name}#{attempt} {kind}: {what}", f"operator {kind}", data,
         feeds=given if given.keys() == wanted else None, known=known,

@@ -65,6 +65,32 @@ QUANTIZED = [np.ones((4, 3), U), FLOAT(1), U(1), np.ones((3, 2), U), FLOAT(1), U
 ROTARY = [f(1, 2, 3, 8), f(50, 4), f(50, 4), np.zeros((1, 3), np.int64)]
 ATTENTION = [f(1, 4, 3, 8), f(1, 2, 5, 8), f(1, 2, 5, 6)]
 STFT = [f(1, 64, 1), np.int64(8), None, np.int64(16)]
+DEFORM = [f(1, 1, 3, 3), f(1, 1, 2, 2), np.zeros((1, 8, 2, 2), FLOAT), f(1), f(1, 4, 2, 2)]
+MEL = [np.int64(8), np.int64(16), np.int64(8192), FLOAT(0), FLOAT(8192 / 2)]
+RECURRENT = [f(3, 2, 4), f(1, 5, 4), f(1, 5, 5), None, np.array([1, 3], np.int32)]
+LOSS = [f(3, 5), of(0, 4, -5), f(5)]
+TREE = {
+    "domain": "ai.onnx.ml", "leaf_targetids": [0, 1, 0, 1], "n_targets": 2, "tree_roots": [0],
+    "leaf_weights": numpy_helper.from_array(f(4)), "nodes_splits": numpy_helper.from_array(f(3)),
+    "nodes_modes": numpy_helper.from_array(np.zeros(3, U)), "nodes_featureids": [0, 1, 0],
+    "nodes_falseleafs": [0, 1, 1], "nodes_falsenodeids": [2, 2, 3],
+    "nodes_trueleafs": [0, 1, 1], "nodes_truenodeids": [1, 0, 1],
+}  # fmt: skip
+
+
+def scan_body(size: int) -> onnx.GraphProto:
+    """Return a body that adds rows of two elements to a state that it declares so large."""
+    return onnx.parser.parse_graph(
+        f"body (float[{size}] before, float[2] row) => (float[2] after) {{"
+        " after = Add(before, row) }"
+    )
+
+
+SCAN = {"num_scan_inputs": 1, "body": scan_body(2)}
+TF_IDF = {
+    "mode": "TF", "min_gram_length": 2, "max_gram_length": 2, "max_skip_count": 0,
+    "ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_int64s": [1, 2, 3, 4, 5, 6],
+}  # fmt: skip
 # operator, inputs, those that are fed, attributes, opset, inputs that make it wrong
 CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]]] = [
     ("Gemm", [f(3, 4), f(4, 5), f(5)], [0, 1, 2], {}, 21, {2: f(4)}),
@@ -102,6 +128,48 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
     ("TensorScatter", [f(1, 4, 5), f(1, 1, 5), of(3)], [0, 1], {}, 24, {2: of(4)}),
     ("Resize", [f(1, 1, 2, 2), None, None, of(1, 1, 4, 4)], [0], {}, 21, {3: of(1, 1, 0, 4)}),
     ("EyeLike", [f(3, 3)], [0], {"dtype": 1}, 21, {0: f(3)}),
+    ("GroupNormalization", [f(1, 4, 3), f(1), f(4)], [0, 1, 2], {"num_groups": 2}, 21, {1: f(3)}),
+    ("DeformConv", DEFORM, [0, 1, 2], {}, 22, {1: f(1, 1, 1, 2)}),
+    ("DeformConv", DEFORM, [0, 1, 2], {}, 22, {2: np.zeros((1, 8, 3, 2), FLOAT)}),
+    ("DeformConv", DEFORM, [0, 1, 2, 3, 4], {}, 22, {4: f(1, 2, 2, 2)}),
+    ("MelWeightMatrix", MEL, [], {}, 21, {1: np.int64(15)}),
+    ("MelWeightMatrix", MEL, [], {}, 21, {2: np.int64(2)}),
+    ("MelWeightMatrix", MEL, [], {}, 21, {3: FLOAT(-100)}),
+    ("CumProd", [f(2, 4), np.int64(-2)], [0], {}, 26, {1: np.int64(2)}),
+    ("RNN", RECURRENT, [0, 1, 2], {"hidden_size": 5}, 21, {4: np.array([1, 4], np.int32)}),
+    ("RNN", RECURRENT, [0, 1, 2], {"hidden_size": 5}, 21, {4: np.array([3], np.int32)}),
+    ("NegativeLogLikelihoodLoss", LOSS[:2], [0], {}, 21, {1: of(0, 5, 1)}),
+    ("NegativeLogLikelihoodLoss", LOSS, [0, 2], {}, 21, {2: f(4)}),
+    ("Slice", [f(2, 3), of(0), of(1), of(1)], [0], {}, 21, {3: of(2)}),
+    ("Expand", [f(1, 3), of(2, 1)], [0], {}, 21, {1: of(-2, 1)}),
+    ("Reshape", [f(2, 3), of(3, 2)], [0], {}, 21, {1: of(3, 2).reshape(1, 2)}),
+    ("Reshape", [f(0, 3), of(0, 3)], [0], {"allowzero": 2}, 21, {1: of(3, 3)}),
+    ("Tile", [f(2, 3), of(2, 1)], [0], {}, 21, {1: of(1 << 40, 1)}),
+    ("Resize", [f(1, 1, 2, 2), None, None, of(1, 1, 4, 4).reshape(2, 2)], [0], {}, 21,
+     {3: of(1, 1, 4)}),
+    ("TensorScatter", [f(1, 4, 5), f(1, 1, 5), of(3)], [0, 1], {"mode": "circular"}, 24,
+     {2: of(-1)}),
+    ("TensorScatter", [f(1, 4, 5), f(1, 4, 5), of(0)], [0, 1], {}, 24, {1: f(1, 5, 5)}),
+    ("NonMaxSuppression", [f(1, 6, 4), f(1, 2, 6), of(3), FLOAT([0.5])], [0, 1], {}, 21,
+     {3: FLOAT([1.5])}),
+    ("ConvTranspose", [f(1, 1, 3), f(1, 1, 3)], [0, 1], {"output_shape": [11], "strides": [3]}, 21,
+     {0: f(1, 1, 2)}),
+    ("ConvTranspose", [f(1, 1, 3), f(1, 1, 3)], [0, 1], {"pads": [2, 2]}, 21, {0: f(1, 1, 2)}),
+    ("GridSample", [f(0, 1, 3, 2), f(0, 1, 1, 2)], [0, 1], {}, 21,
+     {0: f(1, 1, 0, 2), 1: f(1, 1, 1, 2)}),
+    ("Trilu", [f(3, 3), np.int64(1)], [0], {}, 21, {1: of(1, 1)}),
+    ("CenterCropPad", [f(4, 4, 2), of(2)], [0], {"axes": [2]}, 21, {0: f(4, 4)}),
+    ("MaxUnpool", [f(1, 1, 2), np.zeros((1, 1, 2), np.int64), of(1, 1, 5)], [0, 1],
+     {"kernel_shape": [2], "strides": [2]}, 21, {2: of(1, 1, 3)}),
+    ("Pad", [f(1, 4), of(0, 1, 0, 3)], [0], {"mode": "reflect"}, 21, {1: of(0, 1, 0, 4)}),
+    ("Pad", [f(1, 4), of(0, -1, 0, -2)], [0], {}, 21, {1: of(0, -2, 0, -3)}),
+    ("Pad", [f(1, 4), of(0, -1, 0, 1)], [0], {"mode": "edge"}, 21, {1: of(-1, -1, 0, 1)}),
+    ("Pad", [f(1, 4), of(1, 1), None, of(1)], [0], {}, 21, {3: of(1).reshape(1, 1)}),
+    ("Div", [of(1, 2), of(1, 2)], [0], {}, 21, {1: of(0, 2)}),
+    ("GatherND", [f(2, 3), np.zeros((2, 1), np.int64)], [0], {"batch_dims": 1}, 21,
+     {1: np.zeros((1, 1), np.int64)}),
+    ("AveragePool", [f(1, 1, 6, 6)], [0], {"kernel_shape": [2, 2], "dilations": [5, 5],
+                                          "ceil_mode": 1}, 21, {0: f(1, 1, 3, 3)}),
 ]  # fmt: skip
 
 
@@ -124,13 +192,35 @@ def test_what_the_kernel_refuses_is_an_error_and_nothing_else(case: Any) -> None
         ("CumSum", [f(2, 4), np.int64(0)], {"reverse": 1}, {"reverse": 2}),
         ("RNN", [f(2, 1, 3), f(1, 4, 3), f(1, 4, 4)], {"hidden_size": 4}, {}),
         ("EyeLike", [f(3, 3)], {"dtype": 1}, {"dtype": 0}),
+        ("LRN", [f(1, 2, 3, 4)], {"size": 3, "beta": 0.5}, {"size": 3, "beta": 0.0}),
+        ("LpNormalization", [f(2, 3)], {"p": 2}, {"p": 3}),
+        ("MaxPool", [f(1, 2, 4)], {"kernel_shape": [2]}, {"kernel_shape": [2], "storage_order": 2}),
+        (
+            "ConvTranspose",
+            [f(1, 1, 3), f(1, 1, 3)],
+            {"output_padding": [0]},
+            {"output_padding": [1]},
+        ),
+        ("Flatten", [f(2, 3)], {"axis": 2}, {"axis": 1 << 40}),
+        ("Split", [f(4)], {"num_outputs": 1}, {"num_outputs": 5}),
+        ("DeformConv", DEFORM, {}, {"pads": [1, 0, -1, 0]}),
+        ("Attention", ATTENTION, {"scale": 1.0}, {"scale": -1.0}),
+        ("TfIdfVectorizer", [of(1, 2)], TF_IDF, {**TF_IDF, "pool_int64s": [1, 2, 3, 4, 5]}),
+        ("TfIdfVectorizer", [of(1, 2)], TF_IDF, {**TF_IDF, "max_skip_count": -1}),
+        ("TreeEnsemble", [f(3, 2)], TREE, {**TREE, "tree_roots": [7]}),
+        ("TreeEnsemble", [f(3, 2)], TREE, {**TREE, "n_targets": 1}),
+        ("TreeEnsemble", [f(3, 2)], TREE, {**TREE, "nodes_featureids": [0, 1, 5]}),
+        ("TreeEnsemble", [f(3, 2)], TREE, {**TREE, "nodes_falsenodeids": [2, 2, 9]}),
+        ("TreeEnsemble", [f(3, 2)], TREE, {**TREE, "nodes_truenodeids": [0, 0, 1]}),
+        ("Scan", [f(2), f(3, 2)], SCAN, {**SCAN, "body": scan_body(4)}),
+        ("Scan", [f(2), f(3, 2)], SCAN, {**SCAN, "scan_input_axes": [1]}),
     ],
 )
 def test_attributes_that_a_kernel_refuses(
     op: str, inputs: list[Any], right: dict[str, Any], wrong: dict[str, Any]
 ) -> None:
     for attributes, is_wrong in ((right, False), (wrong, True)):
-        data, fed = model(op, inputs, [0], attributes, 21)
+        data, fed = model(op, inputs, [0], attributes, 23)
         _, said = predict(onnx.ModelProto.FromString(data))
         assert refused(data, fed) is is_wrong
         assert bool(said) is is_wrong, [entry.remark.message for entry in said]
@@ -142,6 +232,27 @@ def test_an_operator_is_a_function_where_its_parts_are_the_same() -> None:
         _, said = predict(onnx.ModelProto.FromString(data))
         assert refused(data, fed) is not is_known
         assert [entry.rule for entry in said] == ([] if is_known else ["no-kernel"])
+
+
+def test_a_part_of_a_function_refuses_types_that_differ() -> None:
+    for kind, is_wrong in ((FLOAT, False), (np.float16, True)):
+        inputs = [*ATTENTION[:2], ATTENTION[2].astype(kind)]
+        data, fed = model("Attention", inputs, [0, 1, 2], {}, 23)
+        _, said = predict(onnx.ModelProto.FromString(data))
+        assert refused(data, fed) is is_wrong
+        assert bool(said) is is_wrong
+
+
+def test_shapes_of_reshapes_in_a_row_need_not_be_vectors() -> None:
+    data, fed = model("Reshape", [f(2, 3), of(3, 2).reshape(1, 2)], [0], {}, 21)
+    made = onnx.ModelProto.FromString(data)
+    assert refused(data, fed)
+    assert predict(onnx.ModelProto.FromString(data))[1]
+    made.graph.node.insert(0, helper.make_node("Reshape", ["i0", "flat"], ["between"]))
+    made.graph.node[1].input[0] = "between"
+    made.graph.initializer.append(numpy_helper.from_array(of(6), "flat"))
+    assert not refused(made.SerializeToString(), fed)
+    assert predict(made)[1] == []
 
 
 def test_a_sparse_weight_is_a_dense_one_to_operators() -> None:

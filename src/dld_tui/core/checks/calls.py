@@ -73,6 +73,7 @@ class Names:
     """What is known of the values of a graph, and of those around it."""
 
     outer: Names | None = None
+    graph: onnx.GraphProto | None = None
     operands: dict[str, Operand] = field(default_factory=dict)
     values: dict[str, Array] = field(default_factory=dict)
 
@@ -148,6 +149,15 @@ class Call:
         """Return the elements of an input that is a small constant."""
         return self.names.value(text_of(self.node.input[index])) if self.has(index) else None
 
+    def neighbours(self) -> tuple[set[str], set[str]]:
+        """Return the operators that make its inputs, and those that use its outputs."""
+        nodes = self.names.graph.node if self.names.graph is not None else ()
+        taken, made = set(self.node.input) - {""}, set(self.node.output) - {""}
+        return (
+            {text_of(node.op_type) for node in nodes if taken & set(node.output)},
+            {text_of(node.op_type) for node in nodes if made & set(node.input)},
+        )
+
     def attribute(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute: a number, text, list or tensor."""
         for proto in self.node.attribute:
@@ -169,7 +179,7 @@ def calls(
         imports: Versions of the operator sets by domain.
         outer: What is known of the values around it.
     """
-    names = Names(outer)
+    names = Names(outer, graph)
     for info in (*graph.value_info, *graph.output, *graph.input):
         names.operands[text_of(info.name)] = operand_of(info.type)
     for tensor in graph.initializer:

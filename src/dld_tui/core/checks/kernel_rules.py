@@ -8,15 +8,27 @@ any. An empty part allows everything.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 from onnx import TensorProto
 
 from dld_tui.core import fmt
-from dld_tui.core.checks.calls import Call, Dims
-from dld_tui.core.checks.operands import VALUE, Said, differ, dims_text, sizes_text, wrong
+from dld_tui.core.checks.calls import Call, Dims, operand_of
+from dld_tui.core.checks.operands import (
+    VALUE,
+    Said,
+    axis_said,
+    convolution,
+    differ,
+    dims_text,
+    like,
+    one_axis,
+    sizes_text,
+    wrong,
+)
 
 Rule: TypeAlias = Callable[[Call], Said]
 
@@ -25,8 +37,6 @@ def check_kernel(call: Call) -> Said:
     """Yield what the kernel of a call will refuse."""
     for name, least, most in _NUMBERS.get((call.domain, call.op_type), ()):
         value = call.attribute(name)
-        if most != _ANY and isinstance(value, int):
-            value = (value + (1 << 31)) % (1 << 32) - (1 << 31)  # only 32 bits are looked at
         if isinstance(value, int) and not least <= value <= most:
             text = "must be positive" if most == _ANY else f"takes {least} to {most}"
             yield VALUE, f"Attribute {name} is {value}, it {text}"
@@ -182,7 +192,7 @@ def channels_norm(call: Call) -> Said:
         dims = call.dims(index)
         if dims is None or None in dims or not isinstance(size, int):
             continue
-        if math.prod(dim or 0 for dim in dims) != size:
+        if math.prod(dim or 0 for dim in dims) not in (1, size):
             yield wrong(f"Input {index} is {dims_text(dims)}, it must be [{size}]")
 
 
@@ -203,10 +213,105 @@ def not_empty(call: Call) -> Said:
         yield wrong(f"The data is {dims_text(dims)}, only the batch may be 0")
 
 
-def element_type(call: Call) -> Said:
-    """Yield a dtype that is none."""
-    if call.attribute("dtype") == TensorProto.UNDEFINED:
-        yield VALUE, "Attribute dtype is 0, which is no element type"
+def element_type(name: str) -> Rule:
+    """Return the rule that an attribute is an element type; only 32 bits are looked at."""
+
+    def check(call: Call) -> Said:
+        kind = call.attribute(name)
+        if isinstance(kind, int) and kind % (1 << 32) == TensorProto.UNDEFINED:
+            yield VALUE, f"Attribute {name} is {kind}, which is no element type"
+
+    return check
+
+
+def unpooled(call: Call) -> Said:
+    """Yield windows of MaxUnpool that are not positive, and an output that is too small."""
+    for name in ("strides", "kernel_shape"):
+        if any(size < 1 for size in call.attribute(name) or ()):
+            yield VALUE, f"Attribute {name} is {list(call.attribute(name))}, all must be positive"
+            return
+    x, wanted, windows = call.dims(0), call.value(2), call.attribute("kernel_shape") or ()
+    strides = call.attribute("strides") or [1] * len(windows)
+    pads = call.attribute("pads") or [0] * 2 * len(windows)
+    if x is None or wanted is None or not (wanted.size == len(x) == len(windows) + 2):
+        return
+    sizes = wanted.ravel().tolist()
+    if any(map(differ, sizes[:2], x[:2])) or math.prod(sizes) > _MOST_ELEMENTS:
+        yield wrong(f"{sizes_text(sizes)} cannot be made of {dims_text(x)}")
+        return
+    for axis, window in enumerate(windows):
+        size = x[2 + axis]
+        before, after = pads[axis], pads[axis + len(windows)]
+        if size is not None:
+            least = (size - 1) * strides[axis] - before - after + window
+            if sizes[2 + axis] < least:
+                yield wrong(f"{sizes_text(sizes)} is too small, {least} needed")
+                return
+
+
+def padded(call: Call) -> Said:
+    """Yield pads that leave nothing, or want more than there is to repeat."""
+    dims, mode = call.dims(0), call.attribute("mode", "constant")
+    pads = call.value(1) if call.version >= 11 else np.asarray(call.attribute("pads") or ())
+    axes = call.value(3) if call.has(3) else np.arange(len(dims or ()))
+    if call.rank(3) not in (None, 1):
+        yield wrong(f"The axes are {dims_text(call.dims(3) or ())}, they must be a vector")
+        return
+    if dims is None or pads is None or axes is None or pads.size != 2 * axes.size:
+        return
+    amounts = pads.ravel().tolist()
+    for place, axis in enumerate(axes.ravel().tolist()):
+        size = dims[axis] if -len(dims) <= axis < len(dims) else None
+        ends = amounts[place], amounts[place + axes.size]
+        if size is None or not any(ends):
+            continue
+        left = size + sum(min(end, 0) for end in ends)
+        least = 0 if mode == "constant" else 2 if mode == "reflect" and max(ends) > 0 else 1
+        if size + sum(ends) < 0 or left < least or (mode == "reflect" and max(ends) >= left):
+            yield wrong(f"Pads of {ends[0]} and {ends[1]} do not go with {size} elements")
+            return
+
+
+def divided(call: Call) -> Said:
+    """Yield a constant that has 0 and that integers are divided by."""
+    value = call.value(1)
+    if value is not None and value.dtype.kind in "iu" and bool((value == 0).any()):
+        yield wrong("Integers are divided by 0")
+
+
+def parts(call: Call) -> Said:
+    """Yield more outputs of Split than there are elements."""
+    count, axis = call.attribute("num_outputs"), _axis(call, call.rank(0) or 0)
+    size = None if axis is None else call.dim(0, axis)
+    if count is not None and size is not None and count > size:
+        yield VALUE, f"Attribute num_outputs is {count}, there are {size} elements"
+
+
+def flattened(call: Call) -> Said:
+    """Yield an axis of Flatten that is outside."""
+    yield from axis_said(call, call.rank(0), 1, 1)
+
+
+def batched(call: Call) -> Said:
+    """Yield batch_dims of GatherND that data and indices do not share."""
+    count, data, indices = call.attribute("batch_dims", 0), call.dims(0), call.dims(1)
+    if data is None or indices is None:
+        return
+    if not 0 <= count < min(len(data), len(indices)):
+        yield VALUE, f"Attribute batch_dims is {count} for {dims_text(data)} {dims_text(indices)}"
+    elif any(map(differ, data[:count], indices[:count])):
+        yield wrong(f"The batches of {dims_text(data)} and {dims_text(indices)} differ")
+
+
+def response(call: Call) -> Said:
+    """Yield numbers that LRN does not take."""
+    size = call.attribute("size")
+    if isinstance(size, int) and size > 0 and (size % 2 == 0 or size >= 1 << 31):
+        yield VALUE, f"Attribute size is {size}, it must be odd"
+    for name in ("alpha", "beta"):
+        value = call.attribute(name, 1.0)
+        if isinstance(value, float) and not value > 0:
+            yield VALUE, f"Attribute {name} is {value:g}, it must be positive"
 
 
 def n_grams(call: Call) -> Said:
@@ -217,6 +322,12 @@ def n_grams(call: Call) -> Said:
         yield VALUE, f"min_gram_length is {least} and max_gram_length {most}"
     elif isinstance(most, int) and counts is not None and len(counts) < most:
         yield VALUE, f"ngram_counts has {len(counts)} values, max_gram_length is {most}"
+    elif counts is not None:
+        total = len(call.attribute("pool_int64s") or call.attribute("pool_strings") or ())
+        for size, (start, end) in enumerate(pairwise((*counts, total)), 1):
+            if not 0 <= start <= end <= total or (end - start) % size:
+                yield VALUE, f"Elements {start} to {end} of the pool are no grams of {size}"
+                return
 
 
 def upsample(call: Call) -> Said:
@@ -270,6 +381,153 @@ def _of_filters(*indexes: int) -> Rule:
                 yield wrong(f"Input {index} is {dims_text(dims)}, needed: one element or [{count}]")
 
     return check
+
+
+def classes(call: Call) -> Said:
+    """Yield labels of losses that are no numbers of classes, or of weights of classes."""
+    labels, ignored = call.value(1), call.attribute("ignore_index")
+    sizes = [size for size in (call.dim(0, 1), call.dim(2, 0)) if size is not None]
+    if labels is None or not sizes:
+        return
+    for label in labels.ravel().tolist():
+        if label != ignored and not -min(sizes) <= label < min(sizes):
+            yield wrong(f"Label {label} is none of {fmt.plural(min(sizes), 'class', 'classes')}")
+            return
+
+
+def carried(call: Call) -> Said:
+    """Yield inputs that the body of a Loop carries and that are left out."""
+    for index in range(2, len(call.node.input)):
+        if not call.has(index):
+            yield wrong(f"Input {index} is left out, the loop carries it")
+
+
+def scanned(call: Call) -> Said:
+    """Yield what goes into the body of a Scan and is not as the body declares it."""
+    body, before = call.attribute("body"), 1 if call.version < 9 else 0
+    if body is None:
+        return
+    states = len(call.node.input) - before - call.attribute("num_scan_inputs", 0)
+    axes = call.attribute("scan_input_axes") or [0] * len(call.node.input)
+    for index, info in enumerate(body.input):
+        dims, declared = call.dims(index + before), operand_of(info.type).dims
+        if dims is not None and before:
+            dims = dims[1:]  # the batch
+        if dims is not None and 0 <= index - states < len(axes):
+            axis = axes[index - states]
+            if not -len(dims) <= axis < len(dims):
+                yield wrong(f"Axis {axis} of {dims_text(dims)} is scanned")
+                return
+            dims = dims[: axis % len(dims)] + dims[axis % len(dims) + 1 :]
+        if dims is None or declared is None:
+            continue
+        if len(dims) != len(declared) or any(map(differ, dims, declared)):
+            yield wrong(
+                f"Input {index} is {dims_text(dims)} in the body, where {dims_text(declared)} is"
+                " declared"
+            )
+
+
+def left_out(call: Call) -> Said:
+    """Yield thresholds of NonMaxSuppression that are not there or out of range."""
+    if call.dims(3) == (0,):
+        yield wrong("Input 3 is empty")
+    threshold = call.value(3)
+    if threshold is not None and threshold.size and not 0 <= float(threshold.ravel()[0]) <= 1:
+        yield wrong(f"The IoU threshold is {threshold.ravel()[0]}, it must be between 0 and 1")
+
+
+def transposed(call: Call) -> Said:
+    """Yield paddings and an output_shape that ConvTranspose does not take."""
+    x, weight, wanted = call.dims(0), call.dims(1), call.attribute("output_shape")
+    if x is None or weight is None or len(x) != len(weight) or len(x) < 3:
+        return
+    count = len(x) - 2
+    ones, none = [1] * count, [0] * count
+    strides, steps = call.attribute("strides") or ones, call.attribute("dilations") or ones
+    more, pads = call.attribute("output_padding") or none, call.attribute("pads") or 2 * none
+    if {len(strides), len(steps), len(more), len(pads) // 2} != {count}:
+        return
+    is_padded = call.attribute("auto_pad", "NOTSET") == "NOTSET" and not wanted
+    for axis in range(count):
+        given, window = x[2 + axis], weight[2 + axis]
+        if not 0 <= more[axis] < max(strides[axis], steps[axis]):
+            yield VALUE, f"Attribute output_padding is {list(more)}, less than a stride is needed"
+            return
+        if given is None or window is None:
+            continue
+        least = (given - 1) * strides[axis] + more[axis] + (window - 1) * steps[axis] + 1
+        if is_padded and given > 0 and least - pads[axis] - pads[axis + count] <= 0:
+            yield wrong(f"{list(pads)} pads leave nothing of {least} elements")
+            return
+        size = wanted[axis - count] if wanted and len(wanted) >= count else least
+        if size < 1 or size >= least + strides[axis]:
+            yield wrong(f"{given} elements do not make {size}, {least} and a stride at most")
+            return
+
+
+def sampled(call: Call) -> Said:
+    """Yield data of GridSample that have nothing to sample."""
+    dims = call.dims(0)
+    if dims and 0 in dims[2:] and 0 not in dims[:2]:
+        yield wrong(f"The data is {dims_text(dims)}, there is nothing to sample")
+
+
+def axes_of_data(call: Call) -> Said:
+    """Yield axes that are outside of the data."""
+    rank = call.rank(0)
+    for axis in call.attribute("axes") or ():
+        if rank is not None and not -rank <= axis < rank:
+            yield VALUE, f"Axis {axis} is outside of {fmt.plural(rank, 'dimension')}"
+
+
+def sequence_lengths(call: Call) -> Said:
+    """Yield lengths of sequences that are outside of the data."""
+    yield from like(call, 4, "Input sequence_lens", (call.dim(0, 1),))
+    size = call.dim(0, 0)
+    yield from _in_range(call, 4, None if size is None else size + 1, negative=False)
+
+
+def grown(call: Call) -> Said:
+    """Yield what is wrong with TreeEnsemble."""
+    features, roots = call.attribute("nodes_featureids") or (), call.attribute("tree_roots") or ()
+    sides = [
+        (call.attribute(f"nodes_{side}nodeids") or (), call.attribute(f"nodes_{side}leafs") or ())
+        for side in ("true", "false")
+    ]
+    targets, leaves = call.attribute("n_targets", 0), call.attribute("leaf_targetids") or ()
+    if targets < 1:
+        yield VALUE, f"Attribute n_targets is {targets}, it must be positive"
+    elif leaves and not 0 <= min(leaves) <= max(leaves) < targets:
+        yield VALUE, f"A leaf is for target {max(leaves)}, there are {targets}"
+    if any(len(part) != len(features) for side in sides for part in side):
+        return  # inference tells
+    used: set[int] = set()
+    for root in roots:
+        seen: set[int] = set()
+        waiting = [] if _is_leaf(root, sides) else [root]
+        while waiting:
+            node = waiting.pop()
+            if not 0 <= node < len(features) or node in seen:
+                yield VALUE, f"A tree leads to node {node} twice, or there is none"
+                return
+            seen.add(node)
+            for places, ends in sides:
+                if not ends[node]:
+                    waiting.append(places[node])
+                elif not 0 <= places[node] < len(leaves):
+                    yield VALUE, f"A tree leads to leaf {places[node]} of {len(leaves)}"
+                    return
+        used |= {features[node] for node in seen}
+    size = call.dim(0, 1)
+    if used and (min(used) < 0 or (size is not None and max(used) >= size)):
+        yield wrong(f"A tree asks for feature {max(used)} of {size}")
+
+
+def _is_leaf(root: int, sides: list[tuple[Sequence[int], Sequence[int]]]) -> bool:
+    """Return whether a tree is a leaf alone: both ways lead to the same one."""
+    (yes, is_yes), (no, is_no) = sides
+    return 0 <= root < len(yes) and bool(yes[root] == no[root] and is_yes[root] and is_no[root])
 
 
 def rotary(call: Call) -> Said:
@@ -359,6 +617,16 @@ def attention(call: Call) -> Said:
         yield wrong(f"The mask is {dims_text(mask)}, needed: [{queries}, {total or '?'}]")
 
 
+def attention_numbers(call: Call) -> Said:
+    """Yield numbers that Attention does not take."""
+    scale, mode = call.attribute("scale"), call.attribute("qk_matmul_output_mode", 0)
+    if isinstance(scale, float) and scale <= 0:
+        yield VALUE, f"Attribute scale is {scale:g}, it must be positive"
+    mode = (mode + (1 << 31)) % (1 << 32) - (1 << 31)  # only 32 bits are looked at
+    if not -1 <= mode <= 3 and any(call.node.output[3:]):
+        yield VALUE, f"Attribute qk_matmul_output_mode is {mode}, it takes 0 to 3"
+
+
 def scattered(call: Call) -> Said:
     """Yield what is wrong with TensorScatter."""
     cache, update = call.dims(0), call.dims(1)
@@ -368,9 +636,19 @@ def scattered(call: Call) -> Said:
     size = None if axis is None else cache[axis]
     taken = None if axis is None else update[axis]
     places = call.value(2)
-    if call.attribute("mode", "linear") != "linear" or places is None or not places.size:
+    if size is not None and taken is not None and taken > size:
+        yield wrong(f"An update of {taken} does not fit into a cache of {size}")
         return
-    if size is not None and taken is not None and int(places.max()) + taken > size:
+    if places is None or not places.size:
+        return
+    if places.min() < 0:
+        yield wrong(f"An update is written to {places.min()}")
+    elif (
+        call.attribute("mode", "linear") == "linear"
+        and size is not None
+        and taken is not None
+        and int(places.max()) + taken > size
+    ):
         yield wrong(f"{taken} elements from {places.max()} on do not fit into {size}")
 
 
@@ -407,6 +685,10 @@ def columns(call: Call) -> Said:
     image, block = call.value(1), call.value(2)
     if image is None or block is None or image.shape != block.shape:
         return
+    size, given = int(np.prod(block)), call.dim(0, 1)
+    if given is not None and (size < 1 or given % size):
+        yield wrong(f"{given} channels are no blocks of {sizes_text(block.tolist())}")
+        return
     for name in ("strides", "dilations"):
         if any(step <= 0 for step in call.attribute(name) or ()):
             yield VALUE, f"Attribute {name} is {list(call.attribute(name))}, all must be positive"
@@ -422,51 +704,113 @@ def columns(call: Call) -> Said:
         yield wrong(f"A block of {sizes_text(block.tolist())} does not fit into the padded image")
         return
     strides = np.asarray(call.attribute("strides") or [1] * count)
+    if strides.size != count:
+        return
     blocks, given = int(np.prod(spare // strides + 1)), call.dim(0, -1)
     if differ(given, blocks):
         yield wrong(f"The data has {given} blocks, the image has room for {blocks}")
 
 
 def mel_bins(call: Call) -> Said:
-    """Yield edges of MelWeightMatrix above the frequencies that there are."""
-    values = [call.value(index) for index in (1, 2, 4)]
-    if any(value is None or value.size != 1 for value in values):
+    """Yield edges of MelWeightMatrix where there are no frequencies."""
+    values = [call.value(index) for index in range(5)]
+    if any(value is not None and value.size != 1 for value in values):
         return
-    length, rate, edge = (float(value.item()) for value in values if value is not None)
-    if rate <= 0 or length < 0 or (length + 1) * edge / rate >= length // 2 + 1:
-        yield wrong(
-            f"The highest edge is {edge:g} Hz, at {rate:g} samples and length {length:g} there is"
-            " no such frequency"
-        )
+    bins, length, rate, *edges = (None if value is None else value.item() for value in values)
+    if bins is not None and bins < 0:
+        yield wrong(f"The number of bins is {bins}")
+    if length is None or rate is None:
+        return
+    count = int(length / 2) + 1  # as in C++, which divides towards 0
+    if count < 1:
+        yield wrong(f"A length of {length:g} has no frequencies")
+        return
+    for name, edge in zip(("lowest", "highest"), edges, strict=True):
+        if edge is not None and not (rate and 0 <= (length + 1) * edge // rate < count):
+            yield wrong(
+                f"The {name} edge is {edge:g} Hz, at {rate:g} samples and length {length:g} there"
+                " is no such frequency"
+            )
+
+
+def deformed(call: Call) -> Said:
+    """Yield what is wrong with offsets and masks of DeformConv."""
+    x, weight = call.dims(0), call.dims(1)
+    for index in (0, 1, 2, 4):
+        if call.rank(index) not in (None, 4):
+            yield wrong(f"Input {index} is {dims_text(call.dims(index) or ())}, it must have 4"
+                        " dimensions")  # fmt: skip
+            return
+    groups = call.attribute("offset_group", 1)
+    pads = call.attribute("pads") or (0, 0, 0, 0)
+    strides, steps = call.attribute("strides") or (1, 1), call.attribute("dilations") or (1, 1)
+    if groups < 1 or (x is not None and x[1] is not None and x[1] % groups):
+        yield wrong(f"{x[1] if x else '?'} channels cannot be put into {groups} offset groups")
+        return
+    if len(pads) != 4 or len(strides) != 2 or len(steps) != 2:
+        yield VALUE, "It takes 4 pads, 2 strides and 2 dilations"
+        return
+    if min(pads) < 0:
+        yield VALUE, f"Attribute pads is {list(pads)}, none may be negative"
+    if x is None or weight is None or min(*strides, *steps) < 1:
+        return
+    made: list[int | None] = [None, None]
+    for axis in (0, 1):
+        size, window = x[2 + axis], weight[2 + axis]
+        if size is not None and window is not None:
+            spare = size + pads[axis] + pads[axis + 2] - steps[axis] * (window - 1) - 1
+            made[axis] = spare // strides[axis] + 1
+    height, width = weight[2:]
+    points = None if height is None or width is None else height * width * groups
+    twice = None if points is None else 2 * points
+    yield from like(call, 2, "The offset", (x[0], twice, *made))
+    yield from like(call, 4, "The mask", (x[0], points, *made))
 
 
 _ANY = 1 << 62
+_MOST_ELEMENTS = 1 << 40
+"""Elements that no memory holds."""
 _NUMBERS: dict[tuple[str, str], tuple[tuple[str, int, int], ...]] = {
-    ("", "CumSum"): (("exclusive", 0, 1), ("reverse", 0, 1)),
+    **{("", name): (("exclusive", 0, 1), ("reverse", 0, 1)) for name in ("CumSum", "CumProd")},
+    ("", "LpNormalization"): (("p", 1, 2),),
     ("", "LRN"): (("size", 1, _ANY),),
-    ("", "Attention"): (("qk_matmul_output_mode", 0, 3),),
+    ("", "NonMaxSuppression"): (("center_point_box", 0, 1),),
+    ("", "MaxPool"): (("storage_order", 0, 1),),
+    ("", "TfIdfVectorizer"): (("max_skip_count", 0, _ANY),),
     ("ai.onnx.ml", "TreeEnsemble"): (("aggregate_function", 0, 3), ("post_transform", 0, 4)),
 }
 """The numbers that attributes take, by operator."""
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+_LOSSES = ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
 _POOLS = ("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     **{("", f"Reduce{name}"): (shapes("* | _"),) for name in _REDUCTIONS},
     **{("", name): (not_empty,) for name in _POOLS},
     **{("", f"{name}Window"): (single(0),) for name in ("Hann", "Hamming", "Blackman")},
-    **{("", name): (needs("hidden_size"),) for name in ("LSTM", "GRU", "RNN")},
+    **{("", name): (needs("hidden_size"), sequence_lengths) for name in ("LSTM", "GRU", "RNN")},
     **{("", name): (elements, shapes("* | *I | *I")) for name in ("ScatterElements", "Scatter")},
     ("", "GatherElements"): (elements,),
-    ("", "CumSum"): (axis_given,),
+    **{("", name): (axis_given,) for name in ("CumSum", "CumProd")},
     ("", "Gemm"): (gemm,),
-    ("", "LRN"): (shapes("_ _ _ _"), lambda call: _odd(call, "size")),
+    ("", "LRN"): (shapes("_ _ _ _"), response),
     ("", "GroupNormalization"): (channels_norm,),
-    ("", "SoftmaxCrossEntropyLoss"): (shapes("N C *D | N *D | C"),),
-    ("", "NegativeLogLikelihoodLoss"): (shapes("N C *D | N *D | C"),),
-    ("", "NonMaxSuppression"): (shapes("B S 4 | B _ S"),),
-    ("", "MaxUnpool"): (shapes("*X | *X"),),
+    **{("", name): (shapes("N C *D | N *D | _"), classes) for name in _LOSSES},
+    ("", "NonMaxSuppression"): (shapes("B S 4 | B _ S"), left_out),
+    ("", "MaxUnpool"): (shapes("*X | *X"), unpooled),
+    ("", "Loop"): (carried,),
+    ("", "Scan"): (scanned,),
+    ("", "Flatten"): (flattened,),
+    ("", "Pad"): (padded,),
+    ("", "Div"): (divided,),
+    ("", "GatherND"): (batched,),
+    ("", "If"): (single(0),),
+    ("", "ConvTranspose"): (transposed,),
+    ("", "GridSample"): (sampled,),
+    ("", "Trilu"): (single(1, ranks=1),),
+    ("", "BitCast"): (element_type("to"),),
+    ("ai.onnx.ml", "TreeEnsemble"): (grown,),
     ("", "TensorScatter"): (scattered,),
-    ("", "EyeLike"): (element_type, shapes("_ _")),
+    ("", "EyeLike"): (element_type("dtype"), shapes("_ _")),
     ("", "RegexFullMatch"): (needs("pattern"),),
     ("", "TfIdfVectorizer"): (n_grams,),
     ("", "Upsample"): (upsample,),
@@ -477,18 +821,14 @@ _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     ("", "QLinearMatMul"): (single(1, 2, 6, 7, ranks=1), _of_second(4, 3), _of_second(5, 3)),
     ("", "MatMulInteger"): (single(2, ranks=1), _of_second(3, 1)),
     ("", "RotaryEmbedding"): (rotary,),
-    ("", "Attention"): (attention,),
+    ("", "Attention"): (attention_numbers, attention),
     ("", "STFT"): (single(1, 3), positive(1, 3), transform),
-    ("", "AffineGrid"): (grid,),
+    ("", "AffineGrid"): (positive(1), grid),
     ("", "Col2Im"): (columns,),
-    ("", "CenterCropPad"): (shapes("* | _"),),
-    ("", "Split"): (shapes("* | _"),),
+    ("", "CenterCropPad"): (shapes("* | _"), axes_of_data),
+    ("", "Split"): (shapes("* | _"), parts),
+    ("", "SplitToSequence"): (one_axis(0),),
     ("", "TopK"): (positive(1, least=0),),
     ("", "MelWeightMatrix"): (single(0, 1, 2, 3, 4), mel_bins),
+    ("", "DeformConv"): (convolution(0, 1, 3), deformed),
 }
-
-
-def _odd(call: Call, name: str) -> Said:
-    value = call.attribute(name)
-    if isinstance(value, int) and value > 0 and value % 2 == 0:
-        yield VALUE, f"Attribute {name} is {value}, it must be odd"

@@ -78,7 +78,7 @@ def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[F
     if signature.problem is not None:
         rule, message = signature.problem
         # Readers take it for a constant, whatever its operator set.
-        level: Level | None = "warning" if state.keys[node][1] == "Constant" else None
+        level: Level | None = "warning" if state.keys[node][1] == "Constant" else signature.level
         findings.append(
             found(rule, message, node.scope, node, repair=signature.repair, level=level)
         )

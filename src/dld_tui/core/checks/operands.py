@@ -216,19 +216,26 @@ def zip_map(call: Call) -> Said:
         yield wrong(f"{len(labels)} labels for {size} values")
 
 
+_RESHAPES = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
+
+
 def reshape(call: Call) -> Said:
     """Yield where a shape does not fit the data."""
     dims, rank = call.dims(0), call.rank(1)
     if rank is not None and rank != 1:
-        if dims is not None and None not in dims and call.value(1) is not None:
-            return  # where it is optimized away, which depends on what is around it, it is taken
+        before, after = call.neighbours()
+        # ONNX Runtime joins these, and folds what it knows: no kernel sees the shape then.
+        if call.value(1) is not None and (
+            before & _RESHAPES or after & {*_RESHAPES, "Shape", "Size"}
+        ):
+            return
         yield wrong(f"The shape is {dims_text(call.dims(1) or ())}, it must have one dimension")
         return
     value = call.value(1) if call.version >= 5 else call.attribute("shape")
     if value is None or dims is None:
         return
     wanted = [int(size) for size in np.asarray(value).ravel()]
-    keep = not call.attribute("allowzero", 0)
+    keep = call.attribute("allowzero", 0) != 1
     if sum(size == -1 for size in wanted) > 1 or any(size < -1 for size in wanted):
         yield wrong(f"The shape {sizes_text(wanted)} is none")
         return
@@ -263,6 +270,21 @@ def reshape(call: Call) -> Said:
         yield wrong(f"{dims_text(dims)} cannot be reshaped to {sizes_text(wanted)}")
 
 
+_MOST_TILED = 1 << 32
+"""Bytes of what Tile gives out."""
+
+
+def tile(call: Call) -> Said:
+    """Yield repeats of Tile that are no vector or too many."""
+    yield from one_dimension(1)(call)
+    dims, repeats = call.dims(0), call.value(1)
+    if dims is None or None in dims or repeats is None or repeats.shape != (len(dims),):
+        return
+    count = math.prod(int(a or 0) * int(b) for a, b in zip(dims, repeats, strict=True))
+    if count > _MOST_TILED or repeats.min() < 0:
+        yield wrong(f"{dims_text(dims)} cannot be repeated {sizes_text(repeats.tolist())} times")
+
+
 def one_dimension(*indexes: int) -> Any:
     """Return the rule that inputs are vectors."""
 
@@ -276,7 +298,10 @@ def one_dimension(*indexes: int) -> Any:
 
 
 def expand(call: Call) -> Said:
-    """Yield a shape of Expand that is no vector; known ones are read whatever theirs is."""
+    """Yield a shape of Expand that is none; known ones need not be vectors."""
+    value = call.value(1)
+    if value is not None and value.size and value.min() < 0:
+        yield wrong(f"The shape {sizes_text(value.ravel().tolist())} is none")
     if call.value(1) is None or call.version < 13:
         yield from one_dimension(1)(call)
 
@@ -291,9 +316,16 @@ def slices(call: Call) -> Said:
         yield wrong(
             f"Starts, ends, axes and steps have {sizes_text(sorted(filter(None, sizes)))} values"
         )
-    steps = call.value(4)
+    steps, axes, rank = call.value(4), call.value(3), call.rank(0)
     if steps is not None and bool((np.asarray(steps) == 0).any()):
         yield wrong("A step is 0")
+    if axes is None or rank is None or axes.dtype.kind not in "iu":
+        return
+    places = [int(axis) for axis in axes.ravel()]
+    if any(not -rank <= axis < rank for axis in places):
+        yield wrong(f"The axes {sizes_text(places)} are outside of {fmt.plural(rank, 'dimension')}")
+    elif len({axis % rank for axis in places}) < len(places):
+        yield wrong(f"The axes {sizes_text(places)} name a dimension twice")
 
 
 def _squeeze_axes(call: Call) -> Said:
@@ -455,7 +487,10 @@ def resize(call: Call) -> Said:
         dims = call.dims(index)
         if dims is None or dims == (0,):
             continue
-        yield from vector(call, index, f"Input {what}", count)
+        if call.value(index) is None and what == "sizes":
+            yield from vector(call, index, f"Input {what}", count)
+        elif None not in dims and math.prod(dim or 0 for dim in dims) != count:
+            yield wrong(f"Input {what} is {dims_text(dims)}, {count} elements are needed")
 
 
 # --- convolutions and pools ---------------------------------------------------------------------
@@ -535,7 +570,9 @@ def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Said:
         padded = size + pads[axis] + pads[axis + count]
         spare = padded - dilations[axis] * (window - 1) - 1
         # ONNX Runtime's pools divide towards 0, and give nothing out where that makes 0.
-        if spare < 0 and (least > 0 or int(spare / max(strides[axis], 1)) + 1 < least):
+        divided = spare / max(strides[axis], 1)
+        steps = math.ceil(divided) if call.attribute("ceil_mode", 0) else int(divided)
+        if spare < 0 and (least > 0 or steps + 1 < least):
             yield wrong(f"A window of {window} does not fit into {padded} padded elements")
             return
 
@@ -558,8 +595,7 @@ def pool(call: Call) -> Said:
                     f"Attribute pads is {list(pads)}, less than the window {size} is needed",
                 )
                 break
-    if not call.attribute("ceil_mode", 0):
-        yield from _room(call, x[2:], tuple(kernel), least=0)
+    yield from _room(call, x[2:], tuple(kernel), least=0)
 
 
 def global_pool(call: Call) -> Said:
@@ -676,7 +712,7 @@ def check_operands(call: Call) -> Said:
     for name, words in _WORDS.get(key, {}).items():
         text = call.attribute(name)
         # ONNX Runtime takes these for the default.
-        is_default = name == "reduction" or (name == "auto_pad" and text == "")
+        is_default = name == "reduction" or (name in ("auto_pad", "nearest_mode") and text == "")
         if isinstance(text, str) and text not in words and not is_default:
             shown = clip(visible(text), 40)
             yield VALUE, f"Attribute {name} is {shown!r}, it takes {', '.join(words)}"
@@ -789,7 +825,7 @@ _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
     ("", "RMSNormalization"): layer_norm,
     ("", "Reshape"): reshape,
     ("", "Expand"): expand,
-    ("", "Tile"): one_dimension(1),
+    ("", "Tile"): tile,
     ("", "ConstantOfShape"): one_dimension(0),
     ("", "Slice"): slices,
     ("", "Squeeze"): squeeze,
@@ -799,6 +835,8 @@ _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
     ("", "ArgMin"): one_axis(0),
     ("", "GatherElements"): one_axis(0),
     ("", "ScatterElements"): one_axis(0),
+    ("", "Scatter"): one_axis(0),
+    ("", "DFT"): one_axis(1),
     ("", "Split"): one_axis(0),
     ("", "Transpose"): transpose,
     ("", "Concat"): _joined(_needs_input, concat),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -20,6 +21,7 @@ import onnx
 import onnx.inliner
 from onnx import TensorProto, helper
 
+from dld_tui.core import fmt
 from dld_tui.core.checks.calls import Call, Dims, Operand, calls
 from dld_tui.core.checks.findings import (
     Finding,
@@ -113,7 +115,7 @@ def has_kernel(call: Call) -> bool | None:
     """Return whether the CPU provider computes a call; None when that is not known.
 
     Unknown types are taken to fit. Where there is no kernel for float16, ONNX Runtime casts to
-    float32 and back.
+    float32 and back, if the operator is not defined by others.
     """
     known = facts()
     rows = known.kernels.get(call.domain, {}).get(call.op_type)
@@ -136,7 +138,9 @@ def has_kernel(call: Call) -> bool | None:
         name: [TensorProto.FLOAT if kind in _HALF else kind for kind in kinds]
         for name, kinds in types.items()
     }
-    return as_single != types and any(_fits(row[2], as_single, known.types) for row in fitting)
+    if as_single == types or is_function(call):
+        return False
+    return any(_fits(row[2], as_single, known.types) for row in fitting)
 
 
 def _fits_version(since: int, first: int, last: int | None) -> bool:
@@ -323,9 +327,29 @@ def _classes(*labels: str) -> Callable[[Call], _Made]:
 
 
 def _reshaped(call: Call) -> _Made:
-    size = call.dim(1, 0) if call.rank(1) == 1 else None
-    dims = None if size is None or size > _HIGHEST_RANK else (None,) * size
-    return [Operand(call.input(0).dtype, dims, "tensor_type")]
+    return [Operand(call.input(0).dtype, _reshaped_dims(call), "tensor_type")]
+
+
+def _reshaped_dims(call: Call) -> Dims | None:
+    """Return what a Reshape makes; ONNX's inference knows fewer of the shapes."""
+    wanted, dims = call.value(1), call.dims(0)
+    if wanted is None or wanted.ndim != 1 or dims is None:
+        size = call.dim(1, 0) if call.rank(1) == 1 else None
+        return None if size is None or size > _HIGHEST_RANK else (None,) * size
+    sizes = [int(size) for size in wanted]
+    keeps = call.attribute("allowzero", 0) != 1
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1 or (keeps and 0 in sizes[len(dims) :]):
+        return (None,) * len(sizes)
+    made = [dims[at] if keeps and size == 0 else size for at, size in enumerate(sizes)]
+    if -1 in made:
+        have, need = _count(dims), _count(size for size in made if size != -1)
+        made[made.index(-1)] = have // need if have is not None and need else None
+    return tuple(made)
+
+
+def _count(dims: Iterable[int | None]) -> int | None:
+    known = list(dims)
+    return None if None in known else math.prod(dim or 0 for dim in known)
 
 
 _MADE: dict[tuple[str, str], Callable[[Call], _Made]] = {
@@ -367,6 +391,10 @@ def predict(
         model: The model, whose payloads may be cut out. It is changed.
         told: As for :func:`~dld_tui.core.document.type_inference.infer`.
     """
+    imported = _imports(model)
+    for domain, newest in facts().opsets.items() if imported else ():
+        if domain not in imported:  # as ONNX Runtime fills them in
+            model.opset_import.add(domain=domain, version=newest)
     found = infer(model, told=told)
     inferred = found.model
     predictions = [Prediction(INFERENCE, remark) for remark in found.remarks]
@@ -441,7 +469,7 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         verdict = verdicts.get(key := call.key())
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
-        rules = (check_operands, check_kernel) if verdict.is_typed else ()
+        rules = (check_operands, check_kernel, _too_large) if verdict.is_typed else ()
         for rule, message in (*verdict.said, *chain.from_iterable(one(call) for one in rules)):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:
@@ -457,6 +485,18 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
     if functions:
         made += _check_functions(found, list(functions))
     return made
+
+
+_MOST_ELEMENTS = 1 << 40
+"""Elements that no memory holds."""
+
+
+def _too_large(call: Call) -> Iterator[tuple[str, str]]:
+    """Yield what is larger than any memory."""
+    for name in call.node.output:
+        dims = call.names.operand(text_of(name)).dims or ()
+        if math.prod(dim or 0 for dim in dims) >= _MOST_ELEMENTS:
+            yield "operand-shape", f"It makes {fmt.shape(dims)}, which no memory holds"
 
 
 @dataclass(frozen=True)
@@ -485,6 +525,7 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
     """Look for kernels of what operators without a kernel of their own are made of."""
     model = found.model
     lacking: list[Call] = []
+    inlined: list[Call] = []
     for _ in range(_DEEPEST_FUNCTION):
         try:
             flat = onnx.inliner.inline_selected_functions(
@@ -494,14 +535,19 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
         except Exception:  # noqa: BLE001
             return []
         model = infer(flat, found.labels).model
-        lacking = [
-            call for call in calls(model.graph, _imports(model)) if has_kernel(call) is False
-        ]
+        inlined = list(calls(model.graph, _imports(model)))
+        lacking = [call for call in inlined if has_kernel(call) is False]
         inner = [(call.domain, call.op_type) for call in lacking if is_function(call)]
         if not inner:
             break
         functions = inner
-    return [_no_kernel(found.labels, call) for call in lacking]
+    conflicts = [
+        Prediction(rule, _remark(found.labels, call, message))
+        for call in inlined
+        for rule, message in check_signature(call)
+        if rule == "type-conflict"
+    ]
+    return [*conflicts, *(_no_kernel(found.labels, call) for call in lacking)]
 
 
 def _no_kernel(labels: Labels, call: Call) -> Prediction:

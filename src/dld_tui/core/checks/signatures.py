@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.checks.findings import Repair, name_of
+from dld_tui.core.checks.findings import Level, Repair, name_of
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.types import plain_domain
@@ -23,6 +23,8 @@ Key = tuple[str, str]
 """The domain, ``""`` for ai.onnx, and the name of an operator."""
 
 UNLIMITED = 2**31 - 1
+_FILLED_IN = ("", "ai.onnx.ml", "com.microsoft")
+"""Operator sets that ONNX Runtime takes in their newest version where a model imports others."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Signature:
     """A rule and a message when the operator itself is the fault."""
     repair: Repair | None = None
     """Of the problem."""
+    level: Level | None = None
+    """Of the problem, where it is not that of the rule."""
     checked: bool = True
     """False when nothing more is known of it."""
     least_inputs: int = 0
@@ -90,13 +94,20 @@ class Root:
         if not self.operators:
             return Signature(name_of(op_type), checked=False)
         from dld_tui.core.operators.contrib import standard_schema
-        from dld_tui.core.operators.registry import known_domains, schema_for
+        from dld_tui.core.operators.registry import known_domains, newest_opset, schema_for
 
         title = name_of(op_type)
         function = self.functions.get(key)
         if domain not in self.imports and self.imports:
             message = f"Operator set {name_of(domain or 'ai.onnx')} is not imported"
-            return Signature(title, ("opset-import", message), self._import_repair(key), False)
+            repair = self._import_repair(key)
+            newest = newest_opset(domain) if domain in _FILLED_IN else None
+            schema = schema_for(op_type, domain, newest) if newest is not None else None
+            if schema is None or self.scope.is_function:
+                return Signature(title, ("opset-import", message), repair, checked=False)
+            message += ": ONNX Runtime takes the newest version that it knows"
+            known = _signature(schema, title, ("opset-import", message))
+            return replace(known, repair=repair, level="warning")
         if function is not None:
             return _function_signature(function, title)
         version = self.imports.get(domain)

@@ -308,7 +308,7 @@ def _check_declared(
     if state.scope.kind != "graph":
         return
     if bare and value_type_of(record.type) is None:
-        what, level = "type", _ERROR
+        what, level = "type", _ERROR if list_name == "input" else _WARNING
     elif record.type.HasField("tensor_type") and not record.type.tensor_type.HasField("shape"):
         what, level = "shape", _WARNING  # runtimes take it
     else:
