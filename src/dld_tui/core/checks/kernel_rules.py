@@ -347,6 +347,13 @@ def resized(call: Call) -> Said:
     if call.version < 11 or dims is None or None in dims or 0 in dims:
         return
     yield from positive(2, 3)(call)
+    value = call.value(3) if call.has(3) else call.value(2)
+    if call.attribute("mode") != "cubic" or value is None or not (value.size == 4 == len(dims)):
+        return
+    given = value.ravel().tolist()
+    scales = [a / (b or 1) for a, b in zip(given, dims, strict=True)] if call.has(3) else given
+    if scales[0] != 1 or (scales[1] != 1 and scales[3] != 1):
+        yield wrong(f"Scales of {sizes_text(scales)}: in mode cubic the first two must be 1")
 
 
 def features(call: Call) -> Said:
@@ -685,7 +692,7 @@ def columns(call: Call) -> Said:
     image, block = call.value(1), call.value(2)
     if image is None or block is None or image.shape != block.shape:
         return
-    size, given = int(np.prod(block)), call.dim(0, 1)
+    size, given = math.prod(block.ravel().tolist()), call.dim(0, 1)
     if given is not None and (size < 1 or given % size):
         yield wrong(f"{given} channels are no blocks of {sizes_text(block.tolist())}")
         return
