@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dld_tui.app import DldApp
-from dld_tui.screens.asking import QuitDialog
+from dld_tui.widgets.dialogs.dialogs import QuitDialog
 from dld_tui.screens.home.help import HelpScreen
 from dld_tui.screens.home.palette import Palette
 from dld_tui.screens.settings.page import SettingsScreen

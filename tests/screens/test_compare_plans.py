@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.screens.compare.page import CompareScreen
-from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.plan.page import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.report.compare import CompareAbout, ComparePane
 from tests.screens.test_compare import answer, go_to

@@ -10,7 +10,6 @@ from textual.app import App
 from textual.screen import Screen
 
 from dld_tui.core.text import visible
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
@@ -82,6 +81,8 @@ def _give(future: Future[T | None], value: T | None) -> None:
 
 def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> None:
     """Close a page, after asking when it has unsaved edits."""
+    from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
     lost = page.unsaved()
     if not lost:
         return close(page)
@@ -101,12 +102,10 @@ def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> No
     return None
 
 
-class QuitDialog(ChoiceDialog):
-    """The question before the program ends."""
-
-
 def ask_to_quit(app: Tabs, screens: Iterable[Screen[object]]) -> None:
     """Leave the program, after asking when edits would be lost or jobs run."""
+    from dld_tui.widgets.dialogs.dialogs import Choice, QuitDialog
+
     if isinstance(app.screen, QuitDialog):
         return
     screens = list(screens)

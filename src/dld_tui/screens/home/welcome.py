@@ -28,7 +28,6 @@ from dld_tui.core.tables.units import BYTES, NOTE
 from dld_tui.core.text import clip, fit
 from dld_tui.screens.home.browser import KINDS, SECONDS, HerePane, PreviewPane
 from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -48,26 +47,6 @@ def this_folder() -> str:
         return os.getcwd()
     except OSError:  # it was removed
         return os.path.expanduser("~")
-
-
-class OpenPathDialog(Dialog[Path]):
-    """Gives a path, or None. Also used for saving, with another title."""
-
-    KEYS = "Tab complete  Enter accept  Esc close"
-
-    def __init__(self, title: str = "Open", value: str = "", placeholder: str = "") -> None:
-        super().__init__()
-        self.TITLE_TEXT = title
-        self.value = value
-        self.placeholder = placeholder
-
-    def body(self) -> Iterable[Widget]:
-        yield PathInput(self.value, self.placeholder or "path of a model or a report", rows=10)
-
-    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
-        """Give the path."""
-        event.stop()
-        self.dismiss(event.path)
 
 
 _REST_S = 0.12
@@ -190,6 +169,9 @@ class WelcomeScreen(Page):
 
     def body(self) -> Iterable[Widget]:
         """Return the path field, the files here, the recent ones and the things to start."""
+        # Else Textual would give every widget its styles once more before the first paint.
+        fitting = [name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= self.size.width]
+        self.add_class(*fitting[-1:])
         box = OpenBox(PathInput(), id="open")
         box.frame.show("Open", "Tab complete  {list.activate} open")
         recent = RecentList(

@@ -40,12 +40,12 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.page import ask_reports
 from dld_tui.screens.files import Write, ask_where, read_or_close
-from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.screens.report.page import ColumnsDialog
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.layers.table import LayerPane

@@ -26,7 +26,6 @@ from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_np
 from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.home.welcome import OpenPathDialog
 from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.tensors.conversion import (
     TensorConversion,
@@ -35,6 +34,7 @@ from dld_tui.screens.tensors.conversion import (
 )
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
+from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs

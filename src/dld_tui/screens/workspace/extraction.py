@@ -217,7 +217,7 @@ class Extraction(Controller):
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
         from dld_tui.core.document.scripts import export_script
-        from dld_tui.screens.home.welcome import OpenPathDialog
+        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"

@@ -49,7 +49,7 @@ class Saving(Controller):
             self._write(None, done)
 
     def _ask_path(self, done: Callable[[], None]) -> None:
-        from dld_tui.screens.home.welcome import OpenPathDialog
+        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 
         present = self.document.path
 

@@ -170,6 +170,10 @@ class ChoiceDialog(Dialog[str]):
         self.dismiss(value)
 
 
+class QuitDialog(ChoiceDialog):
+    """The question before the program ends."""
+
+
 class PromptDialog(Dialog[str]):
     """Asks for one line of text; an inline error says what is wrong with it."""
 
