@@ -69,7 +69,7 @@ def _add(
         press("palette opens", PALETTE)
         press("a letter in the palette", "c")
         press("palette closes", ESC)
-        for key in "jjjj":
+        for key in "1jjjj":
             do(key)
         press("question to delete opens", "d")
         press("question closes", ESC)

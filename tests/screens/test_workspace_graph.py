@@ -355,19 +355,22 @@ async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [((80, 24), {"explorer", "graph"}), ((120, 40), {"explorer", "graph"}),
+    [((80, 24), {"graph", "parameters"}), ((120, 40), {"explorer", "graph"}),
      ((140, 40), {"explorer", "graph", "parameters"}), (WIDE, {"explorer", "graph", "parameters"})],
 )  # fmt: skip
-async def test_the_graph_is_beside_the_layers_where_there_is_room(
+async def test_a_model_opens_on_its_graph_with_the_layers_where_there_is_room(
     chain: Path, size: tuple[int, int], shown: set[str]
 ) -> None:
-    async with opened(chain, size) as session:
+    async with opened(chain, size, pane="") as session:
         panes = {name for name in ("explorer", "graph", "parameters")
                  if session.screen.panes.pane(name).display}  # fmt: skip
         assert panes == shown
-        await session.press("2")
-        assert session.screen.graph.display
         assert session.screen.graph.has_focus_within
+        await session.press("1")
+        assert session.screen.explorer.has_focus_within
+        await session.pilot.resize_terminal(80, 24)
+        assert session.screen.explorer.display
+        assert session.screen.explorer.has_focus_within
 
 
 async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:

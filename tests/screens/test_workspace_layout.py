@@ -177,11 +177,11 @@ def test_order_and_hidden_panes_are_remembered_and_nonsense_is_not() -> None:
     assert (other.order, other.hidden) == ([EXPLORER, GRAPH, PARAMETERS], set())
 
 
-def test_the_graph_is_in_front_with_the_layers_until_a_pane_is_chosen() -> None:
+def test_the_graph_is_in_front_until_a_pane_is_chosen() -> None:
     layout = Layout(is_first=True)
     narrow = arrange(layout, 80, 22, ALL).rows
-    assert list(narrow) == [GRAPH, EXPLORER]
-    assert narrow[GRAPH] > narrow[EXPLORER]
+    assert list(narrow) == [GRAPH, PARAMETERS]
+    assert narrow[GRAPH] > narrow[PARAMETERS]
     columns = arrange(layout, WIDEST - 1, 40, ALL).columns
     assert list(columns) == [EXPLORER, GRAPH]
     assert columns[GRAPH] > columns[EXPLORER]

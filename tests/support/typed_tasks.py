@@ -186,7 +186,7 @@ def _said_of(node: onnx.NodeProto) -> str:
 def keys_for(task: str, aims: Aims) -> str:
     """Return all that is typed for a task, from opening the model to closing its tab."""
     keys = KEYS[task].format(**asdict(aims))
-    return f"<^o>model.onnx<enter>{keys}S<^u>{task}.out.onnx<enter><^w>"
+    return f"<^o>model.onnx<enter>1{keys}S<^u>{task}.out.onnx<enter><^w>"
 
 
 def do(

@@ -132,8 +132,10 @@ async def wait_for(pilot: Pilot[Any], holds: Callable[[], Any]) -> None:
 
 
 @asynccontextmanager
-async def opened(path: Path | str, size: tuple[int, int] = WIDE) -> AsyncIterator[Session]:
-    """Open a model and wait until it is there."""
+async def opened(
+    path: Path | str, size: tuple[int, int] = WIDE, pane: str = "explorer"
+) -> AsyncIterator[Session]:
+    """Open a model, wait until it is there, and go to a pane; "" leaves the keys with the graph."""
     app = DldApp([path])
     async with app.run_test(size=size) as pilot:
         await wait_for(pilot, lambda: app.pages)
@@ -142,5 +144,8 @@ async def opened(path: Path | str, size: tuple[int, int] = WIDE) -> AsyncIterato
         await wait_for(pilot, lambda: screen.is_open)
         session = Session(app, pilot, screen)
         await session.until(lambda: screen.focused is not None)
+        if pane:
+            screen.panes.focus(pane)
+            await pilot.pause()
         await session.settle()
         yield session

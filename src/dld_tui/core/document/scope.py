@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -472,6 +472,7 @@ class ShownTypes:
     def __init__(self) -> None:
         self.is_held = False
         self._known: dict[tuple[Scope, str], tuple[ValueType | None, bool]] = {}
+        self._aliases: dict[Scope, Mapping[str, str]] = {}
 
     def of(self, scope: Scope, name: str) -> tuple[ValueType | None, bool]:
         """Return the type of a value, and whether it may be wrong since an edit.
@@ -487,6 +488,15 @@ class ShownTypes:
             known = self._known[scope, name] = scope.value_type(name), scope.is_stale(name)
         return known
 
+    def aliases(self, scope: Scope) -> Mapping[str, str]:
+        """Return the short names of a scope's long dimensions. Foreign text."""
+        from dld_tui.core.tables.names import aliases_in
+
+        if scope not in self._aliases and not self.is_held:
+            self._aliases[scope] = aliases_in(scope)
+        return self._aliases.get(scope, {})
+
     def clear(self) -> None:
         """Read all anew: the model was edited, or inference knows more."""
         self._known.clear()
+        self._aliases.clear()

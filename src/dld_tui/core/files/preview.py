@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
@@ -73,15 +73,19 @@ def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str]
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
+    from dld_tui.core.tables.names import aliases_in, said_aliases
 
     document = Document.open(path, cancelled=cancelled)
     try:
         if cancelled():
             raise CancelledError
         summary = summarise(document)
+        inputs = [one for one in summary.inputs if not one.has_default]
+        aliases = aliases_in(document.main)
         lines = [
-            *_terminal_lines("in", [one for one in summary.inputs if not one.has_default]),
-            *_terminal_lines("out", summary.outputs),
+            *_terminal_lines("in", inputs, aliases),
+            *_terminal_lines("out", summary.outputs, aliases),
+            *([("dims", said_aliases(aliases))] if aliases else ()),
             ("nodes", _counted(summary.nodes_total, summary.op_types)),
             ("weights", _weights(document, summary)),
         ]
@@ -97,12 +101,14 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
     return Preview(lines, blocks)
 
 
-def _terminal_lines(title: str, terminals: Sequence[Terminal]) -> list[tuple[str, str]]:
+def _terminal_lines(
+    title: str, terminals: Sequence[Terminal], aliases: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    from dld_tui.core.tables.names import with_aliases
+
+    types = [with_aliases(one.type.text, aliases) if one.type else "–" for one in terminals]
     lines = [
-        (
-            "" if index else title,
-            f"{visible(one.name)}  {visible(one.type.text) if one.type else '–'}",
-        )
+        ("" if index else title, f"{visible(one.name)}  {visible(types[index])}")
         for index, one in enumerate(terminals[:_MOST_TERMINALS])
     ]
     if len(terminals) > _MOST_TERMINALS:

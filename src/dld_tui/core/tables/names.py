@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from dld_tui.core.text import visible
+
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
@@ -94,6 +96,11 @@ def aliases_in(scope: Scope) -> dict[str, str]:
     known = (scope.value_type(name) for name in (*scope.inputs, *scope.outputs))
     dims = (dim for one in known if one is not None for dim in one.dims or ())
     return dimension_aliases(dim for dim in dims if isinstance(dim, str))
+
+
+def said_aliases(aliases: Mapping[str, str]) -> str:
+    """Return what short names stand for, as ``B batch  S sequence``; fit for a terminal."""
+    return visible("  ".join(f"{alias} {name}" for name, alias in aliases.items()))
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:

@@ -61,8 +61,8 @@ class Graphs(Controller):
     """The tabs that may know times, when the colours were chosen last."""
     _costs: tuple[tuple[int, bool], ModelCosts] | None = None
     """What nodes cost, and at which edit that was counted."""
-    _passed: Node | None = None
-    """The node that the graph's cursor was on last."""
+    _is_other: bool = False
+    """Whether what will be shown has nothing of what the graph's cursor was on."""
 
     def _quantized(self) -> tuple[Mapping[Node, float], str]:
         """Return around which nodes tensors are quantized in the model, or would be."""
@@ -186,8 +186,9 @@ class Graphs(Controller):
             self.panes.graph.colours.ask_quantized = self._quantized
             self.panes.graph.colours.ask_flops = self._flops
             self.panes.graph.show(model)
-            if self.panes.explorer.node is not None and not self.panes.graph.has_keys:
+            if self._is_other or not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)
+            self._is_other = False
             self.page.call_after_refresh(shown.set)
 
     def _graph_weighed(self, model: GraphModel) -> None:
@@ -202,13 +203,10 @@ class Graphs(Controller):
         scope = self._graph_scope
         if scope is None:
             return
-        if not is_alive(scope):
-            self.show_graph(self.document.main)
+        if change.is_everything or not is_alive(scope):
+            self._is_other = self.panes.graph.is_outdated = True
+            self.show_graph(scope if is_alive(scope) else self.document.main)
         elif len(scope.nodes) <= AT_ONCE:
-            self.show_graph(scope)
-        elif change.is_everything:
-            if self.panes.graph.has_focus_within:  # what it shows is no more
-                self.panes.focus_first()
             self.show_graph(scope)
         else:
             if self._graph_timer is not None:
@@ -223,6 +221,7 @@ class Graphs(Controller):
 
         scope = subject.scope if isinstance(subject, Node) else subject
         if scope is not self._graph_scope:
+            self._is_other = True
             self.show_graph(scope)
         elif isinstance(subject, Node) and not self.panes.graph.has_keys:
             self.panes.graph.reveal(subject)
@@ -238,33 +237,24 @@ class Graphs(Controller):
     def follow_cursor(self, event: GraphPane.Selected) -> None:
         """Show in the other panes what the graph's cursor is on, once it rests.
 
-        Without the keys the graph follows the others: it stands on the node that uses what they
-        show where it does not draw that, as with what is made of constants alone.
+        That is the scope where it is on a fold, an input or an output. Without the keys the graph
+        follows the others: it stands on the node that uses what they show where it does not draw
+        that, as with what is made of constants alone.
         """
         if not self.panes.graph.has_keys:
             return
-        node = event.node
-        if node is not None:
-            self._passed = node
-        elif not self.navigation.follows:  # the cursor was quicker than the panes
-            node = self._passed
+        subject = event.node or event.scope
+        self.navigation.when_rested(lambda: self._follow_graph(subject))
 
-        def rested() -> None:
-            self._passed = None
-            if node is not None:
-                self._follow_graph(node)
-            else:
-                self.page.facts_changed()
+    def _follow_graph(self, subject: Node | Scope) -> None:
+        from dld_tui.core.document import Node
 
-        self.navigation.when_rested(rested)
-
-    def _follow_graph(self, node: Node) -> None:
-        if not is_alive(node):
+        if not is_alive(subject):
             return
-        if self.panes.explorer.node is not node:
+        if isinstance(subject, Node) and self.panes.explorer.node is not subject:
             with self.page.prevent(Explorer.Selected):
-                self.panes.explorer.reveal(node)
-        self.navigation.show_subject(node)
+                self.panes.explorer.reveal(subject)
+        self.navigation.show_subject(subject)
 
     def move_box(self, event: GraphPane.MoveAsked) -> None:
         """Keep where a box was moved to."""

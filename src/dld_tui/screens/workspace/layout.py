@@ -44,7 +44,7 @@ class Layout:
     """The one of layers and graph that is seen where there is no room for both."""
     maximised: str | None = None
     is_first: bool = False
-    """Whether no pane was chosen yet: the graph is in front, with the layers that it follows."""
+    """Whether no pane was chosen yet: the graph is in front, with the layers at its side."""
     shares: dict[str, float] = field(default_factory=lambda: dict(DEFAULT_SHARES))
     order: list[str] = field(default_factory=lambda: list(_ORDER))
     """The panes that are side by side, from the left; stacked ones from the top."""
@@ -223,8 +223,7 @@ def _stacked(layout: Layout, height: int, panes: Collection[str]) -> Arrangement
     if len(shown) < 2:
         return Arrangement(False, {}, dict.fromkeys(shown, height))
     main = next(pane for pane in (layout.front, EXPLORER, *shown) if pane in shown)
-    beside = EXPLORER if layout.is_first else _BESIDE[main]
-    others = [pane for pane in (beside, PARAMETERS, *shown) if pane in shown]
+    others = [pane for pane in (_BESIDE[main], PARAMETERS, *shown) if pane in shown]
     beside = next(pane for pane in others if pane != main)
     size = _part(height, layout.shares["main rows"], _LEAST_ROWS)
     return Arrangement(False, {}, {main: size, beside: height - size})

@@ -189,7 +189,8 @@ class Cursor:
         if self.branch is not None and not self.in_graph:
             return "scope", self.branch.label or "(no name)"
         if self.node is None:
-            return "", ""
+            scope = self.subject_scope if self.in_graph else None
+            return ("", "") if scope is None else ("scope", visible(scope.title))
         marked = len(self.marks)
         return "node", f"{marked:,} marked nodes" if marked else _node_title(self.node)
 

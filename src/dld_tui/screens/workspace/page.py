@@ -151,7 +151,7 @@ class WorkspaceScreen(Page):
             Target.LINK: self.wiring.disconnect,
         }
         handlers: Mapping[type[Message], Sequence[Callable[[Any], None]]] = {
-            Area.Resized: (lambda event: self.panes.lay_out(),),
+            Area.Resized: (lambda event: self.panes.fit(),),
             Explorer.Selected: (self.navigation.follow_cursor,),
             Explorer.Opened: (self.navigation.open_node,),
             Explorer.Arranged: (self.node_list.remember_arrangement, self.graphs.show_constants),

@@ -165,6 +165,14 @@ class Panes(Controller):
         notice.show(findings)
         self._say_panes(found)
 
+    def fit(self) -> None:
+        """Lay out for another size; the pane that has the keys is still seen where it was."""
+        focused = [name for name in layout.TITLES if self.pane(name).has_focus_within]
+        self.lay_out()
+        for name in focused:
+            if not self.pane(name).display and name in self.present - self.chosen.hidden:
+                self.focus(name)
+
     def _order_panes(self) -> None:
         """Put the panes into their order, which Tab goes by, too."""
         panes = [self.pane(name) for name in (*self.chosen.order, layout.FINDINGS)]
@@ -203,14 +211,18 @@ class Panes(Controller):
         if name in self.chosen.hidden:
             self.chosen.hidden.discard(name)
             self.remember_layout()
+        self._bring_forward(name)
+        self.lay_out()
+        self._give_keys(name)
+
+    def _bring_forward(self, name: str) -> None:
+        """Make a pane the one that is seen however little room there is."""
         if self.chosen.maximised is not None:
             self.chosen.maximised = name
         self.chosen.is_first = False
         self.chosen.main = name
         if name in (layout.EXPLORER, layout.GRAPH):
             self.chosen.left = name
-        self.lay_out()
-        self._give_keys(name)
 
     def show_pane_of(self, widget: Widget) -> None:
         """Show the pane that a widget is in, and give it the keys."""
@@ -253,9 +265,9 @@ class Panes(Controller):
         self.lay_out()
 
     def focus_first(self) -> None:
-        """Give the keys to the layers, or to another pane that is seen where these are not."""
-        names = (layout.EXPLORER, layout.PARAMETERS, layout.GRAPH, layout.FINDINGS)
-        self._give_keys(next((name for name in names if self.pane(name).display), layout.EXPLORER))
+        """Give the keys to the graph, or to another pane that is seen where it is not."""
+        names = (self.chosen.front, layout.GRAPH, layout.EXPLORER, layout.PARAMETERS)
+        self._give_keys(next((name for name in names if self.pane(name).display), layout.FINDINGS))
 
     def hide(self) -> None:
         """Hide the focused pane; its number brings it back."""

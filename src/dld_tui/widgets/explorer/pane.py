@@ -17,10 +17,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
+from dld_tui.core.tables.names import said_aliases
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.model import (
     NOTHING,
@@ -226,6 +228,8 @@ class Explorer(Framed, Vertical):
             "" if root is self.model.document.main else f" {glyphs.current().crumb} {root.title}"
         )
         filters = self.node_filter.active if self.node_filter is not None else 0
+        aliases = said_aliases(root.document.shown_types.aliases(root))
+        self.border_subtitle = Content(glyphs.shown(aliases))
         self.frame.show(f"Layers{place}", counts_text(self.model, filters, len(self.list.marks)))
 
     @property

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core import fmt
 from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.tables.names import with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.explorer.items import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.hints import hint
@@ -174,18 +176,22 @@ def view_title(view: View, sort: Sort, descending: bool = False) -> str:
 def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:
     if not entry.output:
         return _type_pieces(None, columns)
-    scope = entry.node.scope
-    value_type, is_stale = scope.document.shown_types.of(scope, entry.output)
-    return _type_pieces(value_type, columns, stale_mark(is_stale))
+    scope, types = entry.node.scope, entry.node.scope.document.shown_types
+    value_type, is_stale = types.of(scope, entry.output)
+    return _type_pieces(value_type, columns, stale_mark(is_stale), types.aliases(scope))
 
 
-def _type_pieces(value_type: ValueType | None, columns: Columns, mark: str = "") -> list[Piece]:
+def _type_pieces(
+    value_type: ValueType | None,
+    columns: Columns,
+    mark: str = "",
+    aliases: Mapping[str, str] = MappingProxyType({}),
+) -> list[Piece]:
     pieces: list[Piece] = []
     if columns.shape:
         known = value_type is not None and value_type.dims is not None
-        text = (
-            visible(fmt.shape(value_type.dims).replace(", ", ",")) if known and value_type else ""
-        )
+        dims = fmt.shape(value_type.dims).replace(", ", ",") if known and value_type else ""
+        text = visible(with_aliases(dims, aliases))
         style = "faint" if not known else "dim" if mark else ""
         pieces.append((" " + fit(mark + (text or fmt.UNKNOWN), columns.shape), style))
     if columns.dtype:

@@ -21,6 +21,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.layout import Link, links_at
+from dld_tui.core.tables.names import said_aliases
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
@@ -243,6 +244,8 @@ class GraphPane(Framed, Commands, Vertical):
         """What each box of the canvas is: a vertex, or a fold that is closed."""
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
+        self.is_outdated = False
+        """Whether what it shows is no more, and another graph is being arranged."""
         self._findings: Sequence[Any] = ()
         self._wanted: int | None = None
         """The vertex that a canvas, which a thread is arranging, will have the cursor on."""
@@ -275,7 +278,7 @@ class GraphPane(Framed, Commands, Vertical):
         is_same = old is not None and model.is_same(old)
         if old is not None and is_same:
             model.carry_over(old)
-        self.model = model
+        self.model, self.is_outdated = model, False
         self._take_notes(model)
         vertex = None
         if old is not None and is_same and thing is not None:
@@ -616,8 +619,9 @@ class GraphPane(Framed, Commands, Vertical):
         place = f" {crumb} {visible(model.place)}" if model.place else ""
         if self.list.display and model.name_ends.said:
             place += f" · {visible(model.name_ends.said)}"
-        aliases = "  ".join(f"{alias} {name}" for name, alias in model.aliases.items())
-        said = visible(aliases) if self.link is None else self._link_text(model, self.link)
+        said = (
+            said_aliases(model.aliases) if self.link is None else self._link_text(model, self.link)
+        )
         self.border_subtitle = Content(glyphs.shown(said))
         count = fmt.plural(model.count, model.noun)
         view = model.view.value
@@ -738,8 +742,8 @@ class GraphPane(Framed, Commands, Vertical):
 
     @property
     def is_behind(self) -> bool:
-        """Whether the first picture is still to come: keys wait for it for a moment."""
-        return self.model is None
+        """Whether the picture is still to come: keys wait for it for a moment."""
+        return self.model is None or self.is_outdated
 
     def facts(self) -> set[str]:
         return {"graph"} if self.model is not None and self.model.rows else set()

@@ -168,7 +168,6 @@ class NodeRows:
         width: int,
     ) -> None:
         self.node = node
-        self._aliases: Mapping[str, str] | None = None
         self.scope: Scope = node.scope
         self.schema = node_schema(node)
         self._folds = folds
@@ -279,9 +278,8 @@ class NodeRows:
 
     def _type(self, name: str) -> str:
         """Return the type of a value, with short names for long dimensions."""
-        if self._aliases is None:
-            self._aliases = aliases_in(self.scope)
-        return visible(with_aliases(shown_type(self.scope, name), self._aliases))
+        aliases = self.scope.document.shown_types.aliases(self.scope)
+        return visible(with_aliases(shown_type(self.scope, name), aliases))
 
     def _output(self, index: int, label: str, name: str) -> Iterator[ParameterRow]:
         key = ("output", index)
