@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.machine import providers
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import style_sheets
@@ -20,6 +21,12 @@ style_sheets.share()
 def no_type_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child process for each model that is opened, and for each edit."""
     monkeypatch.setattr(TypeInference, "INFER", False)
+
+
+@pytest.fixture(autouse=True)
+def no_question_for_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no child process for each form that is opened."""
+    monkeypatch.setattr(providers, "ask", lambda: None)
 
 
 @pytest.fixture(autouse=True)

@@ -100,7 +100,7 @@ async def test_both_models_are_seen_and_tab_goes_round(
             await session.pilot.press("tab")
             assert session.app.focused is not None
             seen.add(session.app.focused)
-        assert {session.screen.explorer.list, session.pane.parameters.list} <= seen
+        assert {session.screen.graph.canvas, session.pane.parameters.list} <= seen
 
 
 async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
     extra = next(n for n in session.other.document.main.nodes if n.name == "extra")
     session.pane.explorer.reveal(extra)
     await session.pilot.press("y", "vertical_line")
-    await session.until(lambda: session.screen.explorer.list.has_focus)
+    await session.until(lambda: session.screen.graph.has_focus_within)
     await session.press("p")
     await session.until(lambda: session.screen.document.history.done)
     assert session.screen.document.main.nodes[-1].op_type == "Neg"
@@ -211,7 +211,7 @@ async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:
         await session.show()
         await session.pilot.press("escape")
         await session.until(lambda: session.screen.beside.pane is None)
-        await session.until(lambda: session.screen.explorer.list.has_focus)
+        await session.until(lambda: session.screen.graph.has_focus_within)
         await session.show()
         session.app.close_page(session.other)
         await session.until(lambda: session.screen.beside.pane is None)
@@ -241,7 +241,7 @@ async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
         await session.show()
         await session.pilot.resize_terminal(*NARROW)
         await session.until(lambda: not session.pane.display)
-        await session.until(lambda: session.screen.explorer.list.has_focus)
+        await session.until(lambda: session.screen.graph.has_focus_within)
         await session.pilot.resize_terminal(*WIDE)
         await session.until(lambda: session.pane.display)
 

@@ -9,13 +9,14 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.document import Document, Node
 from dld_tui.core.document.edits.model_swap import keep_model
 from dld_tui.core.errors import ActivityError
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.workspace.conversion import Result
+from dld_tui.widgets.graph.model import GraphView
 from tests.core.checks.test_sound import CONV, NARROWED
 from tests.screens.test_workspace_modify import form
 from tests.support import models
@@ -130,3 +131,28 @@ async def test_a_form_applies_what_its_job_makes(tmp_path: Path) -> None:
         assert tensor is not None
         assert tensor.is_external
     assert [entry.name for entry in tmp_path.iterdir()] == ["m.onnx"]
+
+
+async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW, pane="") as session:
+        screen = session.screen
+
+        def at() -> tuple[str, ...]:
+            subject, node = screen.parameters.subject, screen.graph.node
+            return tuple(one.name for one in (subject, node) if isinstance(one, Node))
+
+        screen.navigation.go_to(screen.document.main.nodes[2])
+        await session.press("t")
+        assert screen.graph.model is not None
+        assert screen.graph.model.view is GraphView.FOCUS
+        assert at() == ("third", "third")
+        screen.apply_conversion.apply(result_of(session, tmp_path), ["done"], is_current=True)
+        await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
+        await session.until(lambda: at() == ("third", "third"))
+        assert len(screen.document.main.nodes) == 5
+        await session.press("u")
+        await session.until(lambda: screen.document.history.undone)
+        await session.settle()
+        await session.until(lambda: at() == ("third", "third"))
+        assert screen.graph.node in screen.document.main.nodes
+        assert screen.graph.has_focus_within

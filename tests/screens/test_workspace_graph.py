@@ -366,6 +366,11 @@ async def test_a_model_opens_on_its_graph_with_the_layers_where_there_is_room(
                  if session.screen.panes.pane(name).display}  # fmt: skip
         assert panes == shown
         assert session.screen.graph.has_focus_within
+        await session.press("down")
+        assert session.screen.parameters.subject is session.screen.graph.node is not None
+        await session.press("up")  # an input: what is known of no node
+        assert session.screen.graph.node is None
+        assert session.screen.parameters.subject is session.screen.document.main
         await session.press("1")
         assert session.screen.explorer.has_focus_within
         await session.pilot.resize_terminal(80, 24)

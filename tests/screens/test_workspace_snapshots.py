@@ -29,6 +29,8 @@ async def ready(pilot: Pilot[Any]) -> Session:
     assert isinstance(screen, WorkspaceScreen)
     await wait_for(pilot, lambda: screen.is_open and screen.focused is not None)
     await wait_for(pilot, lambda: screen.checks.is_checked)
+    screen.panes.focus("explorer")
+    await pilot.pause()
     return Session(app, pilot, screen)
 
 

@@ -18,6 +18,7 @@ from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 
@@ -90,6 +91,7 @@ class ComparisonSettings:
         help="Execution provider of the reference, with ONNX Runtime.",
         spellings=("--provider",),
         metavar="NAME",
+        means=providers.means,
     )
     against_provider: str = param(
         "",
@@ -98,6 +100,7 @@ class ComparisonSettings:
         spellings=("--against-provider",),
         metavar="NAME",
         empty="the same",
+        means=providers.means,
     )
     optimization: str = param(
         "usual",

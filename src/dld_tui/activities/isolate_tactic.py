@@ -23,6 +23,7 @@ from dld_tui.core.accuracy.tactics import (
 from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.machine import providers
 from dld_tui.core.params import param, to_json
 from dld_tui.core.tensorrt.settings import BuildSettings
 
@@ -121,6 +122,7 @@ class Request(BuildSettings):
         help="Execution provider of ONNX Runtime that computes the right results.",
         spellings=("--provider",),
         metavar="NAME",
+        means=providers.means,
     )
     estimate_only: bool = param(
         False,

@@ -16,6 +16,7 @@ from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.shapes import FOLDER_HELP, InputSettings
+from dld_tui.core.machine import providers
 from dld_tui.core.params import FIRST_PAGE, like, param, to_json
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.settings import MeasureSettings
@@ -88,6 +89,7 @@ class Request:
         " tried in this order for each operator; what none takes runs on the CPU.",
         spellings=("--provider", "--providers"),
         metavar="NAME",
+        means=providers.means,
     )
     shape: tuple[str, ...] = like(InputSettings, "shape")
     dim: tuple[str, ...] = param(

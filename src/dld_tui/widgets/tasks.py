@@ -79,6 +79,7 @@ GROUPS = {
     "path": Keys.WAIT_NEARBY,
     "pick": Keys.WAIT_NEARBY,
     "preview": Keys.GO_ON,
+    "providers": Keys.GO_ON,
     "recent": Keys.WAIT_NEARBY,
     "rows": Keys.WAIT_NEARBY,
     "save": Keys.WAIT_NEARBY,

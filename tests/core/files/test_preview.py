@@ -52,3 +52,11 @@ def test_weights_in_constant_nodes_are_not_called_none(tmp_path: Path) -> None:
         { c = Constant <value_floats = [1.0, 2.0]> () y = Add(x, c) }"""
     path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     assert dict(preview(str(path), "ONNX", never).lines)["weights"] == "in 1 Constant node"
+
+
+def test_long_dimensions_are_short_and_explained(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[N", "[batch_size")
+    lines = preview(str(models.write(tmp_path, text)), "ONNX", never).lines
+    assert ("dims", "B batch_size") in lines
+    assert not any("batch_size" in said for title, said in lines if title != "dims")
+    assert any("[B" in said for _, said in lines)

@@ -17,6 +17,7 @@ from dld_tui.core import state
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.machine import providers
 from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
 from dld_tui.core.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
@@ -45,7 +46,7 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
-from dld_tui.widgets.tasks import task
+from dld_tui.widgets.tasks import on_thread, task
 
 _CHOICE_KEYS = "123456789abcdefghijklmnoprstuvwxyz"
 
@@ -211,6 +212,14 @@ class ActivityScreen(Page):
         self.query_one("#command").styles.height = self._command_rows
         self._ask_libraries(form)
         self.guessed.ask(form)
+        if "provider" in form.rows:
+            self._ask_providers(form)
+
+    @task("providers")
+    async def _ask_providers(self, form: ParamForm) -> None:
+        await on_thread(providers.ask)
+        if form.is_attached:
+            form.check()
 
     def open_document(self) -> Document | None:
         """Return the open model that is to run; None where its file is to be read."""

@@ -1,0 +1,54 @@
+"""Which execution providers ONNX Runtime has here, for forms: before a run, not when it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+_SUFFIX = "ExecutionProvider"
+_CODE = "import onnxruntime as m; print(*m.get_available_providers(), sep='\\n')"
+_TIMEOUT_S = 60.0
+_ELSEWHERE = ("Azure",)
+"""Providers that run nothing on this machine."""
+
+
+class Here:
+    """What is known of this machine; None until :func:`ask` has come back."""
+
+    names: Sequence[str] | None = None
+
+
+def ask() -> None:
+    """Ask ONNX Runtime, once, in another process: it would take 60 MB and half a second here."""
+    if Here.names is not None:
+        return
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _CODE],
+            check=False, capture_output=True, text=True, errors="replace",
+            timeout=_TIMEOUT_S, cwd="/", stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return  # what the run says then is better than a guess
+    names = (line.removesuffix(_SUFFIX) for line in done.stdout.split("\n") if _SUFFIX in line)
+    Here.names = [name for name in names if name not in _ELSEWHERE]
+
+
+def means(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
+    """Return what naming providers stands for: see ``means`` of :class:`.Param`."""
+    known = Here.names
+    if not here or known is None or not isinstance(value, str):
+        return ""
+    if not known:
+        return "ONNX Runtime is not installed here"
+    wanted = [name.strip().removesuffix(_SUFFIX) for name in value.split(",")]
+    there = {name.casefold() for name in known}
+    missing = [name for name in wanted if name and name.casefold() not in there]
+    others = [name for name in known if name not in wanted]
+    if missing:
+        return visible(f"no {', '.join(missing)} here, but {', '.join(known)}")
+    return f"here also {', '.join(others)}" if others else ""
