@@ -367,10 +367,10 @@ async def test_a_model_opens_on_its_graph_with_the_layers_where_there_is_room(
         assert panes == shown
         assert session.screen.graph.has_focus_within
         await session.press("down")
-        assert session.screen.parameters.subject is session.screen.graph.node is not None
+        assert session.details[0].split()[:2] == ["Relu", at(session)]
         await session.press("up")  # an input: what is known of no node
-        assert session.screen.graph.node is None
-        assert session.screen.parameters.subject is session.screen.document.main
+        assert not at(session)
+        assert session.details[0].split()[0] == "main"
         await session.press("1")
         assert session.screen.explorer.has_focus_within
         await session.pilot.resize_terminal(80, 24)
