@@ -11,7 +11,6 @@ from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.connections.store import ConnectionForm
 from dld_tui.core.custom_tools.model import ToolForm
 from dld_tui.core.machine.environment import usable_threads
-from dld_tui.core.machine.providers import Here, ask
 from dld_tui.core.new_model import NewModel
 from dld_tui.core.params import Setting, empty_text, settings_of
 
@@ -73,31 +72,3 @@ def test_a_value_that_stands_for_another_one_says_which() -> None:
     assert mode("auto", {"inter_threads": 0}, True) == "sequential"
     assert mode("auto", {"inter_threads": 2}, True) == "parallel"
     assert mode("parallel", {}, True) == ""
-
-
-@pytest.mark.parametrize(
-    ("known", "typed", "here", "text"),
-    [(None, "CUDA", True, ""), ([], "CPU", True, "ONNX Runtime is not installed here"),
-     (["CPU"], "CPU", True, ""), (["CUDA", "CPU"], "CPU", True, "here also CUDA"),
-     (["CPU"], "CUDA, cpu", True, "no CUDA here, but CPU"), (["CPU"], "CUDA", False, "")],
-)  # fmt: skip
-def test_providers_are_told_before_a_run(
-    known: list[str] | None,
-    typed: str,
-    here: bool,
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Here, "names", known)
-    means = named("provider").param.means
-    assert means is not None
-    assert means(typed, {"provider": typed}, here) == text
-
-
-def test_onnx_runtime_is_asked_for_its_providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(Here, "names", None)
-    ask()
-    names = [f"{name}ExecutionProvider" for name in Here.names or ()]
-    assert "CPUExecutionProvider" in names
-    assert set(names) <= set(onnxruntime.get_available_providers())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.value_types import ValueType
 
 _SEPARATORS = "/._:"
 _LEAST = 3
@@ -88,7 +88,19 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def aliases_in(scope: Scope) -> dict[str, str]:
+class _Typed(Protocol):
+    """A scope."""
+
+    @property
+    def inputs(self) -> Iterable[str]: ...
+
+    @property
+    def outputs(self) -> Iterable[str]: ...
+
+    def value_type(self, name: str) -> ValueType | None: ...
+
+
+def aliases_in(scope: _Typed) -> dict[str, str]:
     """Return the short names of the long dimensions of a graph's inputs and outputs.
 
     Both are foreign text.
