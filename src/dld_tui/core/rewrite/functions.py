@@ -152,6 +152,45 @@ def _known(x: Any) -> bool:
     return x is not UNKNOWN and x is not None
 
 
+def _broadcast(first: Any, second: Any) -> Any:
+    """Return the shape of what two shapes give; named dimensions are equal only to themselves."""
+    longer, shorter = sorted((list(first), list(second)), key=len, reverse=True)
+    shorter = [1] * (len(longer) - len(shorter)) + shorter
+    result = []
+    for one, other in zip(longer, shorter, strict=True):
+        if one is UNKNOWN or other is UNKNOWN or (one != other and 1 not in (one, other)):
+            return UNKNOWN
+        result.append(other if one == 1 else one)
+    return result
+
+
+def _one_open(dims: Any) -> Any:
+    """Return dimensions as a Reshape takes them: -1 for the one that is no number."""
+    found = [dim if isinstance(dim, int) and dim > 0 else -1 for dim in dims]
+    return found if found.count(-1) < 2 else UNKNOWN
+
+
+def _merged_axes(inner: Any, outer: Any) -> Any:
+    """Return the axes that one Unsqueeze adds for two: the outer ones are of the last result."""
+    first, last = _axes(inner), _axes(outer)
+    if min([*first, *last]) < 0:
+        return UNKNOWN
+    rest = [
+        axis for axis in range(len(first) + len(last) + max([*first, *last])) if axis not in last
+    ]
+    return sorted([*last, *(rest[axis] for axis in first)])
+
+
+def _padded(pads: Any, more: Any) -> Any:
+    """Return the pads of a Conv with those of a Pad before it: of spatial axes, none taken away."""
+    spatial, batch = [int(pad) for pad in more], len(more) // 2
+    first, last = spatial[2:batch], spatial[batch + 2 :]
+    if any([*spatial[:2], *spatial[batch : batch + 2]]) or min([*first, *last]) < 0:
+        return UNKNOWN
+    zero = [0] * (len(spatial) - 4)
+    return [int(a) + b for a, b in zip(pads or zero, [*first, *last], strict=True)]
+
+
 def _functions(*functions: Function) -> dict[str, Function]:
     return {function.usage.partition("(")[0]: function for function in functions}
 
@@ -174,10 +213,19 @@ FUNCTIONS = _functions(
     Function("dtype(number)", "the name of an element type, as Cast has it in `to`", _dtype_name),
     Function("cast(x, dtype)", "x in another element type", _cast),
     Function("reshape(x, dims)", "x in another shape", lambda x, d: np.reshape(x, _bounded(d))),
+    Function("leading(dims)", "a shape without its last dimension", lambda x: list(x)[:-1]),
+    Function("batch(dims)", "a shape without its last two dimensions", lambda x: list(x)[:-2]),
     Function("transpose(x, order?)", "x with its axes in another order", np.transpose),
     Function("either(x, y)", "x, or y where x is not known", _either, takes_unknown=True),
     Function("known(x)", "whether the model says what x is", _known, takes_unknown=True),
     Function("clamped(x)", "x as int32; what is too large becomes the largest", _clamped),
+    Function("larger(x, y)", "the larger one of each two elements", np.maximum),
+    Function("smaller(x, y)", "the smaller one of each two elements", np.minimum),
+    Function("zeros(x)", "a tensor of 0 like x", np.zeros_like),
+    Function("broadcast(a, b)", "the shape of what tensors of two shapes give", _broadcast),
+    Function("one_open(dims)", "dims with -1 for the one that is no number", _one_open),
+    Function("merged(a, b)", "axes of one Unsqueeze for Unsqueeze<b> after <a>", _merged_axes),
+    Function("padded(pads, p)", "pads of a Conv with those of a Pad before it", _padded),
     Function("concat(x, …)", "tensors one behind the other in their last axis", _joined),
     Function("half(x)", "the first half of the last axis", _half),
     Function("repeats(x)", "whether the last axis is its first half twice", _repeats),
