@@ -233,7 +233,10 @@ def unpooled(call: Call) -> Said:
     x, wanted, windows = call.dims(0), call.value(2), call.attribute("kernel_shape") or ()
     strides = call.attribute("strides") or [1] * len(windows)
     pads = call.attribute("pads") or [0] * 2 * len(windows)
-    if x is None or wanted is None or not (wanted.size == len(x) == len(windows) + 2):
+    count = len(windows)
+    if x is None or wanted is None or not (wanted.size == len(x) == count + 2):
+        return
+    if len(strides) != count or len(pads) != 2 * count:
         return
     sizes = wanted.ravel().tolist()
     if any(map(differ, sizes[:2], x[:2])) or math.prod(sizes) > _MOST_ELEMENTS:
@@ -277,6 +280,42 @@ def divided(call: Call) -> Said:
     value = call.value(1)
     if value is not None and value.dtype.kind in "iu" and bool((value == 0).any()):
         yield wrong("Integers are divided by 0")
+
+
+def not_nothing(call: Call) -> Said:
+    """Yield an axis of ArgMax and ArgMin without elements."""
+    axis = _axis(call, call.rank(0) or 0)
+    if axis is not None and call.dim(0, axis) == 0 and 0 not in _without(call.dims(0), axis):
+        yield wrong(f"{dims_text(call.dims(0) or ())} has nothing along axis {axis}")
+
+
+def _without(dims: Dims | None, axis: int) -> Dims:
+    return () if dims is None else (*dims[:axis], *dims[axis + 1 :])
+
+
+def scalars(call: Call) -> Said:
+    """Yield constants of Range that are no scalars: inference refuses them."""
+    graph = call.names.graph
+    if graph is None or call.version < 11:
+        return
+    constants = {tensor.name for tensor in graph.initializer}
+    constants.update(node.output[0] for node in graph.node if node.op_type == "Constant")
+    for index in range(3):
+        if call.rank(index) not in (None, 0) and call.node.input[index] in constants:
+            yield wrong(f"Input {index} is {dims_text(call.dims(index) or ())}, needed: a scalar")
+
+
+def texts(call: Call) -> Said:
+    """Yield texts of StringNormalizer that are no row of one or more."""
+    dims = call.dims(0)
+    if dims is not None and (len(dims) not in (1, 2) or dims[-1] == 0 or dims[0] == 0):
+        yield wrong(f"The texts are {dims_text(dims)}, they must be a row")
+
+
+def complex_or_real(call: Call) -> Said:
+    """Yield data of DFT that are neither real nor complex."""
+    if call.dim(0, -1) not in (None, 1, 2):
+        yield wrong(f"The data is {dims_text(call.dims(0) or ())}, the last must be 1 or 2")
 
 
 def parts(call: Call) -> Said:
@@ -403,10 +442,14 @@ def classes(call: Call) -> Said:
 
 
 def carried(call: Call) -> Said:
-    """Yield inputs that the body of a Loop carries and that are left out."""
+    """Yield inputs of a Loop that are left out, and a condition that its body has otherwise."""
     for index in range(2, len(call.node.input)):
         if not call.has(index):
             yield wrong(f"Input {index} is left out, the loop carries it")
+    body, dims = call.attribute("body"), call.dims(1)
+    declared = operand_of(body.input[1].type).dims if body and len(body.input) > 1 else None
+    if dims is not None and declared is not None and len(dims) != len(declared):
+        yield wrong(f"The condition is {dims_text(dims)}, in the body {dims_text(declared)}")
 
 
 def scanned(call: Call) -> Said:
@@ -569,6 +612,9 @@ def attention(call: Call) -> Said:
     """Yield what is wrong with Attention."""
     q, k, v = (call.dims(index) for index in range(3))
     if q is None or k is None or v is None:
+        return
+    if not len(q) == len(k) == len(v) or 0 in (*q, *k, *v):
+        yield wrong(f"{dims_text(q)}, {dims_text(k)} and {dims_text(v)} do not go together")
         return
     heads, kv_heads = call.attribute("q_num_heads", 0), call.attribute("kv_num_heads", 0)
     if len(q) == 4:
@@ -804,9 +850,14 @@ _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     **{("", name): (shapes("N C *D | N *D | _"), classes) for name in _LOSSES},
     ("", "NonMaxSuppression"): (shapes("B S 4 | B _ S"), left_out),
     ("", "MaxUnpool"): (shapes("*X | *X"), unpooled),
-    ("", "Loop"): (carried,),
+    ("", "Loop"): (single(0, 1, ranks=1), carried),
     ("", "Scan"): (scanned,),
     ("", "Flatten"): (flattened,),
+    ("", "DFT"): (complex_or_real,),
+    ("", "ArgMax"): (not_nothing,),
+    ("", "ArgMin"): (not_nothing,),
+    ("", "Range"): (scalars,),
+    ("", "StringNormalizer"): (texts,),
     ("", "Pad"): (padded,),
     ("", "Div"): (divided,),
     ("", "GatherND"): (batched,),

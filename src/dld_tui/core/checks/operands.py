@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -472,6 +473,10 @@ def matmul(first: int, second: int) -> Any:
             yield wrong(
                 f"{dims_text(a)} and {dims_text(b)} cannot be multiplied: {a[-1]} is not {inner}"
             )
+        batches = list(zip_longest(reversed(a[:-2]), reversed(b[:-2]), fillvalue=1))
+        many = any(right != 1 for _, right in batches)
+        if ((0, 1) in batches and many) or (1, 0) in batches:
+            yield wrong(f"The batches of {dims_text(a)} and {dims_text(b)} cannot be broadcast")
 
     return check
 
@@ -632,15 +637,11 @@ def layer_norm(call: Call) -> Said:
         return
     for index, what in ((1, "Scale"), (2, "Bias")):
         dims = call.dims(index)
-        if dims is not None and not _broadcasts_to(dims, x):
+        if dims is not None and (len(dims) > len(x) or not _broadcasts_to(dims, x)):
             yield wrong(f"{what} is {dims_text(dims)} and does not fit the data {dims_text(x)}")
 
 
 def _broadcasts_to(dims: Dims, wanted: Dims) -> bool:
-    if len(dims) > len(wanted):
-        return all(dim in (1, None) for dim in dims[: len(dims) - len(wanted)]) and _broadcasts_to(
-            dims[len(dims) - len(wanted) :], wanted
-        )
     tail = wanted[len(wanted) - len(dims) :]
     return all(a is None or b is None or a in (1, b) for a, b in zip(dims, tail, strict=True))
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from dld_tui.core.checks.findings import (
     without_repeats,
 )
 from dld_tui.core.checks.kernel_rules import check_kernel
-from dld_tui.core.checks.operands import check_operands, check_signature, has_right_types
+from dld_tui.core.checks.operands import Said, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.proto_text import text_of
@@ -397,16 +396,28 @@ def predict(
             model.opset_import.add(domain=domain, version=newest)
     found = infer(model, told=told)
     inferred = found.model
-    predictions = [Prediction(INFERENCE, remark) for remark in found.remarks]
+    predictions = _told_by(found)
     whole = _inlined(found) if model.functions else found
     if whole is not found:
-        predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
+        predictions += _told_by(whole)
     whole = _without_declarations(whole, told)
     add_types(whole)
-    predictions += [Prediction(INFERENCE, remark) for remark in whole.remarks]
+    predictions += _told_by(whole)
     predictions += _check_versions(whole.model)
     predictions += _check_calls(whole, predictions)
     return inferred, _once(predictions)
+
+
+_NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
+"""An operator, and what onnx says of its shapes that ONNX Runtime does not: own rules do."""
+
+
+def _told_by(found: Inference) -> list[Prediction]:
+    return [
+        Prediction(INFERENCE, remark)
+        for remark in found.remarks
+        if not all(part in remark.message for part in _NEWER)
+    ]
 
 
 def _inlined(found: Inference) -> Inference:
@@ -470,7 +481,7 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
         rules = (check_operands, check_kernel, _too_large) if verdict.is_typed else ()
-        for rule, message in (*verdict.said, *chain.from_iterable(one(call) for one in rules)):
+        for rule, message in (*verdict.said, *_said_by(call, rules)):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:
                 made.append(Prediction(rule, remark))
@@ -487,11 +498,20 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
     return made
 
 
+def _said_by(call: Call, rules: Iterable[Callable[[Call], Said]]) -> list[tuple[str, str]]:
+    """Return what rules say of a call; one that stumbles over a wrong model says no more."""
+    said: list[tuple[str, str]] = []
+    for rule in rules:
+        with contextlib.suppress(IndexError, TypeError, ValueError, ZeroDivisionError):
+            said.extend(rule(call))
+    return said
+
+
 _MOST_ELEMENTS = 1 << 40
 """Elements that no memory holds."""
 
 
-def _too_large(call: Call) -> Iterator[tuple[str, str]]:
+def _too_large(call: Call) -> Said:
     """Yield what is larger than any memory."""
     for name in call.node.output:
         dims = call.names.operand(text_of(name)).dims or ()

@@ -125,6 +125,9 @@ def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
         _take_weights_as_constants(model)
         labels = Labels(model)
         sort_nodes(model.graph)
+    op_type = _unreadable(model)
+    if op_type is not None:
+        return Inference(model, labels, [Remark(f"{op_type}: its input is not known")], failed=True)
     remarks: list[Remark] = []
     for _ in range(_MOST_CONFLICTS):
         try:
@@ -139,6 +142,30 @@ def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
         return Inference(_inferred(model, strict=False), labels, remarks)
     except Exception as error:  # noqa: BLE001
         return Inference(model, labels, remarks or labels.remarks(str(error)), failed=True)
+
+
+_READ = frozenset({"EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
+"""Operators whose inference ends the process where there is no type of their first input."""
+
+
+def _unreadable(model: onnx.ModelProto) -> str | None:
+    """Return an operator that would end the process; None where there is none."""
+    known: set[str] = set()
+    calls: list[onnx.NodeProto] = []
+    for _, body in bodies(model):
+        for node in body.node:
+            known.update(node.output)
+            if node.op_type in _READ:
+                calls.append(node)
+        if isinstance(body, onnx.GraphProto):
+            known.update(info.name for info in body.input)
+            known.update(tensor.name for tensor in body.initializer)
+        else:
+            known.update(body.input)
+    for node in calls:
+        if not (node.input and node.input[0] and node.input[0] in known):
+            return text_of(node.op_type)
+    return None
 
 
 def _plain_domains(model: onnx.ModelProto) -> None:
