@@ -187,6 +187,9 @@ def channels_norm(call: Call) -> Said:
     if isinstance(groups, int) and channels is not None and (groups < 1 or channels % groups):
         yield wrong(f"{channels} channels cannot be put into {groups} groups")
         return
+    if data is not None and 0 in data:
+        yield wrong(f"The data is {dims_text(data)}, which has no elements")
+        return
     size = groups if call.version < 21 else data[1] if data and len(data) > 1 else None
     for index in (1, 2):
         dims = call.dims(index)
@@ -338,8 +341,10 @@ def batched(call: Call) -> Said:
         return
     if not 0 <= count < min(len(data), len(indices)):
         yield VALUE, f"Attribute batch_dims is {count} for {dims_text(data)} {dims_text(indices)}"
-    elif any(map(differ, data[:count], indices[:count])):
-        yield wrong(f"The batches of {dims_text(data)} and {dims_text(indices)} differ")
+    elif None not in (*data[:count], *indices[:count]):
+        have, want = (math.prod(dim or 0 for dim in part[:count]) for part in (data, indices))
+        if have and want % have:
+            yield wrong(f"The batches of {dims_text(indices)} are none of {dims_text(data)}")
 
 
 def response(call: Call) -> Said:
@@ -739,7 +744,7 @@ def columns(call: Call) -> Said:
     if image is None or block is None or image.shape != block.shape:
         return
     size, given = math.prod(block.ravel().tolist()), call.dim(0, 1)
-    if given is not None and (size < 1 or given % size):
+    if given is not None and (size < 1 or given < 1 or given % size):
         yield wrong(f"{given} channels are no blocks of {sizes_text(block.tolist())}")
         return
     for name in ("strides", "dilations"):
@@ -806,6 +811,9 @@ def deformed(call: Call) -> Said:
     if min(pads) < 0:
         yield VALUE, f"Attribute pads is {list(pads)}, none may be negative"
     if x is None or weight is None or min(*strides, *steps) < 1:
+        return
+    if 0 in weight or x[1] == 0:
+        yield wrong(f"The data is {dims_text(x)}, the weight {dims_text(weight)}: one is empty")
         return
     made: list[int | None] = [None, None]
     for axis in (0, 1):

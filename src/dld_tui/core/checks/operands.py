@@ -559,6 +559,8 @@ def _window(call: Call, spatial: int, kernel: Dims | None) -> Said:
 def _room(call: Call, sizes: Dims, kernel: Dims, *, least: int = 1) -> Said:
     """Yield where a window does not fit into the padded data, `least` times along an axis."""
     if call.attribute("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        if least > 0 and 0 in sizes:
+            yield wrong(f"The data is empty, it has {sizes_text(size or 0 for size in sizes)}")
         return
     count = len(sizes)
     pads = call.attribute("pads") or [0] * 2 * count
