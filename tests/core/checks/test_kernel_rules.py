@@ -86,6 +86,7 @@ def scan_body(size: int) -> onnx.GraphProto:
     )
 
 
+LINEAR = {"domain": "ai.onnx.ml", "coefficients": [1.0, 2.0, 3.0]}
 SCAN = {"num_scan_inputs": 1, "body": scan_body(2)}
 TF_IDF = {
     "mode": "TF", "min_gram_length": 2, "max_gram_length": 2, "max_skip_count": 0,
@@ -168,6 +169,19 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
     ("Div", [of(1, 2), of(1, 2)], [0], {}, 21, {1: of(0, 2)}),
     ("GatherND", [f(2, 3), np.zeros((2, 1), np.int64)], [0], {"batch_dims": 1}, 21,
      {1: np.zeros((1, 1), np.int64)}),
+    ("LinearRegressor", [f(2, 3)], [0], LINEAR, 5, {0: f(2, 4)}),
+    ("ArgMax", [f(0, 2)], [0], {"axis": 1}, 21, {0: f(2, 0)}),
+    ("Range", [np.int64(0), np.int64(4), np.int64(1)], [], {}, 21, {1: of(4)}),
+    ("StringNormalizer", [np.array(["a"], object)], [0], {}, 21, {0: np.array([], object)}),
+    ("MatMul", [f(0, 2, 3), f(1, 3, 4)], [0, 1], {}, 21, {0: f(1, 2, 3), 1: f(0, 3, 4)}),
+    ("LayerNormalization", [f(2, 3), f(1, 3)], [0, 1], {}, 21, {1: f(1, 1, 3)}),
+    ("Resize", [f(1, 1, 2, 2), None, None, of(1, 1, 4, 4)], [0], {"mode": "cubic"}, 21,
+     {3: of(2, 1, 4, 4)}),
+    ("Conv", [f(1, 1, 3), f(1, 1, 2)], [0, 1], {"auto_pad": "SAME_UPPER"}, 21, {0: f(1, 1, 0)}),
+    ("DFT", [f(1, 4, 2)], [0], {}, 19, {0: f(1, 4, 3)}),
+    ("Col2Im", [f(1, 5, 5), of(5, 5), of(1, 5)], [0], {}, 21, {2: of(2, 3)}),
+    ("AffineGrid", [f(2, 2, 3), of(2, 3, 5, 6)], [0], {}, 21, {1: of(2, 3, 5, 0)}),
+    ("NegativeLogLikelihoodLoss", [f(3, 6), of(0, 4, 1), f(5)], [0, 2], {}, 21, {1: of(0, 6, 1)}),
     ("AveragePool", [f(1, 1, 6, 6)], [0], {"kernel_shape": [2, 2], "dilations": [5, 5],
                                           "ceil_mode": 1}, 21, {0: f(1, 1, 3, 3)}),
 ]  # fmt: skip

@@ -137,8 +137,27 @@ def scaler(call: Call) -> Said:
 def linear_classifier(call: Call) -> Said:
     """Yield what is wrong with LinearClassifier."""
     labels = call.attribute("classlabels_ints") or call.attribute("classlabels_strings")
+    factors, classes = call.attribute("coefficients") or (), len(call.attribute("intercepts") or ())
+    features = call.dim(0, -1)
     if not labels:
         yield VALUE, "Attribute classlabels_ints or classlabels_strings is needed"
+    elif not classes or len(factors) % classes or (classes > 1 and len(labels) < classes):
+        yield (
+            VALUE,
+            f"{len(labels)} labels and {len(factors)} coefficients for {classes} intercepts",
+        )
+    elif features is not None and len(factors) < classes * features:
+        yield wrong(f"{len(factors)} coefficients for {features} features and {classes} classes")
+
+
+def linear_regressor(call: Call) -> Said:
+    """Yield what is wrong with LinearRegressor."""
+    factors, targets = call.attribute("coefficients") or (), call.attribute("targets", 1)
+    features = call.dim(0, -1)
+    if targets < 1:
+        yield VALUE, f"Attribute targets is {targets}, it must be positive"
+    elif features is not None and len(factors) < targets * features:
+        yield wrong(f"{len(factors)} coefficients for {features} features and {targets} targets")
 
 
 def tree(leaves: str) -> Any:
@@ -857,6 +876,7 @@ _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
     (_MS, "DynamicQuantizeLSTM"): recurrent(4, quantized=True),
     ("ai.onnx.ml", "Scaler"): scaler,
     ("ai.onnx.ml", "LinearClassifier"): linear_classifier,
+    ("ai.onnx.ml", "LinearRegressor"): linear_regressor,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): tree("class"),
     ("ai.onnx.ml", "TreeEnsembleRegressor"): tree("target"),
     ("ai.onnx.ml", "ZipMap"): zip_map,
