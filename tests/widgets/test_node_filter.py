@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document, Node
+from dld_tui.core.document.history import Change
 from dld_tui.core.errors import UsageError
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.parameters.model import default_of
@@ -99,3 +100,32 @@ def test_malformed_conditions_are_refused_with_a_reason(text: str) -> None:
 
 def test_empty_text_has_no_conditions() -> None:
     assert parse_conditions("   ") == ()
+
+
+def test_a_pattern_lists_its_hits_and_follows_edits() -> None:
+    document = Document(
+        models.parse(
+            '<ir_version: 10, opset_import: ["" : 18]>\ng (float[2] x) => (float[2] y)'
+            " { [a] s = Sigmoid(x) [b] m = Mul(x, s) [c] t = Sigmoid(m) [d] u = Mul(t, m)"
+            " [e] y = Neg(u) }"
+        )
+    )
+    chosen = NodeFilter(frozenset(), parse_conditions("Mul(x, Sigmoid(x))"))
+    assert chosen.conditions[0].text == "Mul(x, Sigmoid(x))"
+    asked: set[str] = set()
+
+    def listen(change: Change) -> None:
+        asked.update(node.name for node in chosen.follow(change))
+
+    def shown() -> str:
+        return " ".join(node.name for node in document.main.nodes if chosen(node))
+
+    for _ in chosen.prepare(document):
+        assert not asked
+    document.on_change.append(listen)
+    assert shown() == "a b c d"
+    document.apply("set_input", scope=[], node="d", index=1, value="x")
+    assert shown() == "a b"
+    assert {"c", "d"} <= asked
+    document.undo()
+    assert shown() == "a b c d"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.extraction import imports_of
 from dld_tui.core.document.node import Attribute, Node
@@ -132,49 +133,74 @@ class Matcher:
 
     def hits_in(self, scope: Scope) -> list[Hit]:
         """Return the hits in one scope, by their last nodes."""
+        found: list[Hit] = []
+        with collector_paused():
+            for _ in self.gradually(scope, found):
+                pass
+        return found
+
+    def gradually(self, scope: Scope, found: list[Hit]) -> Iterator[None]:
+        """Enter the hits in one scope, by their last nodes; yields between steps of the search."""
         if not self._parts:
             self._parts = [Matcher(one, self.given_up) for one in self.pattern.variants()]
-        found: list[Hit] = []
         covered: dict[Node, list[frozenset[Node]]] = {}
+        hits: list[Hit] = []
         for part in self._parts:
-            hits = part._hits_of_variant(scope)
-            if len(self._parts) == 1:
-                return hits
-            for hit in hits:
-                nodes = frozenset(hit.nodes)
+            seen: dict[frozenset[Node], Hit] = {}
+            yield from part._search(scope, seen)
+            for nodes, hit in seen.items():
                 if any(nodes <= other for other in covered.get(hit.nodes[0], ())):
                     continue  # a longer one has it
-                for node in nodes:
-                    covered.setdefault(node, []).append(nodes)
-                found.append(hit)
-        return _in_order(scope, found)
+                if len(self._parts) > 1:
+                    for node in nodes:
+                        covered.setdefault(node, []).append(nodes)
+                hits.append(hit)
+        found += _in_order(scope, hits)
 
-    def _hits_of_variant(self, scope: Scope) -> list[Hit]:
+    def _search(self, scope: Scope, seen: dict[frozenset[Node], Hit]) -> Iterator[None]:
         anchor, candidates = self._anchor(scope)
         if not candidates:
-            return []
+            return
         ends = Ends(scope)
-        seen: dict[frozenset[Node], Hit] = {}
         for node in candidates:
-            self._steps = 0
-            for state in self._from(scope, anchor, node):
-                nodes = tuple(n for n in state.nodes if n is not None)
-                key = frozenset(nodes)
-                known = seen.get(key)
-                if known is not None and not known.problem:
+            self._collect(anchor, node, ends, seen)
+            yield
+
+    def hits_through(self, nodes: Sequence[Node], ends: Ends) -> list[Hit]:
+        """Return the hits of a pattern without nodes that may be missing that have some nodes.
+
+        Args:
+            nodes: Of one scope.
+            ends: Of that scope.
+        """
+        seen: dict[frozenset[Node], Hit] = {}
+        for node in nodes:
+            for at in range(len(self.pattern.body.calls)):
+                self._collect(at, node, ends, seen)
+        return list(seen.values())
+
+    def _collect(
+        self, anchor: int, node: Node, ends: Ends, seen: dict[frozenset[Node], Hit]
+    ) -> None:
+        """Enter the hits in which a node is a certain call of the pattern."""
+        self._steps = 0
+        for state in self._from(node.scope, anchor, node):
+            nodes = tuple(n for n in state.nodes if n is not None)
+            key = frozenset(nodes)
+            known = seen.get(key)
+            if known is not None and not known.problem:
+                continue
+            hit = Hit(self.pattern, nodes, state.values, state.attributes)
+            if not all(condition.holds(hit.name) for condition in self.pattern.conditions):
+                continue
+            used = hit.outer_uses(ends)
+            if used:
+                if known is not None:
                     continue
-                hit = Hit(self.pattern, nodes, state.values, state.attributes)
-                if not all(condition.holds(hit.name) for condition in self.pattern.conditions):
-                    continue
-                used = hit.outer_uses(ends)
-                if used:
-                    if known is not None:
-                        continue
-                    shown = clip(visible(used[0]), 60, keep="middle")
-                    problem = f"{shown!r} is used elsewhere, too"
-                    hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
-                seen[key] = hit
-        return _in_order(scope, list(seen.values()))
+                shown = clip(visible(used[0]), 60, keep="middle")
+                problem = f"{shown!r} is used elsewhere, too"
+                hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
+            seen[key] = hit
 
     def _anchor(self, scope: Scope) -> tuple[int, Sequence[Node]]:
         """Return the call whose operators are rarest in a scope, and the nodes of these."""

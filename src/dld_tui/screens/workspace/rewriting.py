@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -25,10 +26,15 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
+    from dld_tui.core.rewrite.matcher import Hit
+    from dld_tui.core.rewrite.pattern import Pattern
     from dld_tui.core.rewrite.rule import Rule
 
 _WAIT_S = 0.15
 _LINES = 12
+
+
+Look: TypeAlias = "Callable[[str], Awaitable[tuple[str, Sequence[str]]]]"
 
 
 class RewriteDialog(Dialog[str]):
@@ -37,14 +43,15 @@ class RewriteDialog(Dialog[str]):
     Args:
         value: The text to begin with.
         look: Returns a line of how many there are, and lines of what would change, for a text; not
-            fit for a terminal. May raise a :class:`DldError` that says what is wrong with it.
+            fit for a terminal. May raise a :class:`DldError` that says what is wrong with it. It is
+            stopped where another text is typed meanwhile.
     """
 
     TITLE_TEXT = "Find and rewrite"
     KEYS = "Enter mark, or rewrite with =>  Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "apply", "apply", show=False)]
 
-    def __init__(self, value: str, look: Callable[[str], tuple[str, Sequence[str]]]) -> None:
+    def __init__(self, value: str, look: Look) -> None:
         super().__init__()
         self.value = value
         self.look = look
@@ -68,7 +75,7 @@ class RewriteDialog(Dialog[str]):
         rows: list[list[Piece]] = []
         if text.strip():
             try:
-                head, lines = self.look(text)
+                head, lines = await self.look(text)
             except DldError as error:
                 mark = glyphs.current().error
                 rows = [[(f"{mark} {clip(visible(str(error)), self.text_width - 2)}", "bad")]]
@@ -93,7 +100,8 @@ class RewriteDialog(Dialog[str]):
 
 
 LIVE = 2_000
-"""Nodes of a model that is searched while a pattern is typed: within a frame or two."""
+"""Nodes of a model of which it is shown what rules would change while they are typed."""
+_SLICE_S = 0.015
 _MOST_HITS = 12
 
 
@@ -116,23 +124,22 @@ class Rewriting(Controller):
             self.complain(error)
         self.ask(RewriteDialog(value, self.look), self.carry_out)
 
-    def look(self, text: str) -> tuple[str, Sequence[str]]:
+    async def look(self, text: str) -> tuple[str, Sequence[str]]:
         """Return how many hits there are, and what they are or what would change.
 
         Raises:
             DldError: The text is no pattern and no rule.
         """
         from dld_tui.core.document.edits.rewriting import preview
-        from dld_tui.core.rewrite.matcher import find_hits
         from dld_tui.core.rewrite.pattern import parse_pattern
         from dld_tui.core.rewrite.rule import text_of_rules
 
         rules = self._rules(text)
-        pattern = None if rules else parse_pattern(text)
-        nodes = sum(len(scope.nodes) for scope in self.document.scopes())
-        if nodes > LIVE or self.document.is_held:
-            return f"{fmt.count(nodes)} nodes are searched only when you accept", ()
-        if pattern is None:
+        patterns = [one.pattern for rule in rules for one in rule.rewrites]
+        patterns = patterns or [parse_pattern(text)]
+        if self.document.is_held:
+            return "The model is being edited", ()
+        if rules and sum(len(scope.nodes) for scope in self.document.scopes()) <= LIVE:
             done = preview(self.document, text_of_rules(rules))
             lines = [
                 line
@@ -143,13 +150,28 @@ class Rewriting(Controller):
             more = f", {left} left as they are" if left else ""
             lines += list(done.refused)
             return f"{fmt.plural(sum(done.counts.values()), 'place')} to replace{more}", lines
-        hits = find_hits(self.document, pattern)
+        hits = await self._hits(patterns)
         lines = [
             f"{' '.join(node.ref for node in hit.nodes)}"
             + (f"   cannot be replaced: {hit.problem}" if hit.problem else "")
             for hit in hits[:_MOST_HITS]
         ]
         return fmt.plural(len(hits), "hit"), lines
+
+    async def _hits(self, patterns: Sequence[Pattern]) -> list[Hit]:
+        """Search in slices between which keys are answered."""
+        from dld_tui.core.rewrite.matcher import Matcher
+
+        found: list[Hit] = []
+        deadline = monotonic() + _SLICE_S
+        for pattern in patterns:
+            matcher = Matcher(pattern)
+            for scope in list(self.document.scopes()):
+                for _ in matcher.gradually(scope, found):
+                    if monotonic() > deadline:
+                        await asyncio.sleep(0)
+                        deadline = monotonic() + _SLICE_S
+        return found
 
     def carry_out(self, text: str | None) -> None:
         """Rewrite by rules, or mark what a pattern finds."""

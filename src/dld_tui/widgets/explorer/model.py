@@ -167,6 +167,11 @@ class ExplorerModel:
                     entries.sort(key=_SORT_KEYS[sort])
         return self._stale
 
+    def doubt(self, nodes: Iterable[Node]) -> None:
+        """Ask the condition about nodes again, although they were not changed themselves."""
+        for node in nodes:
+            self._stale |= self._verdicts.pop(node, None) is not None
+
     def _known(self, node: Node) -> Entry:
         entry = self._by_node.get(node)
         if entry is None:

@@ -25,7 +25,11 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
+    from dld_tui.core.document.history import Change
     from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import ScopeOwner
+    from dld_tui.core.rewrite.live import LiveHits
+    from dld_tui.core.rewrite.pattern import Pattern
     from dld_tui.core.rewrite.query import Query
 
 DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
@@ -91,13 +95,42 @@ class QueryCondition:
             return False
 
 
+@dataclass(eq=False)
+class PatternCondition:
+    """A pattern as a condition: a node meets it that is part of one of its hits."""
+
+    text: str
+    """As it was typed."""
+    pattern: Pattern
+    _live: LiveHits | None = None
+
+    def prepare(self, document: ScopeOwner) -> Iterator[None]:
+        """Search the document; yields between steps."""
+        from dld_tui.core.rewrite.live import LiveHits
+
+        live = LiveHits(document, self.pattern)
+        yield from live.search()
+        self._live = live
+
+    def follow(self, change: Change) -> set[Node]:
+        """Take in an edit; return nodes that may meet it now, or did before, and others."""
+        return self._live.update(change) if self._live is not None else set()
+
+    def holds(self, node: Node, default_of: DefaultOf | None = None) -> bool:
+        """Return whether a node meets it."""
+        if self._live is None or self._live.document is not node.scope.document:
+            for _ in self.prepare(node.scope.document):
+                pass
+        return self._live is not None and node in self._live
+
+
 @dataclass(frozen=True)
 class NodeFilter:
     """What a node must be to be shown."""
 
     types: frozenset[tuple[str, str]] = frozenset()
     """(domain, operator type) of those to show; all when empty."""
-    conditions: tuple[Condition | QueryCondition, ...] = ()
+    conditions: tuple[AnyCondition, ...] = ()
     default_of: DefaultOf | None = None
 
     @property
@@ -109,6 +142,20 @@ class NodeFilter:
     def text(self) -> str:
         return " and ".join(condition.text for condition in self.conditions)
 
+    def prepare(self, document: ScopeOwner) -> Iterator[None]:
+        """Work out what patterns find, before nodes are asked about; yields between steps."""
+        for condition in self.conditions:
+            if isinstance(condition, PatternCondition):
+                yield from condition.prepare(document)
+
+    def follow(self, change: Change) -> set[Node]:
+        """Take in an edit; return nodes, apart from those that it changes, to ask about again."""
+        found: set[Node] = set()
+        for condition in self.conditions:
+            if isinstance(condition, PatternCondition):
+                found |= condition.follow(change)
+        return found
+
     def __call__(self, node: Node) -> bool:
         """Return whether a node meets every filter."""
         if self.types and (node.domain, node.op_type) not in self.types:
@@ -116,7 +163,10 @@ class NodeFilter:
         return all(condition.holds(node, self.default_of) for condition in self.conditions)
 
 
-def parse_conditions(text: str) -> tuple[Condition | QueryCondition, ...]:
+AnyCondition: TypeAlias = "Condition | QueryCondition | PatternCondition"
+
+
+def parse_conditions(text: str) -> tuple[AnyCondition, ...]:
     """Return the conditions of a text; empty for an empty one.
 
     Raises:
@@ -125,7 +175,9 @@ def parse_conditions(text: str) -> tuple[Condition | QueryCondition, ...]:
     parts = [part.strip() for part in _split(text)]
     if parts == [""]:
         return ()
-    found = _query(text) if _ONLY_IN_QUERIES.search(text) is not None else None
+    found = None
+    if _ONLY_IN_QUERIES.search(text) is not None:
+        found = _query(text) or _pattern(text)
     return (found,) if found is not None else tuple(_parse(part) for part in parts)
 
 
@@ -141,6 +193,15 @@ def _query(text: str) -> QueryCondition | None:
         if query.condition is not None:
             return QueryCondition(text, query)
     return None
+
+
+def _pattern(text: str) -> PatternCondition | None:
+    from dld_tui.core.rewrite.pattern import parse_pattern
+
+    try:
+        return PatternCondition(text, parse_pattern(text))
+    except UsageError:
+        return None
 
 
 def _split(text: str) -> Iterator[str]:

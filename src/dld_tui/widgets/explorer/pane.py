@@ -457,6 +457,10 @@ class Explorer(Framed, Vertical):
         verdicts: dict[Node, bool] = {}
         if node_filter is not None:
             deadline = monotonic() + _SLICE_S
+            for _ in node_filter.prepare(self.model.document):
+                if monotonic() > deadline:
+                    await asyncio.sleep(0)
+                    deadline = monotonic() + _SLICE_S
             for node in all_nodes(self.model):
                 verdicts[node] = node_filter(node)
                 if monotonic() > deadline:
@@ -507,6 +511,8 @@ class Explorer(Framed, Vertical):
         from dld_tui.widgets.explorer.model import model_anew
 
         transaction = change.transaction
+        if self.node_filter is not None:
+            self.model.doubt(self.node_filter.follow(change))
         if transaction is None or transaction.is_whole:
             self.model = anew or model_anew(self.model)
             self.rebuild()

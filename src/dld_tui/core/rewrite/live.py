@@ -1,0 +1,181 @@
+"""The hits of a pattern, kept while the model is edited.
+
+An edit can only change hits around what it touches: those are looked for again from the nodes that
+it changed, along their links, and all others stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dld_tui.core import protos as onnx
+from dld_tui.core.collector import collector_paused
+from dld_tui.core.document.history import Change, Transaction
+from dld_tui.core.document.index import record_name
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetList, SetText, Splice
+from dld_tui.core.document.scope import Scope, ScopeOwner
+from dld_tui.core.rewrite.functions import TYPED
+from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher
+from dld_tui.core.rewrite.pattern import Pattern
+
+_OF_VALUES = frozenset(
+    ("initializer", "input", "output", "quantization_annotation", "sparse_initializer",
+     "value_info")
+)  # fmt: skip
+"""Lists of a graph whose records are about values."""
+_FAR = TYPED | {"opset", "uses"}
+"""What an edit can change far from where it is made."""
+_BODIES = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+_MOST_TOUCHED = 2_000
+"""Nodes around an edit, above which all is searched again."""
+
+
+class LiveHits:
+    """Hits of a pattern in a document.
+
+    There are none before :meth:`refresh` or :meth:`search`.
+
+    Args:
+        document: Its edits are told by :meth:`update`.
+        pattern: One whose conditions ask for types or for `uses` is searched anew after each edit.
+    """
+
+    def __init__(self, document: ScopeOwner, pattern: Pattern) -> None:
+        self.document = document
+        self.pattern = pattern
+        self._variants = [Matcher(variant) for variant in pattern.variants()]
+        words = {word for each in pattern.conditions for word in re.findall(r"\w+", each.text)}
+        self._sees_far = bool(words & _FAR)
+        self._hits: dict[frozenset[Node], Hit] = {}
+        self._of_node: dict[Node, set[frozenset[Node]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._hits)
+
+    def __contains__(self, node: Node) -> bool:
+        """Return whether a node is part of a hit."""
+        return node in self._of_node
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Yield the hits, in no order."""
+        return iter(self._hits.values())
+
+    def refresh(self) -> None:
+        """Search everything anew."""
+        with collector_paused():
+            for _ in self.search():
+                pass
+
+    def search(self) -> Iterator[None]:
+        """Search everything anew; yields between steps. Until it ends there are no hits."""
+        self._hits.clear()
+        self._of_node.clear()
+        found: list[Hit] = []
+        matcher = Matcher(self.pattern)
+        for scope in self.document.scopes():
+            yield from matcher.gradually(scope, found)
+        for hit in found:
+            self._enter(hit)
+
+    def update(self, change: Change) -> set[Node]:
+        """Follow an edit, an undo or a redo; return nodes that may be or have been in hits."""
+        transaction = change.transaction
+        touched = None
+        if transaction is not None and not change.is_everything and not self._sees_far:
+            touched = _touched(transaction)
+        if touched is None or len(touched) > _MOST_TOUCHED:
+            before = set(self._of_node)
+            self.refresh()
+            return before ^ set(self._of_node)
+        waiting = list(touched)
+        while waiting:  # what was covered by a hit that goes may be one itself
+            for key in list(self._of_node.get(waiting.pop(), ())):
+                self._leave(key)
+                waiting += (node for node in key if node not in touched)
+                touched |= key
+        by_scope: dict[Scope, list[Node]] = {}
+        for node in touched:
+            if _is_there(node):
+                by_scope.setdefault(node.scope, []).append(node)
+        for scope, nodes in by_scope.items():
+            ends = Ends(scope)
+            for matcher in self._variants:
+                for hit in matcher.hits_through(nodes, ends):
+                    self._enter(hit)
+                    touched |= set(hit.nodes)
+        return touched
+
+    def _enter(self, hit: Hit) -> None:
+        key = frozenset(hit.nodes)
+        near = {other for node in key for other in self._of_node.get(node, ())}
+        if any(key < other for other in near):
+            return
+        for other in near:
+            if other < key:
+                self._leave(other)
+        self._hits[key] = hit
+        for node in key:
+            self._of_node.setdefault(node, set()).add(key)
+
+    def _leave(self, key: frozenset[Node]) -> None:
+        if self._hits.pop(key, None) is None:
+            return
+        for node in key:
+            keys = self._of_node[node]
+            keys.discard(key)
+            if not keys:
+                del self._of_node[node]
+
+
+def _is_there(node: Node) -> bool:
+    producers = node.scope.links.producers
+    return any(node in producers.get(name, ()) for name in node.outputs if name)
+
+
+def _touched(transaction: Transaction) -> set[Node] | None:
+    """Return the nodes that hits may have changed around; None where it may be all."""
+    nodes: dict[Node, None] = {}
+    given: set[tuple[Scope, str]] = set()
+    taken: set[tuple[Scope, str]] = set()
+    for one in transaction.primitives:
+        if isinstance(one, SetAttribute) and any(
+            attribute is not None and attribute.type in _BODIES for attribute in (one.old, one.new)
+        ):
+            return None
+        if isinstance(one, Splice) and one.list_name == "node":
+            nodes.update(dict.fromkeys((*one.removed, *one.inserted)))
+        elif isinstance(one, Splice) and one.list_name in _OF_VALUES:
+            records = (*one.removed, *one.inserted)
+            given.update((one.scope, record_name(one.list_name, record)) for record in records)
+        elif isinstance(one, SetLinks) and one.node is not None:
+            nodes[one.node] = None
+            (given if one.side == "output" else taken).update(
+                (one.scope, name) for name in (*one.old, *one.new)
+            )
+        elif isinstance(one, (SetAttribute, SetText, SetList)) and one.node is not None:
+            nodes[one.node] = None
+        elif isinstance(one, SetText) and one.list_name in _OF_VALUES:
+            names = (record_name(one.list_name, one.record), one.old, one.new)
+            given.update((one.scope, name) for name in names if isinstance(name, str))
+        elif isinstance(one, SetList) and one.field_name == "metadata_props":
+            continue
+        else:
+            return None
+    if any(node.children for node in nodes):
+        return None
+    for node in nodes:
+        given.update((node.scope, name) for name in node.outputs)
+        taken.update((node.scope, name) for name in node.inputs)
+    found = set(nodes)
+    for scope, name in given | taken:
+        definition = scope.resolve(name) if name else None
+        if definition is not None and definition.node is not None:
+            found.add(definition.node)
+        if (scope, name) in given and name:
+            home = definition.scope if definition is not None else scope
+            found.update(use.node for use in home.users(name))
+            if len(found) > _MOST_TOUCHED:
+                return None
+    return found
