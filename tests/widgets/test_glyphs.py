@@ -5,7 +5,9 @@ from dataclasses import fields
 
 import pytest
 
+from dld_tui.core.graph.graph import Kind
 from dld_tui.core.text import cell_width
+from dld_tui.widgets.graph.rows import GLYPHS, UNFOLDED
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.glyphs import ASCII, UNICODE, Glyphs
 
@@ -49,3 +51,14 @@ def test_drawn_symbols_become_ascii_and_letters_stay() -> None:
     glyphs.use("ascii")
     assert glyphs.shown(text) == "+- Layers . 3 x > ~ 漢字 é"
     assert cell_width(glyphs.shown(text)) == cell_width(text)
+
+
+def test_no_vertex_looks_like_a_rail_in_ascii() -> None:
+    glyphs.use("ascii")
+    vertices = {kind: glyphs.shown(glyph) for kind, glyph in GLYPHS.items()}
+    rails = set(map(glyphs.shown, "─│├┤┬┴╭╮╰╯┿╵╷"))
+    said = {*vertices.values(), glyphs.shown(UNFOLDED)}
+    assert all(glyph.isascii() for glyph in said | rails)
+    assert rails.isdisjoint(said)
+    different = (Kind.NODE, Kind.INPUT, Kind.GROUP, Kind.HOLDER, Kind.CALL)
+    assert len({vertices[kind] for kind in different}) == len(different)

@@ -24,6 +24,8 @@ GLYPHS = {
     Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
 }  # fmt: skip
 """What stands for a vertex of each kind."""
+UNFOLDED = "▾"
+"""That of an open fold; none of them looks like a rail, in ASCII neither."""
 _TYPE_FROM = 48
 """Rows of so many cells show the type of the first output."""
 _NUMBER_FROM = 90
@@ -135,7 +137,7 @@ class GraphRows:
     def _glyph(self, index: int) -> Piece:
         row = self.rows[index]
         if row.fold is not None:
-            glyph = glyphs.current().unfolded if row.is_open else GLYPHS[Kind.GROUP]
+            glyph = UNFOLDED if row.is_open else GLYPHS[Kind.GROUP]
             return glyph, self.overlay.style(row.start, row.end) or "accent"
         glyph = GLYPHS[self.seen.kinds[self._vertex(index)]]
         return glyph, self._style(row)

@@ -75,17 +75,19 @@ def use(name: str) -> None:
 _TO_ASCII = str.maketrans({
     **dict.fromkeys("─━┄┅┈┉╌╍═╴╶", "-"),
     **dict.fromkeys("│┃┆┇┊┋║╵╷", "|"),
-    **dict.fromkeys("┌┐└┘┏┓┗┛├┤┬┴┼┣┫┳┻╋╭╮╯╰┿╂╞╡⊞", "+"),
+    **dict.fromkeys("┌┐└┘┏┓┗┛├┤┬┴┼┣┫┳┻╋╭╮╯╰┿╂╞╡", "+"),
     **dict.fromkeys("▏▎▍░·", "."),
-    **dict.fromkeys("▌▐▋▊▉█▅▆▇▓▒", "#"),
+    **dict.fromkeys("▌▐▋▊▉█▅▆▇▓▒⊞", "#"),
     **dict.fromkeys("▁▂▃▄", "_"),
-    **dict.fromkeys("●◆■•▪", "*"),
+    **dict.fromkeys("●■•▪", "*"),
+    **dict.fromkeys("◆◇", "@"),
     **dict.fromkeys("▸▶›→", ">"),
     **dict.fromkeys("◂◀‹←", "<"),
     **dict.fromkeys("▾▼↓", "v"),
     **dict.fromkeys("▴▲↑", "^"),
     **dict.fromkeys("–—", "-"),
-    "…": "~", "▀": '"', "✖": "x", "✔": "v", "×": "x", "±": "~", "⏎": ">",
+    "◉": "&", "ƒ": "f", "⋯": "~", "…": "~", "▀": '"',
+    "✖": "x", "✔": "v", "×": "x", "±": "~", "⏎": ">",
 })  # fmt: skip
 
 
