@@ -69,7 +69,7 @@ async def test_one_key_repairs_and_one_undo_takes_it_back(
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_when_the_last_finding_is_repaired_the_layers_have_the_keys(
+async def test_when_the_last_finding_is_repaired_the_graph_or_the_layers_have_the_keys(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     model = models.parse(models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
@@ -81,7 +81,8 @@ async def test_when_the_last_finding_is_repaired_the_layers_have_the_keys(
         await session.press("f")
         await session.until(lambda: not session.screen.findings.findings)
         await session.until(lambda: session.app.focused is not None)
-        assert session.screen.explorer.list.has_focus
+        pane = session.screen.graph if session.screen.graph.display else session.screen.explorer
+        assert pane.has_focus_within
 
 
 async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:

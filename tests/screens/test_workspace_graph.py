@@ -371,6 +371,10 @@ async def test_a_model_opens_on_its_graph_with_the_layers_where_there_is_room(
         await session.press("up")  # an input: what is known of no node
         assert not at(session)
         assert session.details[0].split()[0] == "main"
+        await session.press("slash")
+        await session.type("first")
+        await session.press("enter")
+        assert session.details[0].split()[:2] == ["Relu", "first"]
         await session.press("1")
         assert session.screen.explorer.has_focus_within
         await session.pilot.resize_terminal(80, 24)

@@ -68,15 +68,15 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         screen = session.screen
         await session.press("underscore")
         assert not screen.explorer.display
-        assert screen.parameters.list.has_focus  # never on what is not seen
-        await session.press("ctrl+left")
+        assert screen.graph.has_focus_within  # never on what is not seen
+        await session.press("3", "ctrl+left")
         assert screen.panes.area.children[-1] is screen.findings
         places = [screen.parameters.region, screen.graph.region]
         assert places[0].offset < places[1].offset if size == WIDE else places[0].y < places[1].y
-    async with opened(chain, size) as session:
+    async with opened(chain, size, pane="") as session:
         screen = session.screen
         assert not screen.explorer.display
-        assert screen.parameters.has_focus_within
+        assert screen.graph.has_focus_within
         places = [screen.parameters.region, screen.graph.region]
         assert (places[0].y, places[0].x) < (places[1].y, places[1].x)
         assert "1×layers" in session.text
@@ -93,8 +93,8 @@ async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("underscore", "underscore", "underscore")
         shown = [pane for pane in session.screen.panes.area.children if pane.display]
-        assert shown == [session.screen.graph, session.screen.findings]
-        assert session.screen.graph.has_focus_within
+        assert shown == [session.screen.parameters, session.screen.findings]
+        assert session.screen.parameters.has_focus_within
         session.screen.panes.show_all()
         await session.pilot.pause()
         assert session.screen.explorer.display
@@ -112,10 +112,10 @@ async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
 
 async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
     async with opened(chain, WIDE) as session:
-        explorer, graph = session.screen.explorer, session.screen.graph
-        assert explorer.region.y == graph.region.y
+        explorer, parameters = session.screen.explorer, session.screen.parameters
+        assert explorer.region.y == parameters.region.y
         await session.pilot.resize_terminal(*NARROW)
-        await session.until(lambda: graph.region.y > explorer.region.y)
+        await session.until(lambda: parameters.region.y > explorer.region.y)
         assert explorer.region.width == NARROW[0]
 
 

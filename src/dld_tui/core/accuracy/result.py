@@ -201,11 +201,11 @@ def accuracy_table(rows: Sequence[Row], view: str) -> Table[Row]:
                descending=False),
         Column("bad", "", lambda row: "!" if row.problem else "", NOTE, 1, style="error",
                order=lambda row: not row.problem),
-        Column("tensor", "tensor", lambda row: row.name, NOTE, least=14, keep="end",
+        Column("tensor", "tensor", lambda row: row.name, NOTE, least=30, keep="end",
                style=lambda row: "strong" if row.is_output else ""),
         Column("other", "other", lambda row: row.other),
         Column("op_type", "operator", lambda row: row.op_type, NOTE, 14, priority=3, style="type"),
-        Column("node", "node", lambda row: row.node, NOTE, 22, priority=7, keep="end",
+        Column("node", "node", lambda row: row.node, NOTE, least=22, priority=7, keep="end",
                style="dim"),
         Column("made_by", "node", lambda row: (
             f"{row.op_type} {row.node}" if row.node != row.name else row.op_type), NOTE),
@@ -236,6 +236,8 @@ def accuracy_table(rows: Sequence[Row], view: str) -> Table[Row]:
         Column("differs", "", lambda row: "differs" if row.problem else "", NOTE),
     )}  # fmt: skip
     keys = VIEWS[view].split()
+    if view == "screen" and not any(row.error.special for row in rows):
+        keys.remove("special")
     return Table([columns[key] for key in keys], rows, row_key=lambda row: row.name)
 
 

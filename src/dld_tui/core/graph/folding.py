@@ -296,7 +296,6 @@ class Fold:
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         said = len(self._outer) if is_all else max(len(self._outer), len(shared))
-        said = min(said, max(len(self._outer), len(self._scope) - 1))  # a name is better than none
         return "/".join(self._scope[said:])
 
     @cached_property
@@ -412,7 +411,10 @@ class _Folder:
         """Return the folds among some rows, which all lie in a scope."""
         found: list[Fold] = []
         row = start
-        for repeat in repeats(self.graph, self.rails, self.scopes, start, end):
+        repeated = repeats(self.graph, self.rails, self.scopes, start, end)
+        if repeated and len(self.shared[0]) > len(inside):
+            inside = self.shared[0]  # folds between them would have that name, all of them
+        for repeat in repeated:
             found += self._scope_folds(row, repeat.starts[0], inside)
             found.append(Fold(self, repeat.starts[0], repeat.starts[-1], inside, repeat))
             row = repeat.starts[-1]

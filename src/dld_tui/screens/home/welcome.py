@@ -52,6 +52,8 @@ def this_folder() -> str:
 _REST_S = 0.12
 """The cursor rests so long on a file before that is read."""
 
+_LEAST_HELP = 16
+"""Cells that are worth to begin a sentence in."""
 _FIRST_STEPS = (
     ("{file.open}", "open a model or a report"),
     ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
@@ -116,10 +118,11 @@ class StartSource:
     def line(self, index: int, width: int) -> Sequence[Piece]:
         """Return the row; its help gives way."""
         _, title, shortcut, help = self.rows[index]
+        room = width - 30
         return [
             (fit(title, 27), "strong"),
             (fit(shortcut, 3), "key"),
-            (clip(help, max(0, width - 30)), "dim"),
+            (clip(help, room) if room >= _LEAST_HELP else "", "dim"),
         ]
 
 

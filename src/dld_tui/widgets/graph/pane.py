@@ -403,8 +403,9 @@ class GraphPane(Framed, Commands, Vertical):
 
     @property
     def has_keys(self) -> bool:
-        """Whether keys go to one of its views, or to a search in its rows."""
-        return self.has_focus_within or self.list.finder.has_keys
+        """Whether keys go to one of its views, or to a search in one."""
+        finders = (self.list.finder, self.canvas.finder)
+        return self.has_focus_within or any(finder.has_keys for finder in finders)
 
     @property
     def _is_seen(self) -> bool:
