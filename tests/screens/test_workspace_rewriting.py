@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.widgets import Input
+
 from dld_tui.screens.workspace.rewriting import RewriteDialog
 from tests.support import models
 from tests.support.workspace import opened
@@ -38,5 +40,11 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(tmp_
         await session.press("Q")
         await session.type("_(x) => x")
         await session.until(lambda: "matches everything" in session.text)
+        field = session.app.screen.query_one(Input)
+        field.value = ""
+        await session.type("gelu-on")
+        await session.until(lambda: "gelu-onnxruntime" in session.text)
+        await session.press("right")
+        assert field.value == "gelu-onnxruntime"
         await session.press("escape")
         assert not document.history.done

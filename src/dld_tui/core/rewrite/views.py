@@ -110,10 +110,10 @@ class ValueView:
         Raises:
             UsageError: There is none of this name.
         """
-        reader = _VALUE_FIELDS.get(name)
+        reader = VALUE_FIELDS.get(name)
         if reader is None:
             raise UsageError(
-                f"a value has no field {name!r:.40}", hint=f"Known: {', '.join(_VALUE_FIELDS)}"
+                f"a value has no field {name!r:.40}", hint=f"Known: {', '.join(VALUE_FIELDS)}"
             )
         if not self.name and name not in ("name", "present", "constant"):
             return UNKNOWN
@@ -224,7 +224,7 @@ def _computed(name: str) -> Callable[[ValueView], Any]:
     return read
 
 
-_VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
+VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "name": lambda view: view.name,
     "shape": lambda view: view.dims,
     "rank": _rank,

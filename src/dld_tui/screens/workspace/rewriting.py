@@ -20,12 +20,13 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.forms.text_field import text_field
+from dld_tui.widgets.forms.query_field import query_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
+    from dld_tui.core.rewrite.completion import Completion
     from dld_tui.core.rewrite.matcher import Hit
     from dld_tui.core.rewrite.pattern import Pattern
     from dld_tui.core.rewrite.rule import Rule
@@ -45,19 +46,22 @@ class RewriteDialog(Dialog[str]):
         look: Returns a line of how many there are, and lines of what would change, for a text; not
             fit for a terminal. May raise a :class:`DldError` that says what is wrong with it. It is
             stopped where another text is typed meanwhile.
+        completion: How words go on.
     """
 
     TITLE_TEXT = "Find and rewrite"
     KEYS = "Enter mark, or rewrite with =>  Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "apply", "apply", show=False)]
 
-    def __init__(self, value: str, look: Look) -> None:
+    def __init__(self, value: str, look: Look, completion: Completion) -> None:
         super().__init__()
+        self.completion = completion
         self.value = value
         self.look = look
 
     def body(self) -> Iterable[Widget]:
-        yield text_field(self.value, "Mul(x, Sigmoid(x))   or   Identity(x) => x   or   gelu")
+        example = "Mul(x, Sigmoid(x))   or   Identity(x) => x   or   gelu"
+        yield query_field(self.value, example, self.completion)
         yield Rows([[] for _ in range(_LINES + 1)], id="rewrite-answer")
 
     def on_mount(self) -> None:
@@ -114,7 +118,9 @@ class Rewriting(Controller):
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
+        from dld_tui.core.rewrite.completion import Completion
         from dld_tui.core.rewrite.matcher import pattern_of
+        from dld_tui.core.rewrite.rule import known_rules
 
         value = ""
         marked = self.model.marked(self.cursor)
@@ -122,7 +128,9 @@ class Rewriting(Controller):
             value = pattern_of(marked) if marked else ""
         except DldError as error:
             self.complain(error)
-        self.ask(RewriteDialog(value, self.look), self.carry_out)
+        nodes = (node for scope in self.document.scopes() for node in scope.nodes)
+        completion = Completion(nodes, [rule.name for rule in known_rules()])
+        self.ask(RewriteDialog(value, self.look, completion), self.carry_out)
 
     async def look(self, text: str) -> tuple[str, Sequence[str]]:
         """Return how many hits there are, and what they are or what would change.

@@ -13,10 +13,11 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.rewrite.completion import Completion
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
-from dld_tui.widgets.forms.text_field import text_field
+from dld_tui.widgets.forms.query_field import query_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -110,7 +111,7 @@ class FilterDialog(Dialog[NodeFilter]):
         types.styles.height = max(3, min(len(self._counts), self.app.size.height - 17))
         yield types
         yield Rows([[("Conditions", "strong"), ("  joined by and", "dim")]])
-        yield text_field(self.present.text, _EXAMPLES)
+        yield query_field(self.present.text, _EXAMPLES, Completion(self.nodes))
         yield Rows([[], []], id="filter-answer")
 
     def on_mount(self) -> None:
