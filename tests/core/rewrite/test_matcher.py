@@ -167,6 +167,8 @@ def test_bodies_and_functions_are_searched() -> None:
         ("Relu(" * 80 + "x" + ")" * 80, "nested"),
         ("Relu(x) extra", "not expected"),
         ("Relu({x})", "computed"),
+        ("A?(B?(C?(D?(E?(F?(G?(Relu(x))))))))", "may be missing"),
+        ("Relu?(_(x))", "matches everything"),
     ],
 )
 def test_unfit_pattern_is_refused(text: str, reason: str) -> None:
@@ -181,6 +183,16 @@ def test_search_with_too_many_ways_gives_up(monkeypatch: pytest.MonkeyPatch) -> 
     search = Matcher(parse_pattern("{ a = Sigmoid(x) b = Relu(x) c = Relu(x) }"))
     hits = list(search.hits(document))
     assert len(hits) < 60 * 59 / 2
+    assert search.given_up
+
+
+def test_search_that_would_not_end_gives_up_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many nodes may have few enough ways, and all together too many."""
+    monkeypatch.setattr(matcher, "MOST_IN_ALL", 500)
+    lines = " ".join(f"v{n} = Relu(x) w{n} = Neg(x)" for n in range(60))
+    document = Document(parse(model(f"{lines} [s] y = Sigmoid(x)")))
+    search = Matcher(parse_pattern("{ a = Relu(x) b = Neg(x) }"))
+    assert 0 < len(list(search.hits(document))) < 3600
     assert search.given_up
 
 

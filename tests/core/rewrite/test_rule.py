@@ -44,6 +44,7 @@ def test_file_has_rules_below_their_names() -> None:
         ("Relu(x) => Neg|Abs(x)", "one operator"),
         ("Add(x, y) => Add(y, x)", "never ends"),
         ("Relu(x) => Clip(x, {q + 1})", "no 'q'"),
+        ("Relu?(Neg(x)) => Neg(x)", "never ends"),
         ("(x) => (y, z) { y = Relu(x) z = Neg(y) } => Abs(x)", "2 outputs"),
         ("Relu(x) => cast(fp99)", "no precision"),
         ("Relu(x) => set(q.a = 1)", "called 'q'"),

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.functions import FUNCTIONS, UNKNOWN, is_number
+from dld_tui.core.rewrite.functions import FUNCTIONS, UNKNOWN, in_bounds, is_number
 from dld_tui.core.rewrite.text import Reader
 
 Names: TypeAlias = "Callable[[str], Any]"
@@ -350,6 +350,8 @@ def _calculated(function: Callable[[Any, Any], Any], left: Work, right: Work) ->
             if not is_number(value) and not isinstance(value, np.ndarray):
                 return UNKNOWN
         try:
+            if not in_bounds(first, second):
+                return UNKNOWN
             with np.errstate(all="ignore"):
                 return function(first, second)
         except (ArithmeticError, ValueError, TypeError):

@@ -11,6 +11,7 @@ import numpy as np
 
 MOST_ELEMENTS = 1 << 26
 """Of a tensor that an expression makes."""
+_MOST_AXES = 64
 
 TYPED = frozenset(("shape", "dtype", "rank", "split", "joined", "sizes", "folded"))
 """Fields of a value that shape inference may have to find."""
@@ -115,6 +116,16 @@ def _dtype_name(number: int) -> str:
     return dtype_name(number)
 
 
+def in_bounds(first: Any, second: Any) -> bool:
+    """Return whether what two values give when they are broadcast is not too large."""
+    shape = np.broadcast_shapes(np.shape(first), np.shape(second))
+    return math.prod(shape) <= MOST_ELEMENTS
+
+
+def _of_each_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: function(x, y) if in_bounds(x, y) else UNKNOWN
+
+
 def _either(first: Any, second: Any) -> Any:
     return second if first is UNKNOWN or first is None else first
 
@@ -173,7 +184,7 @@ def _one_open(dims: Any) -> Any:
 def _merged_axes(inner: Any, outer: Any) -> Any:
     """Return the axes that one Unsqueeze adds for two: the outer ones are of the last result."""
     first, last = _axes(inner), _axes(outer)
-    if min([*first, *last]) < 0:
+    if min([*first, *last]) < 0 or max([*first, *last]) > _MOST_AXES:
         return UNKNOWN
     rest = [
         axis for axis in range(len(first) + len(last) + max([*first, *last])) if axis not in last
@@ -219,8 +230,8 @@ FUNCTIONS = _functions(
     Function("either(x, y)", "x, or y where x is not known", _either, takes_unknown=True),
     Function("known(x)", "whether the model says what x is", _known, takes_unknown=True),
     Function("clamped(x)", "x as int32; what is too large becomes the largest", _clamped),
-    Function("larger(x, y)", "the larger one of each two elements", np.maximum),
-    Function("smaller(x, y)", "the smaller one of each two elements", np.minimum),
+    Function("larger(x, y)", "the larger one of each two elements", _of_each_two(np.maximum)),
+    Function("smaller(x, y)", "the smaller one of each two elements", _of_each_two(np.minimum)),
     Function("zeros(x)", "a tensor of 0 like x", np.zeros_like),
     Function("broadcast(a, b)", "the shape of what tensors of two shapes give", _broadcast),
     Function("one_open(dims)", "dims with -1 for the one that is no number", _one_open),

@@ -28,6 +28,8 @@ from dld_tui.core.text import clip, visible
 
 MOST_STEPS = 50_000
 """Tries around one node before a search gives up there."""
+MOST_IN_ALL = 5_000_000
+"""Tries before a search gives up what is left."""
 _MOST_COMPARED = 4096
 """Elements of a constant that is compared with a literal."""
 
@@ -120,6 +122,7 @@ class Matcher:
     """Nodes around which there were too many ways to try."""
     _plans: dict[int, list[tuple[int, str, bool]]] = field(default_factory=dict)
     _steps: int = 0
+    _all_steps: int = 0
     _parts: list[Matcher] = field(default_factory=list)
     """Of what is left when nodes that may be missing are."""
 
@@ -280,7 +283,8 @@ class Matcher:
     def _with(self, state: _State, at: int, node: Node) -> Iterator[_State]:
         """Yield the ways in which a node can be a call of the pattern."""
         self._steps += 1
-        if self._steps > MOST_STEPS:
+        self._all_steps += 1
+        if self._steps > MOST_STEPS or self._all_steps > MOST_IN_ALL:
             if not self.given_up or self.given_up[-1] is not node:
                 self.given_up.append(node)
             return

@@ -244,6 +244,7 @@ def read_pattern(reader: Reader) -> Pattern:
     body = parser.body()
     pattern = Pattern(reader.text[start : reader.at].strip(), body, (), frozenset(parser.captures))
     require_sound(pattern)
+    pattern.variants()  # which must be sound, too
     return with_condition(reader, pattern)
 
 

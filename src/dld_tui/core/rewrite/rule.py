@@ -181,12 +181,14 @@ def _fitting(pattern: Pattern, body: Body) -> Body:
 
 def _require_ending(pattern: Pattern, body: Body | None, text: str) -> None:
     """Refuse a replacement that is the pattern itself."""
-    if body is None or pattern.conditions:
+    if body is None or pattern.conditions or any(call.attributes for call in body.calls):
         return
-    before = [(call.kinds, call.attributes, len(call.inputs)) for call in pattern.body.calls]
-    after = [(call.kinds, call.attributes, len(call.inputs)) for call in body.calls]
-    plain = not any(call.attributes for call in body.calls)
-    if plain and sorted(map(repr, before)) == sorted(map(repr, after)):
+    after = sorted(repr((call.kinds, call.attributes, len(call.inputs))) for call in body.calls)
+    for variant in pattern.variants():
+        calls = variant.body.calls
+        before = sorted(repr((call.kinds, call.attributes, len(call.inputs))) for call in calls)
+        if before != after:
+            continue
         raise UsageError(
             f"{clip(visible(text), 60)!r} never ends: it finds what it has made",
             hint="Add a condition that no longer holds afterwards",
