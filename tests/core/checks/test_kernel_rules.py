@@ -169,6 +169,10 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
     ("Div", [of(1, 2), of(1, 2)], [0], {}, 21, {1: of(0, 2)}),
     ("GatherND", [f(2, 3), np.zeros((2, 1), np.int64)], [0], {"batch_dims": 1}, 21,
      {1: np.zeros((1, 1), np.int64)}),
+    ("ReduceMax", [np.ones((0, 2), bool), of(1)], [0], {}, 21, {0: np.ones((2, 0), bool)}),
+    ("Resize", [f(1, 1, 2), None, f(3)], [0, 2], {}, 21, {2: f(0)}),
+    ("Resize", [f(1, 1, 2), None, None, of(1, 1, 2)], [0], {}, 21, {0: f(1, 1, 0)}),
+    ("RoiAlign", [f(1, 1, 4, 4), f(1, 4), of(0)], [0, 1], {}, 21, {2: of(1)}),
     ("LinearRegressor", [f(2, 3)], [0], LINEAR, 5, {0: f(2, 4)}),
     ("ArgMax", [f(0, 2)], [0], {"axis": 1}, 21, {0: f(2, 0)}),
     ("Range", [np.int64(0), np.int64(4), np.int64(1)], [], {}, 21, {1: of(4)}),
@@ -267,6 +271,51 @@ def test_shapes_of_reshapes_in_a_row_need_not_be_vectors() -> None:
     made.graph.initializer.append(numpy_helper.from_array(of(6), "flat"))
     assert not refused(made.SerializeToString(), fed)
     assert predict(made)[1] == []
+
+
+def test_a_branch_that_is_never_taken_may_refuse_its_shapes() -> None:
+    for size, is_wrong in ((2, False), (3, True)):
+        text = f"""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[{size}] x) => (float[n] y) {{
+            count = Size(x)
+            three = Constant<value = int64 {{3}}>()
+            cond = Equal(count, three)
+            y = If(cond) <
+                then_branch = g1 () => (float[n] t) {{ t, u, v, w = Split<num_outputs = 4>(x) }},
+                else_branch = g2 () => (float[n] e) {{ e = Relu(x) }}
+            >
+        }}"""
+        made = onnx.parser.parse_model(text)
+        assert refused(made.SerializeToString(), {"x": f(size)}) is is_wrong
+        assert bool(predict(made)[1]) is is_wrong
+
+
+def test_ir_version_0_is_taken_like_one_before_4() -> None:
+    data, fed = model("QLinearMatMul", QUANTIZED, [0], {}, 10)
+    made = onnx.ModelProto.FromString(data)
+    made.ir_version = 0
+    assert not refused(made.SerializeToString(), fed)
+    assert predict(made)[1] == []
+
+
+def test_operators_whose_inference_would_end_the_process_are_told() -> None:
+    for op in ("EyeLike", "RegexFullMatch"):
+        data, fed = model(op, [None], [], {}, 21)
+        assert refused(data, fed)
+        assert predict(onnx.ModelProto.FromString(data))[1]
+
+
+@pytest.mark.parametrize("before", ["Transpose", "Relu"])
+def test_a_reduction_after_a_transpose_keeps_dimensions_or_not(before: str) -> None:
+    data, fed = model("ReduceSum", [f(2, 3, 4), of(1)], [0], {"keepdims": -1}, 21)
+    made = onnx.ModelProto.FromString(data)
+    turned: dict[str, Any] = {"perm": [2, 0, 1]} if before == "Transpose" else {}
+    made.graph.node.insert(0, helper.make_node(before, ["i0"], ["between"], **turned))
+    made.graph.node[1].input[0] = "between"
+    made.graph.node.append(helper.make_node("Relu", ["o"], ["end"]))
+    made.graph.output[0].name = "end"
+    assert refused(made.SerializeToString(), fed) is (before == "Transpose")
+    assert bool(predict(made)[1]) is (before == "Transpose")
 
 
 def test_a_sparse_weight_is_a_dense_one_to_operators() -> None:

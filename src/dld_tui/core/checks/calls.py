@@ -108,6 +108,8 @@ class Call:
     """Of the imported operator set; 0 where there is none."""
     names: Names
     op_type: str
+    runs: bool = True
+    """False in a branch that a constant condition never takes."""
 
     def key(self) -> tuple[object, ...]:
         """Return what tells the operator, and the types of all operands and attributes."""
@@ -170,7 +172,11 @@ class Call:
 
 
 def calls(
-    graph: onnx.GraphProto, imports: Mapping[str, int], outer: Names | None = None
+    graph: onnx.GraphProto,
+    imports: Mapping[str, int],
+    outer: Names | None = None,
+    *,
+    runs: bool = True,
 ) -> Iterator[Call]:
     """Yield the calls of a graph and the graphs in it, in their order.
 
@@ -178,6 +184,7 @@ def calls(
         graph: With ``value_info`` of what is known.
         imports: Versions of the operator sets by domain.
         outer: What is known of the values around it.
+        runs: Whether the graph is ever run.
     """
     names = Names(outer, graph)
     for info in (*graph.value_info, *graph.output, *graph.input):
@@ -193,13 +200,22 @@ def calls(
     evaluated = 0
     for node in graph.node:
         domain = plain_domain(text_of(node.domain))
-        call = Call(node, domain, imports.get(domain, 0), names, text_of(node.op_type))
+        call = Call(node, domain, imports.get(domain, 0), names, text_of(node.op_type), runs)
         yield call
         if not domain and evaluated < _MOST_EVALUATED:
             evaluated += _evaluate(call)
         for attribute in node.attribute:
             for body in (attribute.g, *attribute.graphs) if attribute.HasField("g") else ():
-                yield from calls(body, imports, names)
+                is_taken = runs and not _is_dead(call, attribute.name)
+                yield from calls(body, imports, names, runs=is_taken)
+
+
+def _is_dead(call: Call, branch: str) -> bool:
+    """Return whether a constant condition never takes a branch of an If."""
+    value = call.value(0) if call.op_type == "If" else None
+    if value is None or value.size != 1:
+        return False
+    return branch == ("else_branch" if value.item() else "then_branch")
 
 
 def operand_of(proto: onnx.TypeProto) -> Operand:
@@ -251,6 +267,11 @@ def _evaluate(call: Call) -> bool:
                 kind = np.float32 if "float" in attribute.name else np.int64
                 if "string" not in attribute.name:
                     names.values[made] = np.asarray(value, kind)
+        return False
+    if node.op_type == "Size":
+        dims = call.dims(0)
+        if dims is not None and None not in dims:
+            names.values[made] = np.asarray(math.prod(dim or 0 for dim in dims), np.int64)
         return False
     if node.op_type == "Shape":
         dims = call.dims(0)

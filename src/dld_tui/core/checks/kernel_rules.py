@@ -321,6 +321,28 @@ def complex_or_real(call: Call) -> Said:
         yield wrong(f"The data is {dims_text(call.dims(0) or ())}, the last must be 1 or 2")
 
 
+def not_empty_bool(call: Call) -> Said:
+    """Yield truths of which there are none along an axis that is reduced."""
+    dims, axes = call.dims(0), call.value(1) if call.has(1) else call.attribute("axes")
+    if dims is None or call.input(0).dtype != TensorProto.BOOL or (call.has(1) and axes is None):
+        return
+    places = range(len(dims)) if axes is None else [int(axis) for axis in np.asarray(axes).ravel()]
+    if any(dims[axis] == 0 for axis in places):
+        yield wrong(f"{dims_text(dims)} has nothing along {sizes_text(places)}")
+
+
+def regions(call: Call) -> Said:
+    """Yield regions of RoiAlign that are of no image."""
+    yield from _in_range(call, 2, call.dim(0, 0), negative=False)
+
+
+def kept(call: Call) -> Said:
+    """Yield keepdims of another number after a Transpose, which is moved behind the reduction."""
+    keep = call.attribute("keepdims", 1)
+    if keep not in (0, 1) and "Transpose" in call.neighbours()[0]:
+        yield VALUE, f"Attribute keepdims is {keep}, after a Transpose it takes 0 and 1"
+
+
 def parts(call: Call) -> Said:
     """Yield more outputs of Split than there are elements."""
     count, axis = call.attribute("num_outputs"), _axis(call, call.rank(0) or 0)
@@ -388,7 +410,18 @@ def upsample(call: Call) -> Said:
 def resized(call: Call) -> Said:
     """Yield sizes and scales of Resize that leave nothing."""
     dims = call.dims(0)
-    if call.version < 11 or dims is None or None in dims or 0 in dims:
+    if call.version >= 11 and not call.has(3) and (not call.has(2) or call.dims(2) == (0,)):
+        yield wrong("It has neither scales nor sizes")
+    if call.version < 11 or dims is None or None in dims:
+        return
+    wanted = call.value(3)
+    if (
+        wanted is not None
+        and any(have == 0 < size for have, size in zip(dims, wanted.ravel().tolist(), strict=False))
+        and not call.attribute("axes")
+    ):
+        yield wrong(f"{dims_text(dims)} cannot be made {sizes_text(wanted.ravel().tolist())}")
+    if 0 in dims:
         return
     yield from positive(2, 3)(call)
     value = call.value(3) if call.has(3) else call.value(2)
@@ -473,6 +506,8 @@ def scanned(call: Call) -> Said:
             if not -len(dims) <= axis < len(dims):
                 yield wrong(f"Axis {axis} of {dims_text(dims)} is scanned")
                 return
+            if dims[axis] == 0:
+                yield wrong(f"Axis {axis} of {dims_text(dims)} has nothing to scan")
             dims = dims[: axis % len(dims)] + dims[axis % len(dims) + 1 :]
         if dims is None or declared is None:
             continue
@@ -845,8 +880,9 @@ _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", 
 _LOSSES = ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
 _POOLS = ("MaxPool", "AveragePool", "LpPool", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
-    **{("", f"Reduce{name}"): (shapes("* | _"),) for name in _REDUCTIONS},
+    **{("", f"Reduce{name}"): (shapes("* | _"), kept) for name in _REDUCTIONS},
     **{("", name): (not_empty,) for name in _POOLS},
+    **{("", name): (shapes("* | _"), kept, not_empty_bool) for name in ("ReduceMax", "ReduceMin")},
     **{("", f"{name}Window"): (single(0),) for name in ("Hann", "Hamming", "Blackman")},
     **{("", name): (needs("hidden_size"), sequence_lengths) for name in ("LSTM", "GRU", "RNN")},
     **{("", name): (elements, shapes("* | *I | *I")) for name in ("ScatterElements", "Scatter")},
@@ -861,6 +897,7 @@ _RULES: dict[tuple[str, str], tuple[Rule, ...]] = {
     ("", "Loop"): (single(0, 1, ranks=1), carried),
     ("", "Scan"): (scanned,),
     ("", "Flatten"): (flattened,),
+    ("", "RoiAlign"): (regions,),
     ("", "DFT"): (complex_or_real,),
     ("", "ArgMax"): (not_nothing,),
     ("", "ArgMin"): (not_nothing,),

@@ -480,7 +480,7 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         verdict = verdicts.get(key := call.key())
         if verdict is None:
             verdict = verdicts[key] = _verdict(call)
-        rules = (check_operands, check_kernel, _too_large) if verdict.is_typed else ()
+        rules = (check_operands, check_kernel, _too_large) if verdict.is_typed and call.runs else ()
         for rule, message in (*verdict.said, *_said_by(call, rules)):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:

@@ -186,7 +186,7 @@ def _take_weights_as_constants(model: onnx.ModelProto) -> None:
     Before IR version 4 all initializers are inputs, too, and constants all the same. What is
     declared of the value of a Constant node holds for nobody.
     """
-    if 0 < model.ir_version < 4:
+    if model.ir_version < 4:
         weights = {tensor.name for tensor in model.graph.initializer}
         kept = [info for info in model.graph.input if info.name not in weights]
         copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
