@@ -12,6 +12,7 @@ import pytest
 
 from dld_tui.core.document import Change
 from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import RULE, InferredTypes, TypeInference
@@ -178,10 +179,15 @@ async def errors_of_inference_lead_to_the_node_and_go_when_mended(session: Sessi
     assert external(session) == []
 
 
-async def test_a_model_that_inference_refuses_is_said(tmp_path: Path) -> None:
-    text = SHAPES.replace('"" : 18', '"other" : 1')
-    async with inferred(tmp_path, text) as session:
-        assert any("No opset import" in message for message in external(session))
+async def test_a_model_that_inference_refuses_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> InferredTypes:
+        raise ActivityError("it is too odd")
+
+    monkeypatch.setattr(inference, "infer_types", refuse)
+    async with inferred(tmp_path) as session:
+        assert external(session) == ["shapes are not known: it is too odd"]
 
 
 async def new_models_and_everything_changed(session: Session) -> None:
