@@ -29,7 +29,7 @@ GRAPHS = (
         "graph_silero",
         "silero_vad_16k_op15.onnx",
         (150, 42),
-        ["slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
+        ["1", "slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
         "If",
     ),
     ("graph_densenet_small", "light_densenet121.onnx", (80, 24), ["2", "m", "j"], "Graph"),
@@ -37,7 +37,7 @@ GRAPHS = (
         "graph_silero_small",
         "silero_vad_16k_op15.onnx",
         (80, 24),
-        ["slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
+        ["1", "slash", "r", "n", "n", "enter", "2", "v", "v", "m"],
         "If",
     ),
     ("graph_46k", "decoder_46k.onnx", (200, 50), ["2", "j", "j"], "Graph"),
@@ -90,8 +90,7 @@ def main() -> None:
         report = Path(folder) / "demo_classifier.dldprof"
         run(["profile", "onnxruntime", str(classifier), "-o", str(report), "--duration", "2"])
         IMAGES.mkdir(parents=True, exist_ok=True)
-        keys = ["j", "l", "j", "l", "j", "l", "j", "j"]
-        asyncio.run(take("workspace", transformer, (150, 42), keys, "By scope"))
+        asyncio.run(take("workspace", transformer, (150, 42), ["j"] * 6, "By scope"))
         for name, model, size, pressed, wait_for in GRAPHS:
             if models is not None and (models / model).exists():
                 asyncio.run(take(name, models / model, size, pressed, wait_for))
