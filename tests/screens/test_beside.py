@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
+from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.diff.compare import diff_documents
 from dld_tui.core.diff.model import node_pairs
 from dld_tui.core.document import Document
+from dld_tui.screens.activity.results import of_reduction, show_view
 from dld_tui.screens.workspace.beside import BesidePane
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
@@ -255,3 +257,13 @@ def test_pairs_are_those_of_the_comparison(tmp_path: Path) -> None:
     assert [(first.name, second.name) for first, second in pairs] == [
         ("first", "begin"), ("second", "sum"), ("third", "third"), ("last", "last"),
     ]  # fmt: skip
+
+
+async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_path: Path) -> None:
+    async with two(tmp_path) as session:
+        small = models.write(tmp_path, OTHER, "small.onnx")
+        result = Reduction(small, 3, 1, ["last"], 2, 0, 0.1, "")
+        show_view(session.app, of_reduction(result, {"model": str(session.screen.path)}))
+        await session.until(lambda: session.screen.beside.pane)
+        assert session.app.screen is session.screen
+        assert session.pane.other.path == small

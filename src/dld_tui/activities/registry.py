@@ -262,6 +262,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Find the smallest part of a model with which a command still fails.",
         result="dld_tui.core.conversion.reduction:Reduction",
         command=Command(("reduce",), show="dld_tui.cli.jobs.results:show_reduction"),
+        result_view="dld_tui.screens.activity.results:of_reduction",
         of_open_model=True,
         synonyms=("bisect", "debug reduce", "minimal reproducer", "delta debugging"),
         offered=True,

@@ -15,6 +15,7 @@ from dld_tui.activities import registry
 from dld_tui.activities.build_tensorrt import Result as Built
 from dld_tui.activities.refit_engine import Result as Refitted
 from dld_tui.core import fmt
+from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
@@ -118,8 +119,17 @@ class ParagraphsDialog(Dialog[None]):
 
 # --- what opens when a job that was started from a form has ended --------------------------------
 
-View: TypeAlias = "Page | Path | str | None"
-"""A page, a file to open, a text to show, or nothing."""
+
+@dataclass(frozen=True)
+class BesideView:
+    """A model to open beside the one that it was made of."""
+
+    path: Path
+    original: Path
+
+
+View: TypeAlias = "Page | Path | BesideView | str | None"
+"""A page, a file to open, one beside another, a text to show, or nothing."""
 
 _FILES = ("report", "output", "path")
 
@@ -144,12 +154,27 @@ def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
     return visible(f"{result.engine} is built")
 
 
+def of_reduction(result: Reduction, values: Mapping[str, JSON]) -> View:
+    """Return the smallest model that still fails, beside the one that it is part of."""
+    return BesideView(result.path, Path(str(values["model"])))
+
+
 def show_view(owner: Host, view: View) -> None:
     """Show what came of a job: a page, a file or a text."""
     if isinstance(view, Page):
         owner.add_page(view)
     elif isinstance(view, Path):
         owner.open_path(view)
+    elif isinstance(view, BesideView):
+        original = view.original
+
+        def opened(made: Page) -> None:  # a model is read when its tab is seen
+            made.when_open(lambda: owner.open_path(original, lambda page: show(page, made)))
+
+        def show(page: Page, made: Page) -> None:
+            page.when_open(lambda: page.show_beside(made))
+
+        owner.open_path(view.path, opened)
     elif view is not None:
         owner.page.app.notify(view, timeout=8, markup=False)
 

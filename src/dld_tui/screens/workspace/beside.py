@@ -371,12 +371,7 @@ class Beside(Controller):
             else:
                 self.say("There is no room for the model beside this one")
             return
-        width, height = self.app.size
-        if width < COLUMNS and height < ROWS:
-            self.say(
-                f"Two models need {COLUMNS} columns or {ROWS} rows; here are {width} and {height}",
-                5, warning=True,
-            )  # fmt: skip
+        if not self._has_room():
             return
         others = [
             page for page in host(self.page).pages
@@ -388,6 +383,23 @@ class Beside(Controller):
             self.show_page(others[0])
         else:
             self._ask(others)
+
+    def show_opened(self, page: Page) -> None:
+        """Show an open model beside this one, in the place of another that is there."""
+        if isinstance(page, type(self.page)) and page is not self.page and self._has_room():
+            if self.pane is not None:
+                self.pane.action_close()
+            self.show_page(page)
+
+    def _has_room(self) -> bool:
+        width, height = self.app.size
+        if width >= COLUMNS or height >= ROWS:
+            return True
+        self.say(
+            f"Two models need {COLUMNS} columns or {ROWS} rows; here are {width} and {height}",
+            5, warning=True,
+        )  # fmt: skip
+        return False
 
     def _ask(self, others: Sequence[Page]) -> None:
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog

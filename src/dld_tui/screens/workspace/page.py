@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -418,6 +419,19 @@ class WorkspaceScreen(Page):
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
         self.navigation.reveal(scope_path, node_ref)
+
+    def when_open(self, then: Callable[[], None]) -> None:
+        """Call somebody once the model is open."""
+        self.tasks.start(self._call_when_open(then), "opened")
+
+    async def _call_when_open(self, then: Callable[[], None]) -> None:
+        while not self.model.is_open:
+            await asyncio.sleep(_PAINTED_S)
+        then()
+
+    def show_beside(self, other: Page) -> None:
+        """Show another open model beside this one, where there is room."""
+        self.beside.show_opened(other)
 
     @property
     def node_at_cursor(self) -> Node | None:

@@ -46,8 +46,13 @@ class Host(Protocol):
     def page(self) -> Page:
         """The tab that is seen, or the start page."""
 
-    def open_path(self, path: Path | str) -> None:
-        """Recognise a file and open it in a tab; an error is shown in a dialog."""
+    def open_path(self, path: Path | str, then: Callable[[Page], None] | None = None) -> None:
+        """Recognise a file and open it in a tab; an error is shown in a dialog.
+
+        Args:
+            path: The file.
+            then: Is told the page.
+        """
 
     def open_all(self, paths: Sequence[Path | str]) -> None:
         """Open files in tabs, in their order, and show the first."""

@@ -118,6 +118,13 @@ class Page(Front, Screen[None]):
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node of the model that is shown; pages without a model stay as they are."""
 
+    def when_open(self, then: Callable[[], None]) -> None:
+        """Call somebody once what the page shows is open."""
+        then()
+
+    def show_beside(self, other: Page) -> None:
+        """Show another open model beside the one that is shown; other pages stay as they are."""
+
     def reveal_layer(self, index: int) -> None:
         """Go to a layer of the report that is shown; other pages stay as they are."""
 
