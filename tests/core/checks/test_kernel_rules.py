@@ -172,6 +172,9 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
     ("ReduceMax", [np.ones((0, 2), bool), of(1)], [0], {}, 21, {0: np.ones((2, 0), bool)}),
     ("Resize", [f(1, 1, 2), None, f(3)], [0, 2], {}, 21, {2: f(0)}),
     ("Resize", [f(1, 1, 2), None, None, of(1, 1, 2)], [0], {}, 21, {0: f(1, 1, 0)}),
+    ("Resize", [f(1, 1, 2), None, None, of(4)], [0], {"axes": [2]}, 21, {0: f(1, 1, 0)}),
+    ("Attention", [f(2, 3, 4), f(2, 5, 4), f(2, 5, 4)], [0, 1, 2],
+     {"q_num_heads": 2, "kv_num_heads": 2}, 23, {2: f(2, 1, 4)}),
     ("RoiAlign", [f(1, 1, 4, 4), f(1, 4), of(0)], [0, 1], {}, 21, {2: of(1)}),
     ("LinearRegressor", [f(2, 3)], [0], LINEAR, 5, {0: f(2, 4)}),
     ("ArgMax", [f(0, 2)], [0], {"axis": 1}, 21, {0: f(2, 0)}),
@@ -288,6 +291,13 @@ def test_a_branch_that_is_never_taken_may_refuse_its_shapes() -> None:
         made = onnx.parser.parse_model(text)
         assert refused(made.SerializeToString(), {"x": f(size)}) is is_wrong
         assert bool(predict(made)[1]) is is_wrong
+
+
+def test_a_range_of_vectors_is_taken_where_not_all_are_constants() -> None:
+    for given, is_wrong in (([], True), ([0], False)):
+        data, fed = model("Range", [np.int64(0), of(4), np.int64(1)], given, {}, 21)
+        assert refused(data, fed) is is_wrong
+        assert bool(predict(onnx.ModelProto.FromString(data))[1]) is is_wrong
 
 
 def test_ir_version_0_is_taken_like_one_before_4() -> None:

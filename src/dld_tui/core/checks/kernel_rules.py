@@ -303,8 +303,10 @@ def scalars(call: Call) -> Said:
         return
     constants = {tensor.name for tensor in graph.initializer}
     constants.update(node.output[0] for node in graph.node if node.op_type == "Constant")
+    if not all(name in constants for name in call.node.input):
+        return
     for index in range(3):
-        if call.rank(index) not in (None, 0) and call.node.input[index] in constants:
+        if call.rank(index) not in (None, 0):
             yield wrong(f"Input {index} is {dims_text(call.dims(index) or ())}, needed: a scalar")
 
 
@@ -414,13 +416,10 @@ def resized(call: Call) -> Said:
         yield wrong("It has neither scales nor sizes")
     if call.version < 11 or dims is None or None in dims:
         return
-    wanted = call.value(3)
-    if (
-        wanted is not None
-        and any(have == 0 < size for have, size in zip(dims, wanted.ravel().tolist(), strict=False))
-        and not call.attribute("axes")
-    ):
-        yield wrong(f"{dims_text(dims)} cannot be made {sizes_text(wanted.ravel().tolist())}")
+    wanted, axes = call.value(3), call.attribute("axes") or range(len(dims))
+    sizes = [] if wanted is None else wanted.ravel().tolist()
+    if any(dims[axis] == 0 < size for axis, size in zip(axes, sizes, strict=False)):
+        yield wrong(f"{dims_text(dims)} cannot be made {sizes_text(sizes)}")
     if 0 in dims:
         return
     yield from positive(2, 3)(call)
@@ -668,7 +667,7 @@ def attention(call: Call) -> Said:
         if heads < 1 or kv_heads < 1:
             yield VALUE, "q_num_heads and kv_num_heads are needed for data of 3 dimensions"
             return
-        pattern = [["B", "Q", "_"], ["B", "L", "_"], ["B", "_", "_"]]
+        pattern = [["B", "Q", "_"], ["B", "L", "_"], ["B", "L", "_"]]
         known = {"H": heads, "G": kv_heads}
         for what, size, count in (("Q", q[2], heads), ("V", v[2], kv_heads)):
             if size is not None and size % count:
