@@ -162,3 +162,10 @@ def test_external_data_and_local_functions(tmp_path: Path) -> None:
         with contextlib.closing(ValueCheck(before, Question(), SAME)) as check:
             assert check.outputs(after).is_good
         assert convert_sanitize.nodes(after) <= convert_sanitize.nodes(before)
+
+
+def test_our_rules_simplify_without_any_library(tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, CHAIN), tmp_path / "out.onnx"
+    *_, last = run(Request(path, out, by="rules"))
+    assert isinstance(last, Finished)
+    assert [node.op_type for node in onnx.load(out).graph.node] == ["Mul"]

@@ -1,9 +1,10 @@
 """A model with as few nodes as the simplifiers that are installed make of it.
 
-Polygraphy, onnxslim and onnxsim each get the model, in a process of their own; then the others get
-the best result, for as long as that makes it smaller. A result counts when ONNX Runtime computes
-the same with it, and only where it brings in no operator set and no larger file than is allowed.
-Where none is left, the model stays as it is: that is no error.
+Polygraphy, onnxslim, onnxsim and our own rules (see docs/rewrites.md) each get the model, in a
+process of their own; then the others get the best result, for as long as that makes it smaller. A
+result counts when ONNX Runtime computes the same with it, and only where it brings in no operator
+set and no larger file than is allowed. Where none is left, the model stays as it is: that is no
+error.
 
 Result: that of :func:`dld_tui.core.conversion.request.written`, and ``"tried"``: a list of ``{"by",
 "nodes", "problem"}``.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 BEST = "best"
-_LIBRARIES = ("onnxsim", "onnxslim", "Polygraphy")
+_LIBRARIES = ("onnxsim", "onnxslim", "Polygraphy", "rules")
 _SPARING = "Polygraphy"
 """The one that loads weights only to fold them."""
 _LARGE = 512 << 20

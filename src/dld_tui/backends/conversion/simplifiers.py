@@ -1,4 +1,4 @@
-"""The simplifiers of others, on files, run by :mod:`.library_file`; each may be absent.
+"""Simplifiers of others, which may be absent, and our rules: on files, run by :mod:`.library_file`.
 
 The process works in the folder of the model that it reads, where external data is found.
 """
@@ -17,8 +17,14 @@ NEEDED = {
     "onnxsim": ("onnxsim",),
     "onnxslim": ("onnxslim",),
     "Polygraphy": ("polygraphy", "onnx_graphsurgeon", "onnxruntime"),
+    "rules": (),
 }
 """The modules that each needs."""
+RULES = (
+    "identity", "dropout", "no-ops", "casts", "cast-chains", "transposes", "reshapes", "unsqueezes",
+    "concat", "expands", "clips", "conv-pads", "bias-of-zeros", "reshapes-of-matmul",
+)  # fmt: skip
+"""Rules of the library after which there are fewer nodes that compute the very same."""
 INSTALL = "pip install 'dld-tui[simplify]'"
 
 
@@ -32,9 +38,27 @@ def main() -> None:
     source, target, text = sys.argv[1:4]
     options = json.loads(text)
     os.chdir(Path(source).parent)
-    {"Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim}[options["by"]](
-        source, target, options
-    )
+    simplify = {
+        "Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim, "rules": _rules,
+    }[options["by"]]  # fmt: skip
+    simplify(source, target, options)
+
+
+def _rules(source: str, target: str, options: Mapping[str, Any]) -> None:
+    """Do what ``dld rewrite`` does with rules after which there are fewer nodes."""
+    import onnx
+
+    from dld_tui.core.document import Document
+    from dld_tui.core.document.serialise import save, skeleton_bytes
+    from dld_tui.core.document.type_inference import infer_types, take_types
+    from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+
+    document = Document.open(Path(source))
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    take_types(document, infer_types(model, Path(source))[0])
+    names = [*RULES, "shapes"] if options["fold"] and options["shapes"] else RULES
+    document.apply("rewrite", rules=text_of_rules(rules_of(names)))
+    save(document, Path(target))
 
 
 def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
