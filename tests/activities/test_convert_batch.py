@@ -118,10 +118,13 @@ def test_what_would_be_too_large_is_not_folded(tmp_path: Path) -> None:
     assert [node.name for node in onnx.load(out).graph.node] == ["turn", "use"]
 
 
-def test_sanitize_needs_a_simplifier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sanitize_needs_the_simplifier_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(simplifiers, "missing", lambda name: [name.lower()])
-    with pytest.raises(UnavailableError, match="onnxslim and polygraphy not installed"):
-        convert("sanitize", models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx")
+    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
+    with pytest.raises(UnavailableError, match="onnxslim not installed"):
+        convert("sanitize", path, out, by="onnxslim")
 
 
 def test_dynamic_quantization(tmp_path: Path) -> None:
