@@ -130,6 +130,12 @@ def test_the_report_names_the_output_the_node_and_the_ways_out(document: Documen
         "values are near the original's on random inputs; worst output y is off by at most 0, exact"
     ]
     assert not is_wrong(good)
+    noisy = values_lines(values(document, GOOD * 1.4))
+    assert noisy[0].startswith("WRONG"), "float16 is held to more"
+    noisy = values_lines(values(document, GOOD * 1.4) | {"is_good": True})
+    assert noisy[0].startswith(
+        "values are within the tolerance on random inputs, with noise of 40%"
+    )
     bad = values(document, INFINITE)
     assert is_wrong(bad)
     lines = values_lines(bad)
@@ -139,7 +145,7 @@ def test_the_report_names_the_output_the_node_and_the_ways_out(document: Documen
     assert values_lines(bad | {"advice": "do that\x1b"})[2] == "  do that\\x1b"
     kept = [bad["first"]] * 14
     repaired = values_lines(values(document, GOOD, repaired=kept))
-    assert repaired[0] == "14 nodes left as they were for the values:"
-    assert repaired[13] == "  and 2 more"
+    assert repaired[1] == "14 nodes left as they were for the values:"
+    assert repaired[14] == "  and 2 more"
     assert values_lines({"skipped": "it is large"}) == ["values were not compared: it is large"]
     assert not is_wrong({"skipped": "it is large"})

@@ -107,6 +107,8 @@ def _sizes(what: str, before: int, after: int) -> str:
 
 
 _LISTED_OUTPUTS = 12
+_NOISY = 10 ** (-10 / 20)
+"""The noise from which values are not called near: that of 10 dB."""
 
 
 def values_lines(values: Mapping[str, Any]) -> list[str]:
@@ -117,26 +119,32 @@ def values_lines(values: Mapping[str, Any]) -> list[str]:
     """
     if values["skipped"]:
         return [f"values were not compared: {visible(values['skipped'])}"]
-    lines = _repaired(values["repaired"])
     errors = {name: decode(TensorError, error) for name, error in values["outputs"].items()}
+    lines = list(_near(values, errors) if values["is_good"] else _wrong(values, errors))
     lines += [f"tried with {visible(line)}" for line in values.get("guess", ())]
-    if values["is_good"]:
-        if errors:
-            name, worst = max(errors.items(), key=lambda item: item[1].noise)
-            fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
-            lines.append(
-                f"values are near the original's on {fed}; worst output {_output(name, worst)}"
-            )
-        return lines
+    return lines + _repaired(values["repaired"])
+
+
+def _wrong(values: Mapping[str, Any], errors: Mapping[str, TensorError]) -> Iterator[str]:
     for name, output in values["outputs"].items():
         if output["problem"]:
             problem = visible(output["problem"])
-            lines.append(f"WRONG VALUES: output {_output(name, errors[name])}: {problem}")
+            yield f"WRONG VALUES: output {_output(name, errors[name])}: {problem}"
     if (first := values["first"]) is not None:
-        lines.append(f"  first at {_node(first)}: {_short(first['reason'], 200)}")
+        yield f"  first at {_node(first)}: {_short(first['reason'], 200)}"
     if values.get("advice"):
-        lines.append(f"  {visible(values['advice'])}")
-    return lines
+        yield f"  {visible(values['advice'])}"
+
+
+def _near(values: Mapping[str, Any], errors: Mapping[str, TensorError]) -> Iterator[str]:
+    if not errors:
+        return
+    name, worst = max(errors.items(), key=lambda item: item[1].noise)
+    fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
+    near = f"values are near the original's on {fed}"
+    if worst.noise > _NOISY:  # a tolerance of each element can be above small values themselves
+        near = f"values are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
+    yield f"{near}; worst output {_output(name, worst)}"
 
 
 def is_wrong(values: object) -> bool:
@@ -204,12 +212,15 @@ _LISTED_LINES = 5
 
 
 def report_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return lines on what a conversion did. Fit for a terminal.
+    """Return lines on what a conversion did, what counts most first. Fit for a terminal.
 
     Args:
         result: What the activity gives.
     """
     lines = conversion_lines(result) if "unconverted" in result else []
+    if "values" in result:
+        lines += values_lines(result["values"])
+    lines += _latency_lines(result.get("latency_ms"))
     if "before" in result:
         before, after = (decode(ModelFigures, result[side]) for side in ("before", "after"))
         lines += summary_lines(before, after)
@@ -219,9 +230,6 @@ def report_lines(result: Mapping[str, Any]) -> list[str]:
         lines += _half_lines(result)
     elif "losses" in result:
         lines += loss_lines(result["losses"])
-    lines += _latency_lines(result.get("latency_ms"))
-    if "values" in result:
-        lines += values_lines(result["values"])
     return lines
 
 
