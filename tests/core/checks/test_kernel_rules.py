@@ -175,6 +175,8 @@ CASES: list[tuple[str, list[Any], list[int], dict[str, Any], int, dict[int, Any]
     ("Resize", [f(1, 1, 2), None, None, of(4)], [0], {"axes": [2]}, 21, {0: f(1, 1, 0)}),
     ("Attention", [f(2, 3, 4), f(2, 5, 4), f(2, 5, 4)], [0, 1, 2],
      {"q_num_heads": 2, "kv_num_heads": 2}, 23, {2: f(2, 1, 4)}),
+    ("Attention", [f(2, 3, 4), f(2, 5, 2), f(2, 5, 2)], [0, 1, 2],
+     {"q_num_heads": 2, "kv_num_heads": 1}, 23, {1: f(2, 5, 3)}),
     ("RoiAlign", [f(1, 1, 4, 4), f(1, 4), of(0)], [0, 1], {}, 21, {2: of(1)}),
     ("LinearRegressor", [f(2, 3)], [0], LINEAR, 5, {0: f(2, 4)}),
     ("ArgMax", [f(0, 2)], [0], {"axis": 1}, 21, {0: f(2, 0)}),

@@ -675,6 +675,9 @@ def attention(call: Call) -> Said:
                 return
         width = None if q[2] is None else q[2] // heads
         value_width = None if v[2] is None else v[2] // kv_heads
+        if width is not None and differ(k[2], width * kv_heads):
+            yield wrong(f"K has {k[2]} elements, {kv_heads} heads of {width} are needed")
+            return
     else:
         yield wrong(f"Input 0 is {dims_text(q)}, it must have 3 or 4 dimensions")
         return
