@@ -257,7 +257,8 @@ class _Work:
             self._made[node] = (key, self._applications, generation)
         if self._lines:
             self._note(hit, plan.removed_lines, added, "")
-        return plan.gone
+        made = {output for node in added for output in node.outputs}
+        return [value for value in plan.gone if value not in made]
 
     def _note(self, hit: Hit, removed: list[str], added: Iterable[Node], action: str) -> None:
         came = [line_of(node) for node in added]
