@@ -154,7 +154,8 @@ def identities(document: Document) -> list[Node]:
         node
         for scope in document.scopes()
         for node in scope.nodes_of_type("Identity")
-        if not node.domain and (made := scope.definition(node.inputs[0])) and made.node
+        if not node.domain and node.inputs
+        if (made := scope.definition(node.inputs[0])) and made.node
     ]
 
 
