@@ -35,6 +35,7 @@ COMMANDS = (
     CommandInfo("rewrite", "Replace patterns of operators.", "dld_tui.cli.models.rewrite"),
     CommandInfo("edit", "Replay an edit script on a model.", "dld_tui.cli.models.edit"),
     CommandInfo("extract", "Write a part of a model as a model.", "dld_tui.cli.models.extract"),
+    CommandInfo("triton", "Write a model repository for Triton.", "dld_tui.cli.models.triton"),
     CommandInfo("draw", "Draw a picture of a graph.", "dld_tui.cli.models.draw"),
     CommandInfo(
         "operators", "Say what operators there are and do.", "dld_tui.cli.models.operators"

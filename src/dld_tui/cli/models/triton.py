@@ -1,0 +1,125 @@
+"""``dld triton``: a model repository for Triton Inference Server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dld_tui.cli.output import narrate, require_free, write, write_json
+from dld_tui.core.conversion import triton
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.recognise import HEAD, engine_header
+from dld_tui.core.files.source import Source
+from dld_tui.core.text import visible
+
+
+@click.command("triton")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, metavar="REPOSITORY", type=click.Path(path_type=Path),
+    help="The folder of all models; made where there is none.",
+)  # fmt: skip
+@click.option("--name", metavar="NAME", help="Of the model; by default that of its file.")
+@click.option(
+    "--max-batch", type=click.IntRange(min=0, max=2**31 - 1), metavar="N",
+    help="The greatest batch that Triton may make; 0 for none.",
+)  # fmt: skip
+@click.option("--kind", type=click.Choice(triton.KINDS), help="Where instances run.")
+@click.option(
+    "--count", type=click.IntRange(min=1, max=2**31 - 1), default=1, show_default=True,
+    metavar="N", help="Instances on each device.",
+)  # fmt: skip
+@click.option("--link", is_flag=True, help="Give an engine a second name, no copy.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(
+    model: Path, output: Path, name: str | None, link: bool, force: bool, as_json: bool,
+    **asked: Any,
+) -> None:  # fmt: skip
+    """Write a model repository for Triton Inference Server.
+
+    MODEL is an ONNX model, or a TensorRT engine beside which its layer information lies.
+    Written are REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.onnx or model.plan.
+    """
+    name = model.stem if name is None else name
+    folder = output / name
+    options = {**asked, "name": name, "kind": asked["kind"] or ""}
+    place = folder / "config.pbtxt"
+    source = Source.open(model)
+    try:
+        header = engine_header(source.read(0, min(HEAD, source.size)))
+    finally:
+        source.close()
+    if header is not None:
+        if header.product != "TensorRT":
+            raise InputError(f"Triton takes no engines of {header.product}", where=str(model))
+        target = folder / "1" / "model.plan"
+        config = _engine_config(model, options)
+        _require_free((place, target), model, force)
+        remarks = triton.write_engine(model, target, overwrite=force, link=link)
+        remarks.append(f"Triton has to have the same TensorRT as the engine: {header.text}")
+    else:
+        target = folder / "1" / "model.onnx"
+        if link:
+            # ONNX and its checker take data files with several names for an attack.
+            raise UsageError("--link is for engines: a model is copied with its data files")
+        config, remarks = _write_model(model, place, target, options, force)
+    remarks = [*config.remarks, *remarks]
+    remarks += triton.write_config(config, place, overwrite=force)
+    for remark in remarks:
+        narrate(f"{target}: {remark}")
+    _print(config, place, target, remarks, as_json)
+
+
+def _engine_config(engine: Path, options: dict[str, Any]) -> triton.ModelConfig:
+    from dld_tui.core.plan.reader import open_plan
+
+    return triton.model_config(served=triton.of_engine(open_plan(engine)), **options)
+
+
+def _write_model(
+    model: Path, place: Path, target: Path, options: dict[str, Any], force: bool
+) -> tuple[triton.ModelConfig, list[str]]:
+    from dld_tui.cli.models.inference import infer
+    from dld_tui.core.document.document import Document
+
+    document = Document.open(model)
+    try:
+        served = triton.of_model(document)
+        tensors = (*served.inputs, *served.outputs)
+        if any(one.dtype is None or one.dims is None for one in tensors) and infer(document, model):
+            served = triton.of_model(document)
+        config = triton.model_config(served=served, **options)
+        _require_free((place, target), model, force)
+        return config, triton.write_model(document, target, overwrite=force)
+    finally:
+        document.close()
+
+
+def _require_free(places: tuple[Path, ...], model: Path, force: bool) -> None:
+    for place in places:
+        if not (place.exists() and place.samefile(model)):
+            require_free(place, force)
+
+
+def _print(
+    config: triton.ModelConfig, place: Path, target: Path, remarks: list[str], as_json: bool
+) -> None:
+    if as_json:
+        write_json(
+            {
+                "config": str(place),
+                "model": str(target),
+                "max_batch_size": config.max_batch_size,
+                "inputs": [vars(one) for one in config.inputs],
+                "outputs": [vars(one) for one in config.outputs],
+                "remarks": remarks,
+            }
+        )
+        return
+    for title, tensors in (("input", config.inputs), ("output", config.outputs)):
+        for one in tensors:
+            write(f"{title:<6}  {visible(one.name)}  {one.data_type} {one.dims}")
+    write(f"max_batch_size {config.max_batch_size}")
