@@ -18,8 +18,10 @@ def test_drawn_interfaces(seed: int) -> None:
     random = np.random.default_rng(seed)
 
     def draw(name: str) -> ServedTensor:
-        dims = [["N", "N", "N", None, "M", 3][random.integers(6)]]
-        dims += [[5, "S", 1][random.integers(3)] for _ in range(random.integers(0, 3))]
+        firsts: list[int | str | None] = ["N", "N", "N", None, "M", 3]
+        dims = [firsts[random.integers(6)]]
+        more: list[int | str | None] = [5, "S", 1]
+        dims += [more[random.integers(3)] for _ in range(random.integers(0, 3))]
         most = int(random.integers(1, 9)) if random.random() < 0.3 else None
         return ServedTensor(name, str(random.choice(list(TYPES))), tuple(dims), most)
 
