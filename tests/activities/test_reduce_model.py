@@ -15,9 +15,14 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from tests.support import models
 
-LINES = "\n".join(f"v{at + 1} = {'Sigmoid' if at == 20 else 'Relu'} (v{at})" for at in range(40))
+BODIES = """If (c) <then_branch = yes () => (float[2] t) { [a] a = Neg (v20) [s] t = Sigmoid (a) },
+    else_branch = no () => (float[2] e) { [e] e = Abs (v20) }>"""
+LINES = "\n".join(
+    f"[n{at}] v{at + 1} = {BODIES if at == 20 else f'Relu (v{at})'}" for at in range(40)
+)
 MODEL = (
-    f'<ir_version: 10, opset_import: ["" : 18]>\ng (float[2] v0) => (float[2] v40) {{ {LINES} }}'
+    '<ir_version: 10, opset_import: ["" : 18]>\n'
+    f"g (float[2] v0, bool c) => (float[2] v40) {{ {LINES} }}"
 )
 CHECK = "import sys; sys.exit(b'Sigmoid' in open(sys.argv[1], 'rb').read())"
 
@@ -43,12 +48,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_smallest_model_still_fails_and_a_second_search_knows(tmp_path: Path) -> None:
     asked = request(tmp_path, f"print('looked')\n{CHECK}")
     found = result(asked)
-    assert (found.nodes_before, found.nodes_after) == (40, 1)
+    assert (found.nodes_before, found.nodes_after) == (43, 2)
+    assert found.nodes == ["n20", "n20:then_branch › s"]
     assert found.said == "looked\n"
     small = onnx.load(found.path)
-    assert [node.op_type for node in small.graph.node] == ["Sigmoid"]
+    assert [node.op_type for node in small.graph.node] == ["If"]
     onnx.checker.check_model(small, full_check=True)
-    assert small.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 2
+    assert small.graph.input[1].type.tensor_type.shape.dim[0].dim_value == 2
     again = result(asked)
     assert (again.tried, again.known) == (0, found.tried)
 

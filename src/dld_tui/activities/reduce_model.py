@@ -1,4 +1,4 @@
-"""The smallest part of a model with which a command still fails.
+"""The smallest part of a model with which a command still fails, in bodies and functions, too.
 
 Each trial is noted at once, so a search that was stopped goes on where it was.
 """
@@ -9,13 +9,13 @@ import contextlib
 import shlex
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.reduction import Reduction, smallest
+from dld_tui.core.conversion.reduction import Reduction, main_nodes, smallest_part
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import param, to_json
@@ -99,8 +99,8 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.tools.custom import find_program
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
+    from dld_tui.core.document.cutting import reached
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.traversal import topological_order
     from dld_tui.core.paths import cache_dir
 
     try:
@@ -114,19 +114,22 @@ def run(request: Request) -> Iterator[Event]:
     words[0] = find_program(words[0])
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(Document.open(request.model)) as document:
-        nodes = topological_order(document.main)
+        nodes = main_nodes(document)
         if nodes is None:
             raise UsageError("the nodes of the model are on a cycle", where=str(request.model))
         yield from _typed(document, request.model)
         facts = to_json(replace(request, output=Path(), again=False, time_limit=1.0))
         name = search_name(model_and_inputs(facts, document, None))
+        labels = {
+            node: " › ".join((*node.scope.path, node.ref)) for node in reached(document, nodes)
+        }
         journal = OutcomeJournal(
             cache_dir() / "reduce" / f"{name}.jsonl",
-            [node.ref for node in nodes],
+            list(labels.values()),
             again=request.again,
         )
         with tempfile.TemporaryDirectory(prefix="dld-reduce-") as folder:
-            search = _Reducing(request, document, nodes, words, journal, Path(folder))
+            search = _Reducing(request, document, nodes, labels, words, journal, Path(folder))
             yield from search.events()
 
 
@@ -153,6 +156,7 @@ class _Reducing:
         request: Request,
         document: Document,
         nodes: Sequence[Node],
+        labels: Mapping[Node, str],
         words: Sequence[str],
         journal: OutcomeJournal,
         folder: Path,
@@ -160,30 +164,31 @@ class _Reducing:
         self._request = request
         self._document = document
         self._nodes = nodes
-        self._refs = [node.ref for node in nodes]
+        self._labels = labels
         self._words = words
         self._journal = journal
         self._folder = folder
         self._tried = self._known = 0
+        self._seen: set[frozenset[str]] = set()
+        """The parts that this search has asked for: it may ask again."""
         self._said = ""
 
     def events(self) -> Iterator[Event]:
         began = time.monotonic()
-        whole = yield from self._fails(tuple(range(len(self._nodes))))
+        whole = yield from self._fails(list(self._labels))
         if not whole:
             raise UsageError(
                 "the check does not fail for the model itself",
                 where=shlex.join(self._words),
                 hint=f"It printed: {visible(self._said[-200:])}" if self._said.strip() else None,
             )
-        search = smallest(len(self._nodes))
-        kept = tuple(range(len(self._nodes)))
+        search = smallest_part(self._document, self._nodes)
         answer: bool | None = None
         while True:
             try:
                 part = next(search) if answer is None else search.send(answer)
             except StopIteration as end:
-                kept = end.value
+                kept: list[Node] = end.value
                 break
             answer = yield from self._fails(part)
             if answer:
@@ -191,16 +196,15 @@ class _Reducing:
         said = yield from self._finish(kept)
         yield Finished(
             Reduction(
-                self._request.output.absolute(), len(self._nodes), len(kept),
-                [self._refs[at] for at in kept], self._tried, self._known,
+                self._request.output.absolute(), len(self._labels), len(kept),
+                [self._labels[node] for node in kept], self._tried, self._known,
                 round(time.monotonic() - began, 3), said,
             )
         )  # fmt: skip
 
-    def _finish(self, kept: tuple[int, ...]) -> Generator[Event, None, str]:
+    def _finish(self, kept: Sequence[Node]) -> Generator[Event, None, str]:
         """Write the smallest model, and check that it is the one that fails."""
-        path = self._write(kept)
-        failed = yield from self._checked(path)
+        failed = yield from self._checked_part(kept)
         if not failed:
             raise ActivityError(
                 "the smallest model does not fail each time: the check is not deterministic",
@@ -209,34 +213,42 @@ class _Reducing:
         self._write(kept, self._request.output)
         return self._said
 
-    def _fails(self, part: tuple[int, ...]) -> Generator[Event, None, bool]:
+    def _fails(self, part: Sequence[Node]) -> Generator[Event, None, bool]:
         from dld_tui.core.accuracy.search import Outcome
 
-        key = frozenset(self._refs[at] for at in part)
+        key = frozenset(self._labels[node] for node in part)
         known = self._journal.known.get(key)
         if known is not None:
-            self._known += 1
+            self._known += key not in self._seen
+            self._seen.add(key)
             return not known.good
-        stage = f"Checking {fmt.plural(len(part), 'node')} of {len(self._nodes)}"
+        stage = f"Checking {fmt.plural(len(part), 'node')} of {len(self._labels)}"
         yield Progress(self._tried, None, "checks", stage)
-        failed = yield from self._checked(self._write(part))
+        failed = yield from self._checked_part(part)
         self._tried += 1
+        self._seen.add(key)
         outcome = Outcome(not failed, 0.0)
         self._journal.known[key] = outcome
         self._journal.add(key, outcome)
         return failed
 
-    def _write(self, part: tuple[int, ...], path: Path | None = None) -> Path:
-        from dld_tui.core.document.extraction import extract_nodes
+    def _checked_part(self, part: Sequence[Node]) -> Generator[Event, None, bool]:
+        if len(part) == len(self._labels):
+            return (yield from self._checked(self._request.model))
+        path = self._folder / "model.onnx"
+        return self._write(part, path) and (yield from self._checked(path))
+
+    def _write(self, part: Sequence[Node], path: Path) -> bool:
+        """Write nodes as a model; return whether that can be."""
+        from dld_tui.core.document.cutting import extract_kept
         from dld_tui.core.document.serialise import save
 
-        if len(part) == len(self._nodes) and path is None:
-            return self._request.model
-        path = path or self._folder / "model.onnx"
-        found = extract_nodes(self._document, [self._nodes[at] for at in part])
+        found = extract_kept(self._document, set(part))
+        if found is None:
+            return False
         with contextlib.closing(found.document):
             save(found.document, path)
-        return path
+        return True
 
     def _checked(self, path: Path) -> Generator[Event, None, bool]:
         """Run the check on a model and return whether it fails as it is to."""
