@@ -65,7 +65,8 @@ def command(
     """Print a profile report: latency, what to look at, and the time of each layer.
 
     REPORT is a .dldprof file, a profile that ONNX Runtime wrote, layer times or inference times
-    that trtexec wrote (--exportProfile, --exportTimes), or a Chrome trace.
+    that trtexec wrote (--exportProfile, --exportTimes), a Chrome trace, or Nsight
+    Systems' export to SQLite.
     """
     for path in (csv, html, trace, parquet):
         if path is not None:

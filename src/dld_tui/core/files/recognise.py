@@ -16,9 +16,11 @@ import codecs
 import os
 import re
 import struct
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.added_readers import reader_of
@@ -86,6 +88,7 @@ class FileKind(Enum):
     REPORT = "a profile report"
     ORT_PROFILE = "an ONNX Runtime profile"
     TRACE = "a Chrome trace"
+    NSIGHT_SYSTEMS = "an export of Nsight Systems"
     ENGINE_LAYERS = "TensorRT layer information"
     ENGINE_PROFILE = "a TensorRT layer profile"
     ENGINE_TIMES = "a list of TensorRT inference times"
@@ -179,8 +182,11 @@ def recognise(path: str | os.PathLike[str]) -> FileKind:
     where = os.fspath(path)
     if not head:
         raise CorruptFileError("File is empty (0 bytes)", where=where)
-    if head.startswith(b"SQLite format 3\x00") and head[68:72] == _REPORT_ID:
-        return FileKind.REPORT
+    if head.startswith(b"SQLite format 3\x00"):
+        if head[68:72] == _REPORT_ID:
+            return FileKind.REPORT
+        if is_nsight_export(where):
+            return FileKind.NSIGHT_SYSTEMS
     if reader_of(head) is not None:
         return FileKind.OTHER_PROFILE
     if head.startswith(_ZIP) and _is_engine_archive(where):
@@ -213,6 +219,21 @@ def _refuse_known(head: bytes, where: str) -> None:
         raise InputError(
             "This is a safetensors file (weights without a graph), not ONNX", where=where
         )
+
+
+def is_nsight_export(path: str | os.PathLike[str]) -> bool:
+    """Tell whether an SQLite database is what ``nsys export --type sqlite`` writes."""
+    import sqlite3
+
+    try:
+        address = f"file:{quote(os.path.abspath(path))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = {name for (name,) in tables if isinstance(name, str)}
+    except sqlite3.Error:
+        return False
+    telling = ("CUPTI_ACTIVITY_KIND_", "NVTX_EVENTS", "TARGET_INFO_", "META_DATA_EXPORT")
+    return "StringIds" in names and any(name.startswith(telling) for name in names)
 
 
 def _is_engine_archive(path: str) -> bool:

@@ -36,7 +36,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.added_readers import reader_of
 from dld_tui.core.files.blobs import spill_folder
-from dld_tui.core.files.recognise import HEAD, FileKind, recognise
+from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import database, rows, schema
 from dld_tui.core.report.counter_blocks import extent_of
@@ -559,6 +559,7 @@ _READERS = {
     FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
     FileKind.ENGINE_TIMES: "trtexec_files:report_from_trtexec_times",
     FileKind.TRACE: "import_trace:report_from_trace",
+    FileKind.NSIGHT_SYSTEMS: "import_nsight:report_from_nsight",
 }
 """Who reads what another program wrote; imported when there is such a file."""
 
@@ -581,7 +582,7 @@ def open_report(
 
     Args:
         path: A ``.dldprof`` file; a profile of ONNX Runtime; layer times or inference times of
-            trtexec; or a Chrome trace. Recognised by content.
+            trtexec; a Chrome trace; or Nsight Systems' SQLite export. Recognised by content.
         progress: Called with (bytes read, bytes in all) of what another profiler wrote.
         cancelled: Asked about once a megabyte.
 
@@ -595,7 +596,7 @@ def open_report(
         head = source.read(0, min(HEAD, source.size))
     finally:
         source.close()
-    if head.startswith(_SQLITE):
+    if head.startswith(_SQLITE) and (database.is_report(head) or not is_nsight_export(target)):
         return Report.open(target)
     kind = recognise(target)
     if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:

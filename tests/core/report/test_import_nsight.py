@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.report.formats.import_nsight import report_from_nsight
+from dld_tui.core.report.model import open_report
+
+PROCESS = 0x1000000 * 77
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+TABLES = {
+    "StringIds": "id INTEGER PRIMARY KEY, value TEXT NOT NULL",
+    "TARGET_INFO_GPU": "id INT, name TEXT",
+    KERNEL: (
+        "start INT, end INT, deviceId INT, contextId INT, streamId INT, correlationId INT,"
+        " globalPid INT, demangledName INT, shortName INT, registersPerThread INT, gridX INT,"
+        " gridY INT, gridZ INT, blockX INT, blockY INT, blockZ INT, staticSharedMemory INT,"
+        " dynamicSharedMemory INT"
+    ),
+    "CUPTI_ACTIVITY_KIND_MEMCPY": (
+        "start INT, end INT, deviceId INT, contextId INT, streamId INT, correlationId INT,"
+        " globalPid INT, bytes INT, copyKind INT"
+    ),
+    "CUPTI_ACTIVITY_KIND_MEMSET": (
+        "start INT, end INT, deviceId INT, contextId INT, streamId INT, correlationId INT,"
+        " globalPid INT, value INT, bytes INT"
+    ),
+    "CUPTI_ACTIVITY_KIND_RUNTIME": (
+        "start INT, end INT, eventClass INT, globalTid INT, correlationId INT, nameId INT"
+    ),
+    "NVTX_EVENTS": (
+        "start INT, end INT, eventType INT, rangeId INT, text TEXT, globalTid INT, textId INT,"
+        " domainId INT"
+    ),
+}
+"""As NVIDIA's SQLite Export Schema Reference has them, without columns that are not read."""
+
+
+def export(path: Path, rows: dict[str, list[tuple[Any, ...]]]) -> Path:
+    with closing(sqlite3.connect(path)) as database, database:
+        for table, columns in TABLES.items():
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            for row in rows.get(table, ()):
+                places = ", ".join("?" * len(row))
+                database.execute(f"INSERT INTO {table} VALUES ({places})", row)
+    return path
+
+
+def kernel(start: int, end: int, number: int, stream: int = 7, name: int = 1) -> tuple[Any, ...]:
+    shape = (32, 4, 2, 1, 128, 1, 1, 1024, 512)
+    return (start, end, 0, 1, stream, number, PROCESS, name, 0, *shape)
+
+
+def launch(start: int, number: int, thread: int = 1) -> tuple[Any, ...]:
+    return (start, start + 5, 0, PROCESS + thread, number, 0)
+
+
+def pushed(name: str | None, start: int, end: int | None, thread: int = 1) -> tuple[Any, ...]:
+    return (start, end, 59, 0, name, PROCESS + thread, None if name else 2, 0)
+
+
+def drawn(path: Path, seed: int) -> Path:
+    """Write passes of ranges in ranges, on one or two threads, with kernels that run later."""
+    random = np.random.default_rng(seed)
+    rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    rows["StringIds"] = [(1, "gemm"), (2, "range of textId"), (3, "relu")]
+    rows["TARGET_INFO_GPU"] = [(0, "NVIDIA H200")]
+    number = 0
+
+    def fill(start: int, end: int, depth: int) -> None:
+        nonlocal number
+        at = start + 10
+        while at + 100 < end:
+            length = int(random.integers(60, 400))
+            stop = min(at + length, end - 10)
+            if depth < 3 and length > 150:
+                name = None if random.random() < 0.2 else f"layer {random.integers(6)}"
+                rows["NVTX_EVENTS"].append(pushed(name, at, stop))
+                fill(at, stop, depth + 1)
+            elif random.random() < 0.8:
+                number += 1
+                rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append(launch(at, number))
+                ran = at + int(random.integers(10, 5000))
+                kind = random.integers(3)
+                if kind == 0:
+                    copy = (ran, ran + 9, 0, 1, 8, number, PROCESS, 64, 1 + number % 3)
+                    rows["CUPTI_ACTIVITY_KIND_MEMCPY"].append(copy)
+                else:
+                    row = kernel(
+                        ran, ran + int(random.integers(1, 90)), number, name=int(kind) * 2 - 1
+                    )
+                    rows[KERNEL].append(row)
+            at = stop + 7
+
+    for step in range(int(random.integers(2, 5))):
+        begin = 1_000_000 + step * 10_000
+        rows["NVTX_EVENTS"].append(pushed("enqueue", begin, begin + 4000))
+        # Something is launched in each, so that each is a pass.
+        number += 1
+        rows["CUPTI_ACTIVITY_KIND_RUNTIME"].append(launch(begin + 1, number))
+        rows[KERNEL].append(kernel(begin + 50, begin + 60, number))
+        fill(begin, begin + 4000, 0)
+    return export(path, rows)
+
+
+INNERMOST = """
+SELECT w.start, w.end, (
+    SELECT coalesce(n.text, (SELECT value FROM StringIds WHERE id = n.textId)) FROM NVTX_EVENTS n
+    WHERE n.globalTid = r.globalTid AND n.start <= r.start AND r.start <= n.end
+    ORDER BY n.start DESC, n.end LIMIT 1)
+FROM {table} w JOIN CUPTI_ACTIVITY_KIND_RUNTIME r
+ON r.correlationId = w.correlationId AND r.globalTid / 16777216 = w.globalPid / 16777216
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_drawn_exports_agree_with_sql(seed: int, tmp_path: Path) -> None:
+    path = drawn(tmp_path / "net.sqlite", seed)
+    assert recognise(path) is FileKind.NSIGHT_SYSTEMS
+    with closing(sqlite3.connect(path)) as database, open_report(path) as report:
+        expected = [
+            row
+            for table in (KERNEL, "CUPTI_ACTIVITY_KIND_MEMCPY")
+            for row in database.execute(INNERMOST.format(table=table))
+        ]
+        origin = database.execute("SELECT min(start) FROM NVTX_EVENTS").fetchone()[0]
+        marks = database.execute(
+            "SELECT start, end FROM NVTX_EVENTS WHERE text = 'enqueue' ORDER BY start"
+        ).fetchall()
+        assert [(one.start_us, one.duration_us) for one in report.passes] == pytest.approx(
+            [((start - origin) / 1000, (end - start) / 1000) for start, end in marks]
+        )
+        found = []
+        for one in report.passes:
+            for event in report.gpu_events(one.index):
+                start = round((event.start_us + one.start_us) * 1000) + origin
+                assert event.layer is not None
+                name = report.layers[event.layer].name
+                found.append((start, start + round(event.duration_us * 1000), name))
+        assert sorted(found) == sorted(expected)
+        assert report.device == "NVIDIA H200"
+        for one in report.passes:
+            events = report.pass_events(one.index)
+            assert sum(event.self_us for event in events) == pytest.approx(one.duration_us)
+
+
+def simple() -> dict[str, list[tuple[Any, ...]]]:
+    return {
+        "StringIds": [(1, "gemm"), (2, "conv")],
+        KERNEL: [kernel(2000, 3000, 1), kernel(2500, 2600, 2, stream=9), kernel(9000, 9100, 3)],
+        "CUPTI_ACTIVITY_KIND_MEMCPY": [(100, 150, 0, 1, 7, 4, PROCESS, 64, 2)],
+        "CUPTI_ACTIVITY_KIND_MEMSET": [(160, 170, 0, 1, 7, 5, PROCESS, 0, 32)],
+    }
+
+
+def test_details_streams_and_notes(tmp_path: Path) -> None:
+    rows = simple()
+    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [launch(1100, 1), launch(1200, 2, thread=5)]
+    rows["NVTX_EVENTS"] = [
+        pushed(None, 1000, 1300), pushed("idle", 1400, 1500), pushed("never ends", 5, None),
+        (1, 2000, 60, 0, "start and end", PROCESS + 1, None, 0),
+    ]  # fmt: skip
+    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
+        assert [layer.name for layer in report.layers] == ["conv"]
+        events = sorted(report.gpu_events(0), key=lambda event: event.start_us)
+        assert [(event.stream, event.kind, event.name, event.bytes) for event in events] == [
+            ("stream 7", "memcpy", "DtoH", 64), ("stream 7", "memset", "memset", 32),
+            ("stream 7", "kernel", "gemm", None), ("stream 9", "kernel", "gemm", None),
+            ("stream 7", "kernel", "gemm", None),
+        ]  # fmt: skip
+        assert [event.layer for event in events] == [None, None, 0, None, None]
+        assert events[2].details == {
+            "grid": [4, 2, 1], "block": [128, 1, 1], "registers": 32, "shared_bytes": 1536,
+        }  # fmt: skip
+        notes = " ".join(note.text for note in report.notes)
+        assert "shown as one pass" in notes
+        assert "1 row without start and end" in notes
+        assert "4 events of the GPU launched outside" in notes
+
+
+def test_without_ranges_kernels_are_the_layers(tmp_path: Path) -> None:
+    with open_report(export(tmp_path / "net.sqlite", simple())) as report:
+        times = {layer.name: layer.time_ms for layer in report.layers}
+        assert times == {
+            "gemm": pytest.approx(0.0012), "DtoH": pytest.approx(5e-5),
+            "memset": pytest.approx(1e-5),
+        }  # fmt: skip
+
+
+def test_refused(tmp_path: Path) -> None:
+    empty = export(tmp_path / "empty.sqlite", {})
+    with pytest.raises(InputError, match="no work of a GPU"):
+        open_report(empty)
+    whole = drawn(tmp_path / "whole.sqlite", 0)
+    with pytest.raises(CancelledError):
+        report_from_nsight(whole, None, lambda: True)
+    content = whole.read_bytes()
+    for cut in (len(content) // 2, 5000, 200):
+        damaged = tmp_path / "damaged.sqlite"
+        damaged.write_bytes(content[:cut])
+        with pytest.raises((CorruptFileError, InputError)) as caught:
+            open_report(damaged)
+        assert "\n" not in caught.value.message
+    foreign = tmp_path / "places.sqlite"
+    with closing(sqlite3.connect(foreign)) as database, database:
+        database.execute("CREATE TABLE places (name TEXT)")
+    with pytest.raises(InputError, match="not a profile report"):
+        open_report(foreign)
+
+
+def test_views_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "net.sqlite"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE StringIds (id INT, value TEXT)")
+        database.execute("CREATE TABLE NVTX_EVENTS (start TEXT, end BLOB)")
+        database.execute("INSERT INTO NVTX_EVENTS VALUES ('a', x'00')")
+        database.execute(f"CREATE VIEW {KERNEL} AS SELECT 1 AS start, 2 AS end")
+    with pytest.raises(InputError, match="no work of a GPU"):
+        open_report(path)
