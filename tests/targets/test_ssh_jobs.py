@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -252,6 +253,18 @@ def test_launcher_and_environment_reach_the_worker(connection: Connection, tmp_p
     with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
         assert job.result() == {"value": value}
     assert value not in (tmp_path / "seen").read_text()  # nor in a list of processes
+
+
+def test_a_python_that_is_a_script_takes_all_of_the_target_elsewhere(
+    connection: Connection, tmp_path: Path
+) -> None:
+    """As ``docker exec -i NAME python3`` does: docs/containers.md."""
+    script_of_python = tmp_path / "python in a container"
+    script_of_python.write_text(f'#!/bin/sh\nDLD_PROOF=inside exec {sys.executable} "$@"\n')
+    script_of_python.chmod(0o755)
+    target = target_of(connection, python=str(script_of_python))
+    with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
+        assert job.result() == {"value": "inside"}
 
 
 def test_a_launcher_that_is_not_there(connection: Connection) -> None:

@@ -456,7 +456,7 @@ class ConnectionForm:
     launcher: str = param(
         "",
         label="Launcher",
-        help="Put before every job, e.g. srun --gres=gpu:1, docker exec NAME, sudo -n.",
+        help="Put before every job, e.g. srun --gres=gpu:1, docker exec -i NAME, sudo -n.",
         spellings=("--launcher",),
         metavar="COMMAND",
         page="Programs",

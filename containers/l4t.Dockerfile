@@ -1,0 +1,32 @@
+# dld in a container for a Jetson with JetPack 6 or 7: docs/containers.md. Run on the board, in the
+# root of a clone:
+#   docker build -f containers/l4t.Dockerfile --build-arg BASE=IMAGE -t dld .
+# BASE: an image of L4T with TensorRT, of the release that the board has (R36, R38, R39).
+ARG BASE
+FROM ${BASE}
+ARG EXTRAS=cpu
+
+# Where the image knows it, its own TensorRT for Python; an image without it still profiles with
+# ONNX Runtime.
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+      python3 python3-pip python3-venv \
+ && { python3 -c 'import tensorrt' 2>/dev/null \
+      || DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
+           python3-libnvinfer \
+      || echo "no TensorRT for Python in this image"; } \
+ && rm -rf /var/lib/apt/lists/*
+
+COPY pyproject.toml README.md LICENSE /opt/dld/source/
+COPY requirements /opt/dld/source/requirements
+COPY src /opt/dld/source/src
+
+# The environment sees the TensorRT of the image. Images of NVIDIA pin packages of their own for pip
+# in PIP_CONSTRAINT, which this environment does not share.
+RUN python3 -m venv --system-site-packages /opt/dld/venv \
+ && PIP_CONSTRAINT= /opt/dld/venv/bin/python -m pip install --no-cache-dir \
+      --constraint /opt/dld/source/requirements/constraints.txt "/opt/dld/source[${EXTRAS}]"
+
+ENV PATH=/opt/dld/venv/bin:${PATH} COLORTERM=truecolor
+WORKDIR /work
+CMD ["dld"]
