@@ -162,5 +162,7 @@ def test_engines_that_differ(dld: Dld, tmp_path: Path, repository: Path) -> None
     engine(tmp_path, [tensor("x", "INPUT", [-1, 3]), tensor("y", "OUTPUT", [-1, 2])])
     assert "--max-batch" in dld("triton", path, "-o", repository, "--force").err
     assert read(repository / "net" / "config.pbtxt").max_batch_size == 1
+    (tmp_path / "net.trt.json").write_text('{"Layers": ["a"], "Bindings": ["x", "y"]}')
+    assert "detailed" in dld.fails(3, "triton", path, "-o", repository, "--force")
     engine(tmp_path, [], b"vtrt")
     assert "TensorRT-RTX" in dld.fails(3, "triton", path, "-o", repository, "--force")

@@ -176,7 +176,7 @@ def model_config(
     if served.backend == "tensorrt" and kind in ("auto", "cpu"):
         raise UsageError("an engine runs on a GPU", hint="Use --kind gpu")
     for tensor in (*served.inputs, *served.outputs):
-        _require_served(tensor)
+        _require_served(tensor, served.backend)
     if not served.outputs:
         raise InputError("a model for Triton needs an output")
     batch, remarks = _batch(served, max_batch)
@@ -205,7 +205,7 @@ def _require_name(name: str) -> None:
         )
 
 
-def _require_served(tensor: ServedTensor) -> None:
+def _require_served(tensor: ServedTensor, backend: str) -> None:
     name = visible(tensor.name)
     try:
         tensor.name.encode()
@@ -217,7 +217,9 @@ def _require_served(tensor: ServedTensor) -> None:
         lacking = "shape" if tensor.dtype else "type"
         raise InputError(
             f"the {lacking} of {name!r} is not known, and Triton needs it",
-            hint="Declare it in the model",
+            hint="Build the engine again with --profilingVerbosity=detailed"
+            if backend == "tensorrt"
+            else "Declare it in the model",
         )
     if tensor.dtype not in _TYPES:
         raise InputError(f"Triton has no type for {name!r}: {visible(tensor.dtype)}")
