@@ -45,6 +45,7 @@ def test_json_is_the_documented_document(dld: Dld, tmp_path: Path) -> None:
         "scope": [],
         "node": "bad",
         "value": "ghost",
+        "rewrite": None,
         "fix": None,
     }
 

@@ -145,6 +145,7 @@ def test_findings_come_errors_first_and_as_json(tmp_path: Path) -> None:
         "scope": [],
         "node": "n",
         "value": None,
+        "rewrite": None,
         "fix": None,
     }
 

@@ -43,6 +43,17 @@ def layer(operator: str, shape: str, *, data: str = "float[1, 64, 8, 8]", more: 
     )
 
 
+GELU = (
+    HEAD
+    + """g (float[4] x) => (float[4] y)
+    <float r = {1.4142135}, float one = {1}, float half = {0.5}> {
+    d = Div (x, r)
+    e = Erf (d)
+    o = Add (e, one)
+    m = Mul (x, o)
+    y = Mul (m, half)
+}"""
+)
 CASES = {
     "speed:alignment": [
         layer("Conv", "66,64,1,1"),
@@ -98,8 +109,14 @@ CASES = {
         { d = DequantizeLinear (x, s)
           y = QuantizeLinear (d, s, z) }""",
     ],
+    "speed:rewrite": [
+        GELU,
+        HEAD + "g (float[4] x) => (float[4] y) { c = Constant <value_float = 1.0>()"
+        "\n m = Mul (x, c)\n y = Relu (m) }",
+    ],
 }
 QUIET = {
+    "speed:rewrite": [GELU.replace("Erf", "Tanh")],
     "speed:alignment": [
         layer("Conv", "64,64,1,1"),
         layer("Conv", "66,3,3,3", data="float[1, 3, 8, 8]"),
@@ -157,6 +174,19 @@ def test_every_rule_has_a_case_and_is_documented() -> None:
     text = (Path(__file__).parents[3] / "docs" / "checks.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"### `(speed:[\w-]+)`\n\n\*(\w+)\*", text))
     assert told == SPEED_RULES
+
+
+def test_a_rule_is_carried_out_where_it_is_asked_for_alone(tmp_path: Path) -> None:
+    document = opened(tmp_path, GELU)
+    (finding,) = found_in(tmp_path, GELU)
+    assert finding.command == "dld rewrite MODEL gelu -o OUT"
+    assert repair_steps([finding]) == []
+    x = np.linspace(-3, 3, 4, dtype=np.float32)
+    (before,) = run(document, x=x)
+    document.apply("repair", steps=repair_steps([finding], rules=True))
+    assert [node.op_type for node in document.main.nodes] == ["Gelu"]
+    np.testing.assert_allclose(run(document, x=x)[0], before, atol=1e-6)
+    assert speed_findings(document) == []
 
 
 def test_repairs_of_transposes_keep_the_results(tmp_path: Path) -> None:

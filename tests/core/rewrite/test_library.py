@@ -99,6 +99,25 @@ CASES: dict[str, tuple[int, str, str]] = {
         " h = Mul(half, x) y = Mul(h, c) }",
         "Gelu",
     ),
+    "gelu-more": (
+        20,
+        "(float[4] x) => (float[4] y) <float q = {1.702}, float c = {0.044715}, float one = {1},"
+        " float k = {0.7978846}, float half = {0.5}> { a = Mul(x, q) b = Sigmoid(a) d = Mul(b, x)"
+        " d2 = Mul(d, d) d3 = Mul(d2, d) e = Mul(c, d3) f = Add(d, e) h = Mul(k, f) t = Tanh(h)"
+        " u = Add(one, t) v = Mul(half, d) w = Mul(v, u) w1 = Mul(w, k) w2 = Mul(w, c)"
+        " w3 = Mul(w2, w) w4 = Add(w3, one) w5 = Mul(w1, w4) w6 = Tanh(w5) w7 = Add(w6, one)"
+        " w8 = Mul(w7, half) y = Mul(w, w8) }",
+        "Gelu Gelu QuickGelu",
+    ),
+    "rotary-partial": (
+        23,
+        "(float[2, 3, 4, 6] x) => (float[2, 3, 4, 6] y) <int64[1] zero = {0}, int64[1] r = {4},"
+        " int64[1] axis = {3}, int64[1] end = {99}, float[2, 4, 2] c = {1, 2, 3, 4, 5, 6, 7, 8, 1,"
+        " 2, 3, 4, 5, 6, 7, 8}, float[2, 4, 2] s = {0, 1, 0, 2, 0, 3, 1, 1, 2, 2, 3, 3, 1, 0, 2,"
+        " 0}> { f = Slice(x, zero, r, axis) t = RotaryEmbedding(f, c, s)"
+        " l = Slice(x, r, end, axis) y = Concat <axis = -1> (t, l) }",
+        "RotaryEmbedding",
+    ),
     "silu-onnxruntime": (
         17, "(float[2] x) => (float[2] y) { s = Sigmoid(x) y = Mul(s, x) }", "QuickGelu",
     ),

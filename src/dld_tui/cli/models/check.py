@@ -196,7 +196,8 @@ def finding_line(finding: Finding) -> str:
     if finding.node is not None:
         steps.append(finding.node.ref)
     place = f"{visible(' › '.join(steps))}: " if steps else ""
-    return f"{finding.level:<8}{finding.rule:<22} {place}{finding.message}"
+    more = f"; {finding.command}" if finding.command else ""
+    return f"{finding.level:<8}{finding.rule:<22} {place}{finding.message}{more}"
 
 
 MISSING = "polygraphy:missing"

@@ -142,10 +142,21 @@ class Finding:
     value: str | None = None
     """The value, initializer, input or output that it is about. Foreign text."""
     repair: Repair | None = None
+    rules: tuple[str, ...] = ()
+    """Rules of ``dld rewrite`` that do away with it, in the whole model."""
+
+    @property
+    def command(self) -> str | None:
+        """What does away with it on a command line, MODEL and OUT being files; or None."""
+        return f"dld rewrite MODEL {' '.join(self.rules)} -o OUT" if self.rules else None
 
     @property
     def fix(self) -> tuple[str, dict[str, JSON]] | None:
         """The edit that repairs it and its arguments as of now, or None."""
+        if self.repair is None and self.rules:
+            from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+
+            return "rewrite", {"rules": text_of_rules(rules_of(self.rules))}
         if self.repair is None:
             return None
         arguments: dict[str, JSON] = {}
@@ -181,6 +192,7 @@ class Finding:
             "scope": None if self.scope is None else list(self.scope.path),
             "node": None if self.node is None else self.node.ref,
             "value": self.value,
+            "rewrite": self.command,
             "fix": None if fix is None else {"edit": fix[0], "arguments": fix[1]},
         }
 
@@ -300,10 +312,17 @@ SPEED_RULES: dict[str, Level] = {
     "speed:half-quantized": "warning",
     "speed:float-residual": "warning",
     "speed:requantized": "info",
+    "speed:rewrite": "info",
 }
 """The level of each rule."""
 
 
-def speed_finding(rule: str, message: str, node: Node, repair: Repair | None = None) -> Finding:
+def speed_finding(
+    rule: str,
+    message: str,
+    node: Node,
+    repair: Repair | None = None,
+    rules: tuple[str, ...] = (),
+) -> Finding:
     """Return a finding of one of :data:`SPEED_RULES`."""
-    return Finding(SPEED_RULES[rule], rule, message, node.scope, node, None, repair)
+    return Finding(SPEED_RULES[rule], rule, message, node.scope, node, None, repair, rules)

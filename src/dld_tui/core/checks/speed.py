@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import SPEED_RULES, Finding, Repair, name_of, speed_finding
+from dld_tui.core.checks.rewrites import rewrite_steps
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.scope import Scope
@@ -135,6 +136,7 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     """Yield findings, none for most nodes, so that an event loop can go on in between."""
     yield list(_inputs(document))
     yield decoder_findings(document)
+    yield from rewrite_steps(document)
     for scope in document.scopes():
         in_loop = _loop_around(scope)
         for node in scope.nodes:
@@ -241,7 +243,11 @@ def _transposes(node: Node) -> Iterator[Finding]:
     if together != sorted(together):
         message = f"it follows {name_of(before.ref)}, a Transpose too: one could do both"
         yield speed_finding(
-            "speed:transposes", message, node, Repair("merge_transposes", node=True)
+            "speed:transposes",
+            message,
+            node,
+            Repair("merge_transposes", node=True),
+            ("transposes",),
         )
         return
     yield speed_finding(
@@ -249,6 +255,7 @@ def _transposes(node: Node) -> Iterator[Finding]:
         f"it undoes {name_of(before.ref)}, the Transpose before it",
         node,
         _bypass(node, before.inputs[0]),
+        ("transposes",),
     )
 
 

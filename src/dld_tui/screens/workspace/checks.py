@@ -75,7 +75,7 @@ class Checks(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         finding = cursor.finding
         known = {
-            "fixable": finding is not None and finding.repair is not None,
+            "fixable": finding is not None and bool(finding.repair or finding.rules),
             "repairs": any(found.repair is not None for found in self._found),
         }
         return {name for name, holds in known.items() if holds}
@@ -203,33 +203,33 @@ class Checks(Controller):
     def repair_asked(self, event: Findings.FixAsked) -> None:
         """Repair a finding, or all of its rule."""
         if event.every:
-            self._repair([f for f in self._found if f.rule == event.finding.rule])
+            self._repair([f for f in self._found if f.rule == event.finding.rule], rules=True)
         else:
-            self._repair([event.finding])
+            self._repair([event.finding], rules=True)
 
     def fix(self) -> None:
         """Repair what the finding under the cursor is about."""
         finding = self.panes.findings.current
         if finding is not None:
-            self._repair([finding])
+            self._repair([finding], rules=True)
 
     def fix_rule(self) -> None:
         """Repair all findings of the rule under the cursor."""
         finding = self.panes.findings.current
         if finding is not None:
-            self._repair([f for f in self._found if f.rule == finding.rule])
+            self._repair([f for f in self._found if f.rule == finding.rule], rules=True)
 
     def fix_all(self) -> None:
         """Make every repair that is safe."""
         self._repair(self._found)
 
-    def _repair(self, findings: list[Finding]) -> None:
+    def _repair(self, findings: list[Finding], *, rules: bool = False) -> None:
         from dld_tui.core.checks.repairs import repair_steps
 
         if not self.is_checked:
             self.say("The model is still being checked")
             return
-        steps = repair_steps(findings)
+        steps = repair_steps(findings, rules=rules)
         if not steps:
             self.say("There is no safe repair for this")
             return

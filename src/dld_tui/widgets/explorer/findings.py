@@ -132,8 +132,8 @@ class FindingLines:
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:
             place = clip(place_text(finding.scope), room // 3, keep="end")
-        repair = finding.repair is not None and width > 40
-        key = hint(" {findings.fix} repairs") if repair else ""
+        does = "repairs" if finding.repair else "rewrites" if finding.rules else ""
+        key = hint(f" {{findings.fix}} {does}") if does and width > 40 else ""
         text = fit(
             visible(finding.message), room - cell_width(place) - bool(place) - cell_width(key)
         )
