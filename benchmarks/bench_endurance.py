@@ -116,6 +116,7 @@ def _latency(terminal: Terminal, model: Path) -> tuple[float, float]:
     """Return the milliseconds of a move by one row in a fresh tab: (median, processor time)."""
     _open(terminal, model)
     terminal.wait_idle()
+    terminal.press("1")
     ticks = terminal._ticks()
     times = [terminal.press("jk"[at % 2]).row_ms for at in range(MOVES)]
     used = (terminal._ticks() - ticks) / os.sysconf("SC_CLK_TCK")

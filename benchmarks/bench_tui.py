@@ -10,8 +10,8 @@ from benchmarks import harness, models
 from benchmarks.terminal import Terminal
 
 SIZES = ((80, 24), (200, 50))
-ROWS = r"Sigmoid|layers\.0"
-"""Text that only rows of the explorer hold."""
+ROWS = r"Sigmoid|MatMul|layers\.0"
+"""Text that only rows of the layers or of the graph hold."""
 PICTURE = r"overview"
 """The title of the graph's first view, which is painted with its rows."""
 WIDE = 120
