@@ -163,7 +163,8 @@ def _cells(model: Path, output: Path, found: dict[str, Any]) -> list[str]:
     snr = found.get("snr_db")
     times = found.get("latency_ms")
     return [
-        found.get("skipped") or ("exact" if snr is None else f"{snr:.0f}"),
+        found.get("skipped")
+        or ("exact" if found.get("is_exact") else "–" if snr is None else f"{snr:.0f}"),
         f"{_nodes(model)} → {_nodes(output)}",
         f"{_bytes(model) / 1e6:.2f} → {_bytes(output) / 1e6:.2f}",
         "–" if times is None else f"{times['before']:.3g} → {times['after']:.3g}",
@@ -226,9 +227,9 @@ def _judged(model: str, output: str, agreement: str, sets: str) -> dict[str, Any
         return {"is_good": True, "skipped": checked.skipped, "latency_ms": figures["latency_ms"]}
     snrs = [row.error.snr_db for row in checked.verdict.outputs if row.error.snr_db is not None]
     is_exact = all(row.error.is_equal for row in checked.verdict.outputs)
-    worst = None if is_exact else min(snrs, default=None)
     return {
-        "is_good": checked.verdict.is_good, "snr_db": worst, "latency_ms": figures["latency_ms"]
+        "is_good": checked.verdict.is_good, "is_exact": is_exact,
+        "snr_db": min(snrs, default=None), "latency_ms": figures["latency_ms"],
     }  # fmt: skip
 
 

@@ -12,7 +12,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 from dld_tui.core.checks.prediction import predict
+from tests.support.runtime import needs_onnxruntime
 
+pytestmark = needs_onnxruntime(31)
 FLOAT = np.float32
 
 
