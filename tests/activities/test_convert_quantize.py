@@ -19,6 +19,7 @@ from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
 from tests.support.rtx import HAS_RTX, build
+from tests.support.runtime import needs_onnxruntime
 
 onnxruntime = pytest.importorskip("onnxruntime")
 TOKENS = """
@@ -245,6 +246,7 @@ def test_scores_that_are_lost_among_boxes_are_wrong_values_and_repaired(tmp_path
     assert any(node.op_type == "QuantizeLinear" for node in onnx.load(kept).graph.node)
 
 
+@needs_onnxruntime(31)
 def test_convolutions_stay_as_they_are_where_that_is_faster(tmp_path: Path) -> None:
     """ConvInteger is slower than Conv in ONNX Runtime on every processor; it says so here."""
     path, _ = detector(tmp_path)
@@ -319,6 +321,7 @@ def test_weights_alone_in_blocks_of_four_bits(tmp_path: Path, runtime: str) -> N
     assert 0.001 < 10 ** (-values["outputs"]["y"]["snr_db"] / 20) < 0.3
 
 
+@needs_onnxruntime(31)
 def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)
     out = tmp_path / "o.onnx"
@@ -432,6 +435,7 @@ def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
     return [graph, *(one for body in bodies for one in _graphs(body))]
 
 
+@needs_onnxruntime(31)
 def test_nothing_is_said_of_speed_that_was_not_measured(tmp_path: Path) -> None:
     result = convert(
         "quantize", models.write(tmp_path, CONVOLVED), tmp_path / "o.onnx", dynamic=True,

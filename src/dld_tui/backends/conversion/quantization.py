@@ -248,6 +248,7 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
     """Store the weights of matrix products in blocks of a few bits."""
     from onnxruntime.quantization import QuantFormat
     from onnxruntime.quantization.matmul_nbits_quantizer import (
+        DefaultWeightOnlyQuantConfig,
         KQuantWeightOnlyQuantConfig,
         MatMulNBitsQuantizer,
     )
@@ -258,15 +259,20 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
     model = onnx.load(source)
     if not is_nearest:
         _require_even_blocks(model, options)
+    shared: dict[str, Any] = {
+        "block_size": options["block"],
+        "is_symmetric": not weights.startswith("u"),
+        "quant_format": QuantFormat.QDQ if blocked else QuantFormat.QOperator,
+        "op_types_to_quantize": tuple(options["ops"]) or None,
+    }
+    # The quantizer of ONNX Runtime 1.23, the last one for Python 3.10, takes no `bits` itself.
+    bits = int(weights.removeprefix("u").removeprefix("int"))
+    nearest = DefaultWeightOnlyQuantConfig(bits=bits, **shared)
     quantizer = MatMulNBitsQuantizer(
         model,
-        bits=int(weights.removeprefix("u").removeprefix("int")),
-        block_size=options["block"],
-        is_symmetric=not weights.startswith("u"),
         nodes_to_exclude=options["exclude"] or None,
-        quant_format=QuantFormat.QDQ if blocked else QuantFormat.QOperator,
-        op_types_to_quantize=tuple(options["ops"]) or None,
-        algo_config=None if is_nearest else KQuantWeightOnlyQuantConfig(),
+        algo_config=nearest if is_nearest else KQuantWeightOnlyQuantConfig(),
+        **shared,
     )
     quantizer.process()
     quantizer.model.save_model_to_file(
