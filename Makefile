@@ -13,7 +13,7 @@ EXTRAS ?= cpu
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-aarch64 check bench wheels costs screenshots lock format clean
+.PHONY: help demo test test-all conformance test-aarch64 check bench wheels costs screenshots lock format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 14
@@ -55,6 +55,9 @@ check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tes
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive'
+
+conformance: $(DEVELOPED)  ## hold what is asked of TensorRT against the bindings of ten versions
+	@$(BIN)/python -m pytest -q -rP tests/backends/test_tensorrt_conformance.py -m 'not slow' | grep -E '^(TensorRT|[0-9]+ (passed|failed)|FAILED|ERROR)'
 
 test-aarch64:  ## install and run on an emulated arm64 machine: root, debootstrap and qemu-user
 	@$(PYTHON) -m scripts.aarch64

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +147,125 @@ class RotaryAttention(nn.Module):
         return self.out(joined(torch.matmul(functional.softmax(scores, dim=-1), v)))
 
 
+class RootNorm(nn.Module):
+    """Root mean square normalization in float, as Llama has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(1 + torch.randn(WIDTH) / 10)
+
+    def forward(self, x: Any) -> Any:
+        wide = x.to(torch.float32)
+        scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * scaled.to(x.dtype)
+
+
+class GroupedAttention(nn.Module):
+    """As newer Llamas have it: half as many heads of keys, which are repeated; and Phi, of which a
+    part of each head is turned.
+    """
+
+    turned = SIZE
+    fused = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.out = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(2))
+        self.key, self.value = (nn.Linear(WIDTH, WIDTH // 2, bias=False) for _ in range(2))
+        rates = 1.0 / (10000.0 ** (torch.arange(0, self.turned, 2).float() / self.turned))
+        self.register_buffer("rates", rates, persistent=False)
+
+    def rotated(self, x: Any, cos: Any, sin: Any) -> Any:
+        first, rest = x[..., : self.turned], x[..., self.turned :]
+        first = first * cos + RotaryAttention.turned(first) * sin
+        return torch.cat((first, rest), dim=-1) if self.turned < SIZE else first
+
+    @staticmethod
+    def repeated(x: Any) -> Any:
+        batch, heads, length, size = x.shape
+        more = x[:, :, None, :, :].expand(batch, heads, 2, length, size)
+        return more.reshape(batch, 2 * heads, length, size)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        batch, length = x.shape[:2]
+        parts = (self.query(x), self.key(x), self.value(x))
+        q, k, v = (part.view(batch, length, -1, SIZE).transpose(1, 2) for part in parts)
+        places = torch.arange(length)[None, None, :].float()
+        rates = self.rates[None, :, None].float().expand(1, -1, 1)
+        angles = (rates @ places).transpose(1, 2)
+        angles = torch.cat((angles, angles), dim=-1)
+        cos, sin = (turn.to(x.dtype)[:, None] for turn in (angles.cos(), angles.sin()))
+        q, k = self.rotated(q, cos, sin), self.rotated(k, cos, sin)
+        k, v = self.repeated(k), self.repeated(v)
+        if self.fused:
+            made = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        else:
+            scores = torch.matmul(q, k.transpose(2, 3)) * SIZE**-0.5 + mask
+            made = torch.matmul(functional.softmax(scores, dim=-1, dtype=torch.float32), v)
+        return self.out(made.transpose(1, 2).contiguous().reshape(batch, length, -1))
+
+
+class GroupedSdpaAttention(GroupedAttention):
+    """The same by scaled_dot_product_attention."""
+
+    fused = True
+
+
+class PartialAttention(GroupedAttention):
+    """The same with half of each head turned."""
+
+    turned = SIZE // 2
+
+
+class PairsAttention(nn.Module):
+    """As GPT-J has it: neighbours in the first part of each head are turned, by a table."""
+
+    turned = SIZE // 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key, self.value, self.out = (
+            nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(4)
+        )
+        rates = 1.0 / (10000.0 ** (torch.arange(0, self.turned, 2).float() / self.turned))
+        angles = torch.outer(torch.arange(64).float(), rates)
+        self.register_buffer("angles", torch.cat((angles.sin(), angles.cos()), dim=-1))
+
+    def rotated(self, x: Any, cos: Any, sin: Any) -> Any:
+        first, rest = x[:, :, :, : self.turned], x[:, :, :, self.turned :]
+        pairs = torch.stack((-first[:, :, :, 1::2], first[:, :, :, ::2]), dim=-1).flatten(-2)
+        return torch.cat((first * cos + pairs * sin, rest), dim=-1)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        batch, length = x.shape[:2]
+        q, k, v = (part(x).view(batch, length, HEADS, SIZE)
+                   for part in (self.query, self.key, self.value))  # fmt: skip
+        places = torch.arange(length)[None, :].expand(batch, -1)
+        sin, cos = (
+            torch.repeat_interleave(half[:, :, None, :], 2, 3)
+            for half in torch.split(self.angles[places], self.turned // 2, dim=-1)
+        )
+        q, k = (self.rotated(part, cos, sin).permute(0, 2, 1, 3) for part in (q, k))
+        scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(SIZE) + mask
+        made = torch.matmul(functional.softmax(scores, dim=-1), v.permute(0, 2, 1, 3))
+        return self.out(joined(made))
+
+
+def plain_norm() -> nn.Module:
+    """Return a layer normalization."""
+    return nn.LayerNorm(WIDTH)
+
+
 class Layer(nn.Module):
     """Attention and two dense layers, each normalized; `first` says on which side."""
 
-    def __init__(self, attention: Callable[[], nn.Module], first: bool, crosses: bool) -> None:
+    def __init__(self, attention: type[nn.Module], first: bool, crosses: bool) -> None:
         super().__init__()
+        norm = RootNorm if attention.__name__.startswith(("Grouped", "Partial")) else plain_norm
         self.attention, self.first = attention(), first
         self.cross = attention() if crosses else None
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-        self.norms = nn.ModuleList(nn.LayerNorm(WIDTH) for _ in range(3))
+        self.norms = nn.ModuleList(norm() for _ in range(3))
 
     def dense(self, x: Any) -> Any:
         return self.down(functional.gelu(self.up(x)))
@@ -176,7 +285,7 @@ class Words(nn.Module):
     """An encoder or decoder of words."""
 
     def __init__(
-        self, attention: Callable[[], nn.Module], *, first: bool, masked: str, crosses: bool = False
+        self, attention: type[nn.Module], *, first: bool, masked: str, crosses: bool = False
     ) -> None:
         super().__init__()
         self.words, self.places = nn.Embedding(WORDS, WIDTH), nn.Embedding(64, WIDTH)
@@ -198,7 +307,7 @@ class Words(nn.Module):
 class Frames(nn.Module):
     """An encoder of patches of pictures, or of sound: what comes in is convolved first."""
 
-    def __init__(self, attention: Callable[[], nn.Module], *, is_sound: bool) -> None:
+    def __init__(self, attention: type[nn.Module], *, is_sound: bool) -> None:
         super().__init__()
         if is_sound:
             self.patches: nn.Module = nn.Conv1d(8, WIDTH, 3, padding=1)
@@ -242,6 +351,10 @@ def models() -> dict[str, tuple[nn.Module, dict[str, Any]]]:
             heard,
         ),
         "llama": (Words(RotaryAttention, first=True, masked="later"), {"ids": ids}),
+        "grouped": (Words(GroupedAttention, first=True, masked="later"), {"ids": ids}),
+        "grouped_sdpa": (Words(GroupedSdpaAttention, first=True, masked="later"), {"ids": ids}),
+        "pairs": (Words(PairsAttention, first=True, masked="later"), {"ids": ids}),
+        "partial": (Words(PartialAttention, first=True, masked="later"), {"ids": ids}),
     }
 
 

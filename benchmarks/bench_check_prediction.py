@@ -178,6 +178,7 @@ def main(argv: list[str]) -> int:
                     place = f"{outcome}: {case.group}: {case.name}"
                     print(f"{place}\n    {verdict}\n    {said}", flush=True)
                     if options.keep:
+                        options.keep.mkdir(parents=True, exist_ok=True)
                         name = re.sub(r"\W+", "_", place)[:120]
                         (options.keep / f"{name}.onnx").write_bytes(case.model)
             _show_counts({group: counts[group] for group in counts if group not in before})

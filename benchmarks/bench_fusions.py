@@ -27,8 +27,13 @@ from dld_tui.core.document.serialise import save
 from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
 RULES = (
+    "casts",
+    "no-ops",
     "shapes",
     "rotary-onnxruntime",
+    "rotary-partial",
+    "rms-norm-onnxruntime",
+    "attention-grouped",
     "attention-onnxruntime",
     "gelu-onnxruntime",
     "bias-gelu",
@@ -36,7 +41,7 @@ RULES = (
 )
 KINDS = {
     "attention": ("Attention", "MultiHeadAttention", "GroupQueryAttention"),
-    "norm": ("SkipLayerNormalization",),
+    "norm": ("SkipLayerNormalization", "SimplifiedLayerNormalization"),
     "gelu": ("BiasGelu", "Gelu", "FastGelu"),
     "rotary": ("RotaryEmbedding",),
 }

@@ -16,8 +16,6 @@ from pathlib import Path
 from benchmarks import harness
 
 _LIMIT_S = 300
-_THRESHOLD_MIB = "2000"
-"""The others have no bound on what is folded, or a higher one."""
 _BIN = Path(sys.executable).parent
 # Peers that are installed elsewhere are found by PYTHONPATH.
 PEERS: dict[str, Sequence[str]] = {
@@ -84,7 +82,6 @@ def _peer(name: str, model: Path, output: Path) -> tuple[int | None, str | None]
 
 def _ours(model: Path, output: Path) -> tuple[int | None, str | None]:
     command = [str(_BIN / "dld"), "convert", "sanitize", str(model), "-o", str(output)]
-    command += ["--fold-size-threshold", _THRESHOLD_MIB]
     return _run(command, model, output)
 
 

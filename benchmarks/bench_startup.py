@@ -137,13 +137,11 @@ def first_paints(folder: Path, rounds: int, held: Quota | None = None) -> dict[s
         "start": (harness.dld(), {"start": "dld-tui"}),
     }
     variables = harness.environment(**harness.private_folders(folder))
-    nothing_opened = harness.environment(**harness.private_folders(folder / "fresh"))
     found: dict[str, list[Paint]] = {}
     for attempt in range(rounds + 1):
-        for peer, (command, texts) in peers.items():
-            # What was opened before is previewed on the start page, which takes 11 MB more.
-            kept = nothing_opened if peer == "start" else variables
-            with Terminal(command, kept, 80, 24, held) as terminal:
+        for command, texts in peers.values():
+            # What was opened before is previewed on the start page.
+            with Terminal(command, variables, 80, 24, held) as terminal:
                 for last, (name, text) in enumerate(texts.items(), 1 - len(texts)):
                     seconds = terminal.wait_for(text, timeout=60)
                     cpu_ms = terminal.processor_ms()

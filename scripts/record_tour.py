@@ -48,7 +48,7 @@ TOUR = (
     Step((), "classifier", 2.5),
     Step(("j",), "demo_classifier.onnx", 2.5),
     Step(("Enter",), "Graph", 2.5),
-    Step(("2", "j", "j", "j"), "", 1.5),
+    Step(("j", "j", "j"), "", 1.5),
     Step(("v",), "", 2.0),
     Step(("/", *"conv2", "Enter"), "", 1.5),
     Step(("t",), "", 2.5),
@@ -62,8 +62,8 @@ TOUR = (
     Step(("q",), "", 1.0),
     Step(("F8",), "Convert", 1.5),
     Step(("f",), "F5 run", 2.5),
-    Step(("F5",), "f16[", 4.0),
-    Step(("u",), "f32[", 2.0),
+    Step(("F5",), "Applied", 4.0),
+    Step(("u",), "f32", 2.0),
 )
 
 

@@ -33,9 +33,12 @@ PACKAGES = {
     "10.13.0.35": "tensorrt-cu12-bindings",
     "10.16.1.11": "tensorrt-cu12-bindings",
     "11.4.0.106": "tensorrt-cu13-bindings",
+    "1.4.0.76": "tensorrt-rtx-cu13-bindings",
+    "1.5.0.114": "tensorrt-rtx-cu13-bindings",
+    "1.6.1.120": "tensorrt-rtx-cu13-bindings",
     "1.7.1.116": "tensorrt-rtx-cu13-bindings",
 }
-"""Version to the package that has its bindings; 1.7 is TensorRT-RTX."""
+"""Version to the package that has its bindings; 1.4 to 1.7 are TensorRT-RTX."""
 _PIP = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
 _NEEDED = re.compile(r"\(NEEDED\).*\[(lib(?:nv|tensorrt)[^\]]*)\]")
 _UNDEFINED = re.compile(

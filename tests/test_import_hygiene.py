@@ -121,15 +121,23 @@ def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: 
 
 CHECKED = OPEN.replace(
     "        os.write(",
-    "        while not app.pages[0].checks.is_checked:\n"
+    "        page = app.pages[0]\n"
+    "        while not page.checks.is_checked:\n"
     "            await pilot.pause(0.01)\n"
+    "        while page.parameters.subject is not page.document.main.nodes[0]:\n"
+    "            await pilot.press('1', 'down')\n"
     "        os.write(",
 )
+SMALL_WEIGHT = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[2,6] x) => (float[4,3] y) <int64[2] shape = {4, 3}> {
+    y = Reshape <allowzero = 0> (x, shape)
+}"""
 
 
-def test_an_open_and_checked_model_has_loaded_schemas_and_no_numpy(tmp_path: Path) -> None:
-    modules = loaded(CHECKED, str(models.write(tmp_path, models.CHAIN)))
+def test_a_model_is_opened_checked_and_looked_at_without_numpy(tmp_path: Path) -> None:
+    modules = loaded(CHECKED, str(models.write(tmp_path, SMALL_WEIGHT)))
     assert {"onnx.onnx_cpp2py_export", "dld_tui.core.checks.checker"} <= modules
+    assert "dld_tui.widgets.parameters.literal_preview" in modules
     assert not packages(modules) & {"asyncssh", "csv", "html", "numpy", *RUNTIMES}
     assert "onnx" not in modules
 

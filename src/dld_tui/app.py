@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,6 @@ from dld_tui.core.commands.keys import unknown_and_clashing
 from dld_tui.core.config import Config
 from dld_tui.core.connections import prompts
 from dld_tui.core.errors import DldError
-from dld_tui.core.llm.folder import model_in
 from dld_tui.core.plugins import resolve
 from dld_tui.core.state import State
 from dld_tui.core.text import visible
@@ -52,6 +52,10 @@ _CLIPBOARD_LIMIT = 74_000
 
 _STARTED_S = 2.0
 """So long after the first paint what was asked for is seen, too."""
+
+_SWITCH_S = 0.0005
+"""A thread that computes keeps the interpreter so long, a tenth of what Python would give it: a key
+takes several turns of the event loop, each of which waits for it."""
 
 
 def _recognised(path: Path) -> str:
@@ -115,6 +119,11 @@ class DldApp(Tabs, Commands, App[int]):
         for theme in THEMES:
             self.register_theme(theme)
         self.use_config(self.config)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether somebody types or points just now."""
+        return self.keys.is_used
 
     # Settings
 
@@ -188,6 +197,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.open_path(path, lambda page: page.reveal_layer(index))
 
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
+        from dld_tui.core.llm.folder import model_in
         from dld_tui.screens.openers import make_page
 
         path = await on_thread(model_in, path)
@@ -450,6 +460,7 @@ def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | 
     """Run the user interface on some files, or on a comparison, and return the exit status."""
     from dld_tui.widgets.shell.driver import DiffDriver
 
+    sys.setswitchinterval(_SWITCH_S)
     with terminal.guarded():
         app = DldApp(paths, driver_class=DiffDriver)
         app.first_comparison = comparison

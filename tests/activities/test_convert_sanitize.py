@@ -79,7 +79,10 @@ def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     made = {"onnxslim": SMALLEST, "onnxsim": SMALLER, "Polygraphy": CHAIN}
     result, model = simplified(monkeypatch, tmp_path, made)
     assert len(model.graph.node) == 1
-    assert result["notes"] == []
+    assert result["notes"] == [
+        "simplified by onnxslim",
+        "tried without rules, which may leave fewer nodes: pip install 'dld-tui[simplify]'",
+    ]
     assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
 
 
@@ -169,3 +172,13 @@ def test_our_rules_simplify_without_any_library(tmp_path: Path) -> None:
     *_, last = run(Request(path, out, by="rules"))
     assert isinstance(last, Finished)
     assert [node.op_type for node in onnx.load(out).graph.node] == ["Mul"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"),
+    [(20 << 20, 60 << 20, True), (20 << 20, 21 << 20, False), (100, 5000, False), (9, 2, False)],
+)
+def test_weights_that_folding_made_much_larger_are_told(
+    before: int, after: int, is_told: bool
+) -> None:
+    assert bool(convert_sanitize.growth(before, after)) == is_told

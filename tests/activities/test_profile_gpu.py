@@ -40,8 +40,9 @@ class FakeTracer:
     lasts_ns: ClassVar[dict[bool, int]] = {True: 200, False: 100}
     names: ClassVar[dict[bool, str]] = {True: "k{}", False: "k{}"}
 
-    def __init__(self, device: int, *, calls: bool) -> None:
+    def __init__(self, device: int, *, calls: bool, ranges: bool) -> None:
         assert device == 0
+        assert not ranges
         self.with_calls = calls
 
     def start(self) -> None:

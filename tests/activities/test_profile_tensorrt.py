@@ -17,7 +17,7 @@ from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.gpu.records import Activity, ActivityLog
+from dld_tui.core.gpu.records import Activity, ActivityLog, NamedRange
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.model import Report, open_report
@@ -218,8 +218,9 @@ def test_the_engine_and_its_layers_are_kept_on_request(
     assert len(json.loads((tmp_path / "kept.timing.json").read_text())) == 5
 
 
-def test_kernels_are_shown_by_stream(
-    trt: Any, profile: Profile, model: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("named", [False, True])
+def test_kernels_by_stream_and_by_the_layers_that_tensorrt_names(
+    trt: Any, profile: Profile, model: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     log = ActivityLog()
     work = trt.fake.cuda.work
@@ -231,11 +232,16 @@ def test_kernels_are_shown_by_stream(
             log.work.append(
                 Activity("kernel", "conv", now, now + 1000, number, "stream 7", None, None)
             )
+            if named:
+                log.ranges.append(NamedRange("enqueue", now - 2000, now + 2000))
+                log.ranges.append(NamedRange("first", now - 1000, now + 1000))
         work(stream, milliseconds, profiled)
 
     class Tracer:
-        def __init__(self, device: int, *, calls: bool) -> None:
+        def __init__(self, device: int, *, calls: bool, ranges: bool) -> None:
+            assert ranges == calls
             log.work.clear()
+            log.ranges.clear()
             log.launches.clear()
 
         def start(self) -> None: ...
@@ -249,8 +255,13 @@ def test_kernels_are_shown_by_stream(
     report, _ = profile(model, layer_passes=3)
 
     check: Any = report.facts["gpu_check"]
-    assert (check["kernels"], check["attributed"], check["unattributed"]) == (3, 0, 3)
-    assert any("which layer launched them is not told" in note.text for note in report.notes)
+    told = (3, 0) if named else (0, 3)
+    assert (check["kernels"], check["attributed"], check["unattributed"]) == (3, *told)
+    untold = any("which layer launched them is not told" in note.text for note in report.notes)
+    assert untold != named
+    events = [event for index in range(3) for event in report.gpu_events(index)]
+    layers = {report.layers[event.layer].name for event in events if event.layer is not None}
+    assert layers == ({"first"} if named else set())
 
 
 def test_a_run_that_is_stopped_leaves_what_it_has(trt: Any, model: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import registry, selftest
+from dld_tui.activities import apart, registry, selftest
 from dld_tui.activities.selftest import Request, run
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
@@ -134,6 +134,6 @@ def test_an_activity_in_a_process_of_its_own(
         asked(tmp_path, "nothing")
     with pytest.raises(ActivityError, match="took too long"):
         asked(tmp_path, "doctor", limit=0.01)
-    monkeypatch.setattr(selftest, "__name__", "tests.support.crash")
+    monkeypatch.setattr(apart, "__name__", "tests.support.crash")
     with pytest.raises(ActivityError, match="crashed: SIGABRT"):
         asked(tmp_path, "doctor")

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,3 +130,28 @@ def test_a_broken_installation_says_what_is_wrong(
 
 def test_work_is_plain_data() -> None:
     assert Activity("memset", "memset", 1, 2, 3, "stream 0").details is None
+
+
+def test_named_ranges_are_paired_by_their_numbers() -> None:
+    fake = gpu.FakeCupti([
+        gpu.marker(10, 1, "pass"), gpu.marker(20, 2, "conv"), gpu.marker(30, 2),
+        gpu.marker(35, 9),  # began before the tracer
+        gpu.marker(40, 1), gpu.marker(50, 3, "never ends"),
+    ])  # fmt: skip
+    tracer = ActivityTracer(module=fake, ranges=True)
+    tracer.start()
+    assert gpu.Kind.MARKER in fake.enabled
+    assert tracer.stop().ranges == [("conv", 20, 30), ("pass", 10, 40)]
+
+
+def test_the_library_that_hears_ranges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(cupti._INJECTION, "mine.so")
+    cupti.hear_ranges()
+    assert os.environ[cupti._INJECTION] == "mine.so"
+    monkeypatch.delenv(cupti._INJECTION)
+    library = tmp_path / "cu13" / "lib" / cupti._LIBRARIES[0]
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.setitem(sys.modules, "nvidia", SimpleNamespace(__path__=[str(tmp_path)]))
+    cupti.hear_ranges()
+    assert os.environ.pop(cupti._INJECTION) == str(library)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -391,3 +392,53 @@ def test_hostile_names(trt: Any, tmp_path: Path) -> None:
         trt, path, typing="prefer", layer_precision=(f"'{model.graph.node[0].name}':fp16",)
     )
     assert network.num_layers >= 4
+
+
+def test_a_build_route_reaches_the_compiler(model: Path) -> None:
+    trt = fake_tensorrt(STRONGLY_TYPED)
+    _, _, config = fake_build(trt, model, build_route="-copy_ppg=[off]  -peep:max=4")
+    assert config.build_route == "-copy_ppg=off -peep:max=4"
+    with pytest.raises(UsageError, match="there is no knob -copy"):
+        fake_build(trt, model, build_route="-copy=off")
+    trt.fake.knobs = {}
+    with pytest.raises(UsageError, match="has no knobs for build routes"):
+        fake_build(trt, model, build_route="-copy_ppg=off")
+
+
+def test_made_up_ranges(trt: Any, model: Path) -> None:
+    with pytest.raises(ActivityError, match=r"calibrat|scal"):
+        fake_build(trt, model, int8=True)
+    built, network, _ = fake_build(trt, model, int8=True, placeholder_ranges=True)
+    ranges = {
+        tensor.dynamic_range
+        for layer in network._layers
+        for tensor in (*layer._inputs, *layer._outputs)
+        if tensor is not None
+    }
+    assert ranges <= {(-2.0, 2.0), (-4.0, 4.0)}
+    assert "do not use its results" in built.remarks[-1]
+
+
+def test_flags_of_the_parser_for_an_accelerator(model: Path) -> None:
+    trt = fake_tensorrt("10.16.1.11")
+    trt.fake.dla_cores = 1
+    built, _, config = fake_build(trt, model, dla_core=0, adjust_for_dla=True, report_dla=True)
+    assert config.DLA_core == 0
+    assert not any("the DLA computes" in remark for remark in built.remarks)  # weakly typed
+    trt = fake_tensorrt(STRONGLY_TYPED)
+    trt.fake.dla_cores = 1
+    built, _, _ = fake_build(trt, model, dla_core=0)
+    assert any("the DLA computes in these only" in remark for remark in built.remarks)
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "said"),
+    [("8.6.1", 18, "17 at most"), ("11.4.0.106", 24, ""), ("11.4.0.106", 25, "24 at most"),
+     ("1.7.1.116", 25, "")],
+)  # fmt: skip
+def test_a_model_newer_than_the_parser(version: str, opset: int, said: str, tmp_path: Path) -> None:
+    text = re.sub(r'"" *: *\d+', f'"" : {opset}', FIXED)
+    trt = fake_tensorrt(version)
+    built, _, _ = fake_build(trt, models.write(tmp_path, text))
+    found = [remark for remark in built.remarks if "opset" in remark]
+    assert [said in remark for remark in found] == ([True] if said else [])

@@ -93,6 +93,9 @@ def test_a_pass_copies_in_computes_and_copies_out(trt: Any, engine: Engine) -> N
     outputs = execution.outputs()
     assert list(outputs) == ["scores"]
     assert len(outputs["scores"]) == 1 * 2 * 4 * 4 * 4
+    assert execution.context.nvtx_verbosity.name == "NONE"
+    execution.name_layers()
+    assert execution.context.nvtx_verbosity == engine.engine.profiling_verbosity
     execution.close()
     assert trt.fake.cuda.live == 0
 

@@ -32,7 +32,7 @@ def test_fp16_tells_what_changed_and_what_is_out_of_range(dld: Dld, tmp_path: Pa
     assert outcome.status == 0
     assert "4 nodes in float16, 2 weights converted, 2 casts added" in outcome.out
     assert "kept 1 node: Div: blocked" in outcome.out
-    assert "w: of 3 1 too large, 1 too small; largest 7e+04" in outcome.out
+    assert "w: 1 too large and 1 too small of 3; largest 7e+04" in outcome.out
     assert onnx.load(out).graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
     assert "the file exists" in dld.fails(2, "convert", "fp16", path, "-o", out)
 

@@ -10,12 +10,13 @@ import pytest
 from dld_tui.cli import output
 from dld_tui.cli.output import require_free, write_json, write_table
 from dld_tui.core import terminal
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.tables.rendering import fitted_lines
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import Unit
 
 COLUMNS: list[Column[tuple[str, float]]] = [
-    Column("name", "name", itemgetter(0)),
+    Column("name", "name", itemgetter(0), keep="end"),
     Column("ms", "ms", itemgetter(1), Unit("ms", str)),
 ]
 ROWS = [("/encoder/layers.0/attention/MatMul", 1.5), ("宽", 12.25)]
@@ -65,6 +66,8 @@ def test_existing_output_is_refused_without_force(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the file exists\. Add --force"):
         require_free(path, force=False)
     require_free(path, force=True)
+    with pytest.raises(SaveError, match=r"the folder .*no does not exist"):
+        require_free(tmp_path / "no" / "model.onnx", force=True)
 
 
 def test_dumb_terminal_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +80,19 @@ def test_dumb_terminal_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     assert not terminal.is_terminal(stream)  # type: ignore[arg-type]
     assert not terminal.is_terminal(None)
+
+
+def test_texts_give_way_evenly_and_columns_by_their_priority() -> None:
+    columns: list[Column[str]] = [
+        Column("name", "name", lambda row: f"/layers.0/attention/{row}", keep="end"),
+        Column("from", "from", lambda row: f"a format of {row}, which is long", priority=2),
+        Column("cause", "cause", lambda row: f"a long choice of {row} by a builder"),
+    ]
+    assert fitted_lines(Table(columns, ["MatMul", "Add"]), 42) == (
+        [
+            "name                  cause",
+            "….0/attention/MatMul  a long choice of Ma…",
+            "…ers.0/attention/Add  a long choice of Ad…",
+        ],
+        ["from"],
+    )

@@ -65,7 +65,8 @@ def test_tables(dld: Dld, layers: Path, tmp_path: Path) -> None:
     assert [row["precision"] for row in rows] == ["int8", "fp32"]
     assert dld("plan", layers, "--csv", target).status == 2
     assert dld("plan", layers, "--csv", target, "--force").status == 0
-    for view in ("convolutions", "gemm", "pointwise", "reformats", "memory", "bindings", "timing"):
+    for view in ("convolutions", "gemm", "pointwise", "reformats", "attention", "dla", "memory",
+                 "bindings", "timing"):  # fmt: skip
         assert dld("plan", layers, "--view", view).status == 0
     document = dld("plan", layers, "--view", "memory", "--json").json
     assert document["table"]["name"] == "memory"

@@ -50,8 +50,9 @@ def check(path: Path) -> None:
     groups = {group["key"]: group["time_ms"] for group in document["groups"]}
     assert {key: time for key, time in groups.items() if key in types} == pytest.approx(types)
     shares = {group["key"]: group["percent"] for group in document["groups"]}
-    whole = plain.total_ms() or 1.0
-    expected_shares = {key: 100 * time / whole for key, time in types.items()}
+    expected_shares = dict.fromkeys(types, 0.0)
+    for index, time in layers.items():
+        expected_shares[plain.types[index]] += 100 * time / (sum(layers.values()) or 1.0)
     assert {key: shares[key] for key in types} == pytest.approx(expected_shares)
     # The same file beside itself: a comparison has the same figures, and nothing changed.
     assert comparison.layer_sum.cells[1].time_ms == pytest.approx(plain.total_ms())

@@ -104,7 +104,7 @@ async def deleting_a_used_one_asks_and_disconnects(
 
 async def renaming_keeps_the_cursor(session: Session, page: InitializersScreen) -> None:
     go(page, "w")
-    await session.pilot.press("r", "2", "enter")
+    await session.pilot.press("r", "end", "2", "enter")
     await session.until(lambda: "w2" in names(page))
     await session.until(lambda: page.row is not None and page.row.name == "w2")
     await session.until(lambda: "●" in session.text.partition("\n")[0])  # the tab of the model

@@ -13,13 +13,9 @@ async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path)
     text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
     path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     async with opened(path) as session:
-        screen = session.screen
-        a = screen.document.main.find("a")
-        assert a is not None
-        screen.document.apply(
-            "set_value_type", scope=[], value="a", dtype="float32", dims=[4, 64]
-        )  # as inference tells it
-        screen.profiling.memory()
+        session.screen.profiling.memory()
+        await session.settle()
+        await session.press("f5")
         await session.until(lambda: isinstance(session.app.page, TableResult))
         await session.settle()
         assert "2.05 kB at the peak, while last runs" in session.text

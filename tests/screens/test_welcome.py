@@ -86,6 +86,21 @@ async def test_enter_opens_the_file_at_the_cursor(
         assert opened == [state.recent()[0].path]
 
 
+async def test_a_model_at_the_cursor_can_be_measured_and_a_report_not(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = DldApp(state=state)
+    asked: list[Any] = []
+    monkeypatch.setattr(app, "start_activity", lambda activity, values: asked.append(values))
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert "Enter open  F5 profile" in screen_text(app)
+        await pilot.press("f5", "j")
+        await until(pilot, lambda: "F5 profile" not in screen_text(app))
+        await pilot.press("f5")
+        await pilot.pause()
+    assert asked == [{"model": state.recent()[0].path}]
+
+
 async def test_without_recent_files_the_first_key_is_useful() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

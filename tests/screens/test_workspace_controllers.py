@@ -9,7 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import onnx
 import pytest
+from onnx import helper
 
 import dld_tui.screens.workspace as room
 from dld_tui.core.commands import in_scope
@@ -17,6 +19,7 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.groups import operator_palette
 from dld_tui.screens.workspace.editing import Editing
+from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.navigation import Navigation
@@ -353,3 +356,29 @@ def test_controllers_do_not_know_the_page() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node not in for_typing:
                 assert node.module != "dld_tui.screens.workspace.page", path
+
+
+def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
+    engine = b"blob of a provider" * 100
+    node = helper.make_node(
+        "EPContext", ["x"], ["y"], name="part", domain="com.microsoft", ep_cache_context=engine
+    )
+    ends = [helper.make_tensor_value_info(name, 1, [1]) for name in "xy"]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    document = Document.open(tmp_path / "m.onnx")
+    desk = Desk(document)
+    answers: list[Any] = [tmp_path / "out.engine", ""]
+    asked: list[Any] = []
+
+    def push(dialog: Any, then: Callable[[Any], None]) -> None:
+        asked.append(dialog)
+        then(answers.pop(0))
+
+    desk.page.app.push_screen = push
+    desk.look(Cursor(node=document.main.nodes[0]))
+    Extraction(*desk.base, desk.navigation, cast("Any", None)).extract()
+    assert (tmp_path / "out.engine").read_bytes() == engine
+    assert len(asked) == 2
+    assert desk.started == ["Extracting"]
+    document.close()

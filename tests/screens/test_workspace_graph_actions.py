@@ -181,8 +181,13 @@ async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(lay
             await session.until(partial(says, session, said))
         count = len(session.screen.document.main.nodes)
         assert f"· time {0.25 * count:.3f} ms in newest" in session.screen.graph.frame.title
+        figures = session.screen.explorer.model.figures
+        assert figures is not None
+        assert (figures.title, set(figures.values.values())) == ("time", {0.25})
+        assert "0.250 ms" in session.text
         while "time" in session.screen.graph.frame.title:
             await session.press("o")
+        assert session.screen.explorer.model.figures is None
         shown = session.screen.graph.frame.title
         session.app.add_page(Profile("third"))
         await session.pilot.pause()

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
-from dld_tui.screens.workspace.rewriting import RewriteDialog
+from dld_tui.core.document.value_types import ValueType
+from dld_tui.widgets.dialogs.rewrite import RewriteDialog
+from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
+from dld_tui.widgets.shell.host import offer_rules
 from tests.support import models
 from tests.support.workspace import opened
 
 
-async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(tmp_path: Path) -> None:
+async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = models.write(tmp_path, models.layered(3))
     async with opened(path, (120, 40)) as session:
         document = session.screen.document
@@ -23,8 +29,15 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(tmp_
         assert isinstance(session.app.screen, RewriteDialog)
         await session.until(lambda: "3 hits" in session.text)
         assert "/layers.2/scale /layers.2/join" in session.text
+        assert len(session.screen.explorer.marked) == 6
+        await session.press("escape")
+        assert len(session.screen.explorer.marked) == 2
+        await session.press("Q")
+        await session.until(lambda: "3 hits" in session.text)
         await session.press("enter")
-        await session.until(lambda: len(session.screen.explorer.marked) == 6)
+        await session.until(lambda: not isinstance(session.app.screen, RewriteDialog))
+        assert len(session.screen.explorer.marked) == 6
+        assert len(session.screen.panes.graph.list.marks) == 6
 
         await session.press("w", "c", "Q")
         await session.type("Add(Mul(x, w), g) => my.Fused(x, w, g)")
@@ -32,6 +45,15 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(tmp_
         assert "- s0 = Mul(n0, w0)" in session.text
         assert "+ j0 = my.Fused(n0, w0, g0)" in session.text
         assert len(document.main.nodes) == count
+        # Of a large model the first place alone.
+        rule = "Add(Mul(x, w), g) => my.Fused(x, w, g)"
+        with monkeypatch.context() as patched:
+            patched.setattr("dld_tui.screens.workspace.rewriting.LIVE", 0)
+            head, lines = await session.screen.rewriting.look(rule)
+        assert head == "3 hits"
+        assert lines[:3] == [
+            "- s0 = Mul(n0, w0)", "- j0 = Add(s0, g0)", "+ j0 = my.Fused(n0, w0, g0)"
+        ]  # fmt: skip
         await session.press("enter")
         await session.until(lambda: len(document.main.nodes) == count - 3)
         await session.press("u")
@@ -48,3 +70,41 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(tmp_
         assert field.value == "gelu-onnxruntime"
         await session.press("escape")
         assert not document.history.done
+
+
+async def test_a_finding_offers_its_rule_and_a_filter_hears_of_types(tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["" : 20]>\ng (float[4] x) => (float[4] y)'
+        " <float k = {1.4142135}, float one = {1}, float half = {0.5}> { [n] a = Neg(x)"
+        " b = Div(a, k) c = Erf(b) d = Add(c, one) e = Mul(a, d) [last] y = Mul(e, half) }"
+    )
+    path = models.write(tmp_path, text)
+    async with opened(path, (120, 40)) as session:
+        document, checks = session.screen.document, session.screen.checks
+        checks.toggle_speed()
+        findings = session.screen.panes.findings
+        await session.until(lambda: checks.is_checked and findings.current is not None)
+        findings.list.focus()
+        await session.press("f")
+        assert isinstance(session.app.screen, RewriteDialog)
+        assert session.app.screen.query_one(Input).value == "gelu"
+        await session.until(lambda: "1 place to replace" in session.text)
+        assert len(document.main.nodes) == 6
+        await session.press("enter")
+        await session.until(lambda: [n.op_type for n in document.main.nodes] == ["Neg", "Gelu"])
+        document.undo()
+
+        explorer = session.screen.explorer
+        chosen = NodeFilter(conditions=parse_conditions("Mul(e, f) where e.shape = [7]"))
+        explorer.set_filter(chosen)
+        assert all(not chosen(node) for node in document.main.nodes)
+        document.main.touched.add("e")
+        document.main.inferred["e"] = ValueType("float32", (7,))
+        explorer.types_changed()
+        await session.until(
+            lambda: [node.name for node in document.main.nodes if chosen(node)] == ["last"]
+        )
+
+        offer_rules(session.app, path, ("gelu", "no-ops"))  # as reports and engines do
+        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
+        assert session.app.screen.query_one(Input).value == "gelu no-ops"

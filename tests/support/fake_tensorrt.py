@@ -42,6 +42,21 @@ from tests.support.fake_tensorrt_classes import Maker, bindings
 WEAKLY_TYPED = "10.13.0.35"
 STRONGLY_TYPED = "11.4.0.106"
 
+KNOBS = {
+    "tuner_version": "2.19.45",
+    "tuner_options": [
+        {
+            "option": f"-{name}", "allowed_values": f"-{name}={values}", "default_value": default,
+            "help": f"about {name}",
+        }
+        for name, values, default in (
+            ("copy_ppg", "[on|off]", "on"),
+            ("kgen:tiling", "[0|1|2]", "0"),
+            ("peep:max", "int32_t", "1"),
+        )
+    ],
+}  # fmt: skip
+
 
 @dataclass
 class Fake:
@@ -65,6 +80,10 @@ class Fake:
     execute_fails: str = ""
     out_of_memory: bool = False
     no_context_memory: bool = False
+    knobs: dict[str, Any] = field(default_factory=lambda: KNOBS)
+    """What ``IBuilderConfig.all_build_routes`` says, in the form that trtexec reads."""
+    knob_factors: dict[str, float] = field(default_factory=dict)
+    """How much longer an engine takes with a word of its build route, such as ``-copy_ppg=off``."""
     compute_capability: str = "9.0"
     dla_cores: int = 0
     host_tensors: set[str] = field(default_factory=set)

@@ -67,6 +67,8 @@ class IBuilderConfig:
     progress_monitor = None
     algorithm_selector = None
     l2_limit_for_tiling = -1
+    build_route = ""
+    all_build_routes = property(lambda self: json.dumps(self._maker.state.knobs))
     num_optimization_profiles = property(lambda self: len(self._profiles))
     hardware_compatibility_level = property(
         lambda self: self._preset("hardware_compatibility_level", "HardwareCompatibilityLevel", 0)
@@ -279,7 +281,11 @@ def _problem(network: Any, config: Any) -> str:
                 " constraints."
             )
     quantized = any(layer.type.name == "QUANTIZE" for layer in network._layers)
-    if _has(config, "INT8") and config.int8_calibrator is None and not quantized:
+    if _has(config, "INT8") and not (
+        quantized
+        or config.int8_calibrator is not None
+        or all(one.dynamic_range for layer in network._layers for one in layer._outputs)
+    ):
         return (
             "Calibration failure occurred with no scaling factors detected. This could be due to"
             " no int8 calibrator or insufficient custom scales for network layers."
@@ -382,6 +388,7 @@ def _engine(network: Any, config: Any, state: Any, layers: list[Any]) -> dict[st
         "refittable": refit,
         "weights": dict.fromkeys(weights, "") if stripped else weights,
         "activation_bytes": 1 << 20,
+        "route": getattr(config, "build_route", ""),
         "model": "" if state.values is None else model_text(network),
     }
 

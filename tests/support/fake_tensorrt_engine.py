@@ -6,6 +6,7 @@ See :mod:`tests.support.fake_tensorrt`.
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from tests.support.fake_tensorrt_builder import HEADER_BYTES, plan_bytes
@@ -291,7 +292,9 @@ class IExecutionContext:
         if state.execute_fails:
             return bool(log(self._engine, "ERROR", state.execute_fails))
         times = [state.layer_ms.get(one["Name"], 0.1) for one in self._engine._plan["layers"]]
-        state.cuda.work(stream_handle, sum(times), self.profiler is not None)
+        route = self._engine._plan.get("route", "")
+        factor = math.prod(state.knob_factors.get(word, 1.0) for word in route.split())
+        state.cuda.work(stream_handle, factor * sum(times), self.profiler is not None)
         self._write_outputs(state.cuda)
         self._due = [
             (layer["Name"], ms)

@@ -127,6 +127,11 @@ class OnnxParser:
         """Say whether it is set."""
         return flag in self._onnx_flags
 
+    def set_builder_config(self: Any, builder_config: Any) -> bool:
+        """Keep it: a check of what the DLA can run needs it."""
+        self._config = builder_config
+        return True
+
     def get_error(self: Any, index: int) -> Any:
         """Return an error."""
         return self._errors[index]

@@ -15,6 +15,13 @@ class Kind(enum.IntEnum):
     RUNTIME = 5
     CONCURRENT_KERNEL = 10
     OVERHEAD = 17
+    MARKER = 21
+
+
+class Flag(enum.IntFlag):
+    MARKER_INSTANTANEOUS = 1
+    MARKER_START = 2
+    MARKER_END = 4
 
 
 class CopyKind(enum.IntEnum):
@@ -65,6 +72,12 @@ def call(start: int, correlation: int, kind: Kind = Kind.RUNTIME) -> Any:
     return SimpleNamespace(kind=kind, start=start, end=start + 1, correlation_id=correlation)
 
 
+def marker(time: int, number: int, name: str | None = None) -> Any:
+    """Return the start of a range, or its end, which has no name."""
+    flags = Flag.MARKER_END if name is None else Flag.MARKER_START
+    return SimpleNamespace(kind=Kind.MARKER, flags_=flags, timestamp=time, id=number, name=name)
+
+
 def overhead(start: int, end: int) -> Any:
     return SimpleNamespace(
         kind=Kind.OVERHEAD, overhead_kind=OverheadKind.CUPTI_BUFFER_FLUSH, start=start, end=end
@@ -75,6 +88,7 @@ class FakeCupti:
     """``cupti.cupti``: hands over `records` when it is flushed."""
 
     ActivityKind = Kind
+    ActivityFlag = Flag
     ActivityMemcpyKind = CopyKind
     ActivityOverheadKind = OverheadKind
 

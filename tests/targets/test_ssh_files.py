@@ -3,22 +3,24 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import convert_opset, profile_onnxruntime
+from dld_tui.activities import convert_opset, profile_llm, profile_onnxruntime
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
-from tests.support import models
+from tests.support import decoders, models
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
 
 HOSTILE = "a b'$(touch owned)`x`;\n-\x1b[31m.onnx"
@@ -214,3 +216,21 @@ def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path
         end = job.wait()
     assert isinstance(end, Failed)  # the worker knows no such setting
     assert not (tmp_path / "o").exists()
+
+
+def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "here")
+    model, told = find_decoder(folder)
+    assert told is not None
+    request = to_json(profile_llm.Request(model, tmp_path / "out.dldprof"))
+    found = inputs.plan("profile_llm", request, str(tmp_path / "there"))
+    there = tmp_path / "there"
+    for place, file in found.files:
+        target = there / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.path.read_bytes())
+    sent = Path(str(found.request["model"]))
+    assert find_decoder(sent) == (
+        sent,
+        replace(told, model=sent, path=sent.with_name(told.path.name)),
+    )

@@ -220,7 +220,7 @@ def test_a_really_full_disk(
 ) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=6m none '{disk}' 2>/dev/null"):
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=12m none '{disk}' 2>/dev/null"):
         pytest.skip("no file system can be mounted here")
     try:
         there = agent(changed(connection, directory=str(disk / "deployed")))

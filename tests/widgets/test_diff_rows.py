@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from dld_tui.core.diff import diff_documents
+from dld_tui.core.diff.quantized import WeightNoise
 from dld_tui.core.document import Document
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.diff.view import DiffLines, diff_rows, row_status, sides
@@ -42,6 +43,25 @@ def test_every_kind_of_item() -> None:
         ("changed", "", "    values: 1 of 4 elements differ, max |Δ| 8, mean |Δ| 2"),
         ("added", "", "type of a  float32[4]"),
     ]
+
+
+def test_weights_in_few_bits_come_last_the_noisiest_first() -> None:
+    found = diff_documents(
+        Document(models.parse(models.CHAIN)), Document(models.parse(models.CHAIN))
+    )
+    node = found.scopes[0].new.nodes[0] if found.scopes else None
+    for name, snr in (("quiet", 40.0), ("exact", None), ("loud", 12.5)):
+        ref = node.ref if node is not None else "gone"
+        found.weights.append(WeightNoise((), ref, name, (4, 8), "4 bits", snr, 0.5))
+    noise = [row for row in diff_rows(found) if row.kind in ("scope", "noise")][-4:]
+    assert [sides(row)[0] for row in noise] == [
+        "weights in few bits  3, most noise first",
+        "  loud [4, 8]  4 bits: signal to noise 12.5 dB, max |Δ| 0.5",
+        "  quiet [4, 8]  4 bits: signal to noise 40.0 dB, max |Δ| 0.5",
+        "  exact [4, 8]  4 bits: the same values",
+    ]
+    assert [row.new_node for row in noise[1:]] == [node] * 3
+    assert not any(row.kind == "noise" for row in diff_rows(found, status="added"))
 
 
 def test_a_status_leaves_the_others_out() -> None:

@@ -8,11 +8,19 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
+from dld_tui.core.text import cell_width
 from dld_tui.widgets.explorer.items import Branch, Entry, Item, Sort, View
-from dld_tui.widgets.explorer.model import ExplorerModel, next_match, reveal, unfold_to_fill
+from dld_tui.widgets.explorer.model import (
+    ExplorerModel,
+    Figures,
+    next_match,
+    reveal,
+    unfold_to_fill,
+)
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
-from dld_tui.widgets.explorer.rows import view_title
+from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
 from dld_tui.widgets.shell import glyphs
 from tests.support import models
 
@@ -133,6 +141,25 @@ def test_reversed_lists_are_the_same_rows_from_the_last_to_the_first(
     assert shown(explorer)[1:] == rows[::-1] != rows
     explorer.descending = False
     assert shown(explorer)[1:] == rows
+
+
+def test_figures_are_a_column_and_an_order(explorer: ExplorerModel) -> None:
+    explorer.view, explorer.sort = View.FILE, Sort.FIGURE
+    plain = [line.strip() for line in shown(explorer)[1:]]
+    assert plain[0] == "/enc/0/conv"  # no figures: the order of the file
+    nodes = explorer.document.main.nodes
+    values = {nodes[1]: 7.0, nodes[4]: 2_000_000.0}
+    explorer.set_figures(Figures("FLOPs", values, fmt.short_count))
+    assert [line.strip() for line in shown(explorer)[1:3]] == ["/head", "/enc/0/act"]
+    rows = ExplorerRows(explorer.rows(), lambda item: None, explorer, lambda entry: False)
+    for width in (33, 34, 62, 120):
+        lines = ["".join(text for text, _ in rows.line(at, width)) for at in range(1, 4)]
+        assert {cell_width(line) for line in lines} == {width}
+        assert ("2 M" in lines[0]) == (" 7 " in lines[1] + " ") == (width > 33)
+        header = "".join(text for text, _ in rows.header("By scope", width))
+        assert ("FLOPs" in header) == (width > 33)
+    explorer.set_figures(None)
+    assert [line.strip() for line in shown(explorer)[1:]] == plain
 
 
 def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: ExplorerModel) -> None:

@@ -140,7 +140,7 @@ async def test_hostile_text_is_text_and_columns_stay_aligned() -> None:
         assert drawn[0].rstrip() == HOSTILE + "|"
         assert drawn[1].rstrip() == "\\x1b]0;x\\x07abc|"
         assert drawn[2].startswith("漢字|")
-        assert drawn[3] == "x" * 40
+        assert drawn[3] == "x" * 39 + "…"
         assert drawn[4].rstrip() == "a\\nb\\xff"
         assert all("\x1b" not in row for row in drawn)
 

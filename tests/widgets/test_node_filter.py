@@ -98,6 +98,16 @@ def test_malformed_conditions_are_refused_with_a_reason(text: str) -> None:
     assert caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("Mul(x, Add(Er", "is expected at the end"), ("_(_(x))", "matches everything"),
+     ("c: Conv(x", "is expected at the end"), ("Conv where (", "is no condition")],
+)  # fmt: skip
+def test_what_a_pattern_lacks_is_said(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_conditions(text)
+
+
 def test_empty_text_has_no_conditions() -> None:
     assert parse_conditions("   ") == ()
 

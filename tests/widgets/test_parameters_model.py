@@ -211,4 +211,4 @@ def test_long_dimensions_have_short_names_that_the_page_of_the_model_explains() 
     assert row(rows_of(node_named(document_of(main), "a")), ("output", 0)).right == "f32[B,4]"
     shown = row(scope_rows(main), ("dimension", "batch_size"))
     assert (shown.label, shown.value) == ("B", "batch_size")
-    assert row(scope_rows(main), ("Inputs", 0)).right == "f32[batch_size,4]"
+    assert row(scope_rows(main), ("Inputs", 0)).right == "f32[B,4]"

@@ -23,8 +23,10 @@ from dld_tui.widgets.timeline.model import (
     Lane,
     Span,
     Timeline,
+    highest,
     layout,
     measure,
+    memory_rows,
     short_name,
     timeline_of,
     track_title,
@@ -279,3 +281,24 @@ def test_names_for_bars_and_tracks_are_safe_and_short() -> None:
     assert short_name("///") == ""
     assert track_title(Track(0, "thread", "140706209270656"), 2) == "thread 2"
     assert "\x1b" not in track_title(Track(0, "stream", HOSTILE), 1)
+
+
+def test_the_activations_are_the_highest_of_each_part() -> None:
+    """Against a plain look at many moments of each part."""
+    randomly = random.Random(5)
+    for _ in range(200):
+        starts = sorted(randomly.sample(range(0, 1000, 10), randomly.randint(1, 30)))
+        sizes = [float(randomly.randint(1, 99)) for _ in starts]
+        begin, parts = randomly.randrange(0, 500, 20), randomly.choice([1, 5, 20])
+        end = begin + 20 * parts
+        shown = highest(starts, sizes, begin, end, parts)
+        for number, bucket in enumerate(shown):
+            moments = range(begin + 20 * number, begin + 20 * (number + 1))
+            at = [[s for t, s in zip(starts, sizes, strict=True) if t <= m][-1:] for m in moments]
+            known = [size for (size,) in filter(None, at)]
+            assert (None if bucket is None else bucket.maximum) == max(known, default=None)
+
+
+def test_a_report_without_memory_has_no_row_of_it(tmp_path: Path) -> None:
+    with Report.open(make_report(tmp_path / "a.dldprof")) as report:
+        assert memory_rows(report, report.pass_events(report.passes[0].index)) == []

@@ -17,7 +17,7 @@ from dld_tui.core.accuracy.result import AccuracyReport, RunSide
 from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings

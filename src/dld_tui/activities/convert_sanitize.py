@@ -35,7 +35,11 @@ _SPARING = "Polygraphy"
 """The one that loads weights only to fold them."""
 _LARGE = 512 << 20
 """Bytes of weights from which on only that one is asked."""
+_LARGE_RESULT = 256 << 20
+"""Bytes of weights from which on the others are not tried on a result: each writes and runs it."""
 _MOST_ROUNDS = 3
+_NOTED_GROWTH = 10
+"""The part of the weights by which they may grow without a word: a tenth."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Request(Verification, ConversionRequest):
         spellings=("--fold-constants",),
     )
     threshold: float = param(
-        16.0,
+        1536.0,  # as onnxsim; a model in one file has at most 2048
         label="Size threshold",
         help="Fold no constant that would be larger.",
         unit="MiB",
@@ -124,6 +128,7 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A shape does not fit.
         SaveError: The result cannot be written.
     """
+    from dld_tui.backends.conversion import simplifiers
     from dld_tui.backends.conversion.verification import Checked, Verifier, same_arithmetic
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.request import written
@@ -149,8 +154,14 @@ def run(request: Request) -> Iterator[Event]:
             stack.callback(result.close)
         else:
             result = search.best
-            yield Log(f"Simplified by {', then '.join(search.steps)}")
+            notes.append(f"simplified by {', then '.join(search.steps)}")
             checked = yield from verifier.check(result)
+        if request.by == BEST and (absent := _absent()):
+            notes.append(
+                f"tried without {absent}, which may leave fewer nodes: {simplifiers.INSTALL}"
+            )
+        if note := growth(_weight_bytes(document), _weight_bytes(result)):
+            notes.append(note)
         outcome = yield from verifier.figures(result, checked)
         # What the search found out already is not said twice.
         told = any(note.startswith("not verified") for note in notes)
@@ -159,6 +170,13 @@ def run(request: Request) -> Iterator[Event]:
             document, result, request.output, notes=notes,
             more={"tried": [*search.tried], **outcome},
         )  # fmt: skip
+
+
+def _absent() -> str:
+    """Return the simplifiers that are not installed, empty where all are."""
+    from dld_tui.backends.conversion import simplifiers
+
+    return ", ".join(name for name in _LIBRARIES if simplifiers.missing(name))
 
 
 def _installed(by: str) -> list[str]:
@@ -200,6 +218,8 @@ class _Search:
         )
         for _ in range(_MOST_ROUNDS if len(libraries) > 1 else 0):
             before = self.best
+            if before is not None and _weight_bytes(before) > _LARGE_RESULT:
+                return
             for name in libraries:
                 if name in self.failed:
                     continue
@@ -269,6 +289,16 @@ class _Search:
             if size > limit and name not in known:
                 return f"it folds {visible(name)}, which takes {fmt.size(size)}"
         return self.verifier.problem(result) or None
+
+
+def growth(before: int, after: int) -> str:
+    """Return how to keep the file small where folding let its weights grow, both in bytes."""
+    if after - before < max(before // _NOTED_GROWTH, 1 << 20):
+        return ""
+    return (
+        f"folding made the weights {fmt.size(after - before)} larger; with "
+        "--fold-size-threshold 0.1 what computes them stays in the model"
+    )
 
 
 def nodes(document: Document) -> int:

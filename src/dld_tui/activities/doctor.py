@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.backends.machine import probe
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.machine.health import Check, folder_checks, python_checks
+from dld_tui.core.params import FIRST_PAGE, like
 
 
 @dataclass(frozen=True)
 class Request:
-    """Nothing to choose."""
+    """What else to look at."""
+
+    ep_library: tuple[str, ...] = like(
+        Profile,
+        "ep_library",
+        help="Library of execution providers for ONNX Runtime, whose devices are listed. Its code"
+        " is run.",
+        page=FIRST_PAGE,
+    )
 
 
 @dataclass(frozen=True)
@@ -29,4 +39,8 @@ def run(request: Request) -> Iterator[Event]:
     for index, (title, look) in enumerate(steps):
         yield Progress(index, len(steps), "checks", stage=title)
         checks += look()
+    if request.ep_library:
+        from dld_tui.backends.onnxruntime.plugin_providers import library_checks
+
+        checks += library_checks(request.ep_library)
     yield Finished(Result(checks))

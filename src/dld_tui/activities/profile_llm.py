@@ -18,7 +18,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
 

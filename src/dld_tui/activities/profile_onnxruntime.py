@@ -15,11 +15,11 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.inputs.shapes import FOLDER_HELP, InputSettings
+from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import FIRST_PAGE, like, param, to_json
 from dld_tui.core.report.latency import LatencyFigures
-from dld_tui.core.tensorrt.settings import MeasureSettings
+from dld_tui.core.tensorrt.measuring import MeasureSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -217,6 +217,15 @@ class Request:
         metavar="FILE",
         page="Session",
     )
+    ep_library: tuple[str, ...] = param(
+        (),
+        label="Provider libraries",
+        help="Library with execution providers that ONNX Runtime does not have (a plugin EP); name"
+        " one with --provider. dld doctor --ep-library lists its devices. Its code is run.",
+        spellings=("--ep-library",),
+        metavar="FILE",
+        page="Session",
+    )
     optimized_model: Path | None = param(
         None,
         label="Optimised model",
@@ -275,8 +284,10 @@ class Request:
             UsageError: An option is not of the form that it needs.
             UnavailableError: A provider or ONNX Runtime is not installed.
         """
-        from dld_tui.backends.onnxruntime import session
+        from dld_tui.backends.onnxruntime import plugin_providers, session
 
+        libraries = tuple(Path(name) for name in self.ep_library)
+        plugin_providers.register(libraries)
         names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(session.find_provider(name) for name in names)
         return session.SessionSettings(
@@ -289,6 +300,7 @@ class Request:
             optimization_level=self.optimization_level,
             dimensions=session.parse_sizes(self.dim),
             custom_operators=tuple(Path(name) for name in self.custom_op_library),
+            provider_libraries=libraries,
             config=session.parse_pairs(self.session_config, "--session-config"),
         )
 

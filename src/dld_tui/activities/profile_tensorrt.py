@@ -17,8 +17,8 @@ from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import LatencyFigures
-from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES as ENGINE_SUFFIXES
-from dld_tui.core.tensorrt.settings import RunSettings
+from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES as ENGINE_SUFFIXES
+from dld_tui.core.tensorrt.measuring import RunSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: There is no library that works, or no GPU that it supports.
         ActivityError: The engine cannot be built or run.
     """
+    from dld_tui.backends.gpu.cupti import hear_ranges
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.profiling import ProfilingRun
@@ -90,6 +91,8 @@ def run(request: Request) -> Iterator[Event]:
     prebuilt = _prebuilt(request)
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
+    if request.gpu_timeline:
+        hear_ranges()  # before TensorRT makes its first one
     library = find_library(request.library)
     title = library.facts.title
     yield Log(f"Profiling with {title}")

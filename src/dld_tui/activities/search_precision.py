@@ -27,7 +27,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param, to_json
 from dld_tui.core.types import JSON

@@ -6,7 +6,6 @@ Each step runs in a process of its own, so that a library that crashes ends only
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 import traceback
@@ -15,11 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dld_tui.activities.apart import apart
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
-from dld_tui.core.events import Event, Failed, Finished, Log, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine.selftest import (
     FAILED,
     PASSED,
@@ -211,34 +211,8 @@ class _Bench:
     # --- how -------------------------------------------------------------------------------------
 
     def ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
-        """Run an activity in a process of its own and return its result, decoded.
-
-        Raises:
-            DldError: As the activity does.
-            ActivityError: The process crashed or took too long.
-        """
-        from dld_tui.activities.registry import decode_result
-        from dld_tui.backends.tools.process import run_tool
-        from dld_tui.core.events import event_from_line
-
-        line = json.dumps({"activity": activity, "request": settings})
-        said = self._folder / "end.json"
-        said.unlink(missing_ok=True)
-        waiting = run_tool(__name__, [line, str(said)], self._request.limit)
-        while True:
-            try:
-                passed = next(waiting)
-            except StopIteration as stop:
-                end = stop.value
-                break
-            yield Progress(passed, self._request.limit, "s", activity)
-        event = event_from_line(said.read_text()) if said.exists() else None
-        if isinstance(event, Failed):
-            raise event.to_error()
-        if isinstance(event, Finished):
-            return decode_result(activity, event.result)
-        how = "took too long" if end.timed_out else f"crashed: {end.crashed or end.status}"
-        raise ActivityError(how, where=activity, details=end.said)
+        """Run an activity in a process of its own and return its result."""
+        return apart(activity, settings, self._folder, self._request.limit)
 
     def _check(self) -> Work:
         result = yield from self.ask("check_full", model=str(self._model))
@@ -403,16 +377,3 @@ def _write_other(model: Path, other: Path) -> None:
             values = numpy_helper.to_array(tensor) * -1.5
             tensor.CopyFrom(numpy_helper.from_array(values.astype("float32"), tensor.name))
     onnx.save(proto, other)
-
-
-def main() -> None:
-    """Run one activity in this process: standard entry of :meth:`_Bench.ask`."""
-    import os
-
-    from dld_tui.activities.worker import Control, EventWriter, run_request
-    from dld_tui.core.events import event_to_line
-    from dld_tui.core.files.writer import write_text
-
-    line, said = sys.argv[1:]
-    ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), Control())
-    write_text(Path(said), event_to_line(ending), overwrite=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.report.start_up import Stage, StartUp
 

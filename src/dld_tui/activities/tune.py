@@ -19,7 +19,7 @@ from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.accuracy.tolerance import ToleranceSettings
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.terminal import is_terminal
@@ -68,11 +68,14 @@ def narrate(text: str) -> None:
 
 
 def require_free(path: Path, force: bool) -> None:
-    """Refuse to overwrite a file.
+    """Refuse to overwrite a file, or to begin work whose result has no folder to go to.
 
     Raises:
+        SaveError: There is no such folder.
         UsageError: There is something at `path` and `force` is False.
     """
+    if not path.absolute().parent.is_dir():
+        raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
     if not force and os.path.lexists(path):
         raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
 

@@ -47,6 +47,7 @@ COMMANDS = (
     ),
     CommandInfo("tune", "Find the fastest way to run a model.", activity="tune"),
     CommandInfo("startup", "Say what making a session takes.", activity="start_up"),
+    CommandInfo("memory", "Say what memory a run of a model needs.", activity="memory"),
     CommandInfo("path", "Find the critical path of a profile.", activity="critical_path"),
     CommandInfo("refit", "Put a model's weights into an engine.", activity="refit_engine"),
     CommandInfo("report", "Print a profile report.", "dld_tui.cli.reports.report"),
@@ -56,6 +57,7 @@ COMMANDS = (
     CommandInfo(
         "tactics", "Find TensorRT tactics that give wrong results.", activity="isolate_tactic"
     ),
+    CommandInfo("routes", "Find the fastest TensorRT build route.", activity="tune_routes"),
     CommandInfo("reduce", "Find the smallest part that still fails.", activity="reduce_model"),
     CommandInfo("plan", "Say what is in a TensorRT engine.", "dld_tui.cli.reports.plan"),
     CommandInfo("target", "Manage machines reached over SSH.", "dld_tui.cli.setup.target"),

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core import paths
-from dld_tui.core.custom_tools.model import Tool, added_tools, tools_of, unavailable_tools
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.params import (
     Setting,
@@ -25,11 +24,15 @@ from dld_tui.core.params import (
     settings_of,
     to_json,
 )
-from dld_tui.core.plugins import plugins
+from dld_tui.core.plugins import has_plugins, plugins
 from dld_tui.core.types import JSON
 
 if typing.TYPE_CHECKING:
     from tomlkit import TOMLDocument
+
+    from dld_tui.core.custom_tools.model import Tool
+else:
+    Tool = Any  # is imported where there are tools
 
 THEMES = ("dark", "light", "high-contrast", "colour-blind", "no-colour")
 
@@ -163,6 +166,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         if name == "keys":
             values["keys"] = _keys(value, problems)
         elif name == "tools":
+            from dld_tui.core.custom_tools.model import tools_of
+
             values["tools"] = tools_of(value, problems)
         elif name in known:
             _put(values, known[name], value, where, problems)
@@ -179,8 +184,12 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         elif (setting := added_settings().get(name)) is not None:
             _put(added, setting, _from_text(setting, text), variable, problems)
     values["added"] = added
-    values["tools"] = added_tools() | values.get("tools", {})
-    return Config(**values, problems=(*problems, *unavailable_tools()))
+    if has_plugins():
+        from dld_tui.core.custom_tools.model import added_tools, unavailable_tools
+
+        values["tools"] = added_tools() | values.get("tools", {})
+        problems += unavailable_tools()
+    return Config(**values, problems=tuple(problems))
 
 
 def save(changes: Mapping[str, Any], path: Path | None = None) -> None:

@@ -43,9 +43,19 @@ def plugins(group: str, kind: type[T]) -> tuple[Plugin[T], ...]:
     return _plugins(group, cast("Hashable", kind), tuple(sys.path))
 
 
+def has_plugins() -> bool:
+    """Return whether an installed package adds anything."""
+    return _are_declared(tuple(sys.path))
+
+
+@lru_cache(maxsize=32)
+def _are_declared(folders: tuple[str, ...]) -> bool:
+    return any(map(_declares, folders))
+
+
 @lru_cache(maxsize=32)
 def _plugins(group: str, kind: Any, folders: tuple[str, ...]) -> tuple[Plugin[Any], ...]:
-    if not any(map(_declares, folders)):
+    if not _are_declared(folders):
         return ()
     from importlib.metadata import entry_points  # half of the time that a command takes to start
 

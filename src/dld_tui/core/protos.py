@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -49,6 +49,21 @@ def _part(name: str) -> ModuleType:
     """
     with _one_at_a_time:
         return _loaded(f"onnx.{name}")
+
+
+def _lazily(package: str, name: str) -> None:
+    """Let a module be run when the first of its names is asked for."""
+    full = f"{package}.{name}"
+    spec = None if full in sys.modules else find_spec(full)
+    if spec is not None and spec.loader is not None:
+        spec.loader = LazyLoader(spec.loader)
+        sys.modules[full] = module = module_from_spec(spec)
+        setattr(sys.modules[package], name, module)  # else `from … import` would ask for names
+        spec.loader.exec_module(module)
+
+
+# Protobuf in Python, for messages that have no C: with the reader of its text format, 10 ms.
+_lazily("google.protobuf.internal", "python_message")
 
 
 def _loaded(full: str) -> ModuleType:

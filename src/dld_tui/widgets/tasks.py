@@ -49,6 +49,7 @@ class Keys(Enum):
 
 
 GROUPS = {
+    "await findings": Keys.WAIT,
     "await types": Keys.WAIT,
     "browse": Keys.GO_ON,
     "canvas": Keys.WAIT_NEARBY,
@@ -56,7 +57,7 @@ GROUPS = {
     "check": Keys.GO_ON,
     "clean up": Keys.GO_ON,
     "collect": Keys.WAIT_NEARBY,
-    "count": Keys.WAIT_NEARBY,
+    "count": Keys.GO_ON,
     "demo": Keys.WAIT,
     "dialog": Keys.GO_ON,
     "disk": Keys.GO_ON,

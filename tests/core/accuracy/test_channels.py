@@ -24,7 +24,10 @@ def test_dead_scores_beside_living_boxes_are_named(axis: int) -> None:
     if axis == 2:
         reference, other = reference.transpose(0, 2, 1), other.transpose(0, 2, 1)
     text = lost_channels(reference, other)
-    assert text.startswith(f"80 of 84 channels of axis {axis} are constant (channels 4 to 83)")
+    of_axis, unit = (
+        ("channels of axis 1", "channels") if axis == 1 else ("slices along axis 2", "slices")
+    )
+    assert text.startswith(f"80 of 84 {of_axis} are constant ({unit} 4 to 83)")
     error = compare(reference, other)
     assert error.cosine is not None
     assert error.cosine > 0.9999, "the whole hides it"

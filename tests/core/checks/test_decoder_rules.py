@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
 from dld_tui.core.document import Document
+from dld_tui.core.rewrite import rule as rules
 from tests.support import decoders
 
 Change = Callable[[onnx.ModelProto], object]
@@ -147,6 +148,7 @@ UNFUSED = """<ir_version: 10, opset_import: ["" : 20]>
     present_value = Concat <axis = 2> (past_value, n)
     k = Transpose <perm = [0, 1, 3, 2]> (present_key)
     w = MatMul (r, k) s1 = Mul (w, scale) p = Softmax (s1) y = MatMul (p, present_value) }"""
+FITTING = "attention-onnxruntime"
 FUSIONS = ["decoder:attention-not-fused", "decoder:norm-not-fused", "decoder:rotary-not-fused"]
 
 
@@ -154,6 +156,21 @@ def test_missing_fusions_of_a_decoder_are_named(tmp_path: Path) -> None:
     text = UNFUSED.replace(" <axes_none = 0>", "")
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
+    assert rules_of(path) == FUSIONS
+    onnx.save(onnx.shape_inference.infer_shapes(onnx.load(path)), path)
+    with closing(Document.open(path)) as document:
+        commands = {found.rule: found.command for found in decoder_findings(document)}
+        rewrite = f"dld rewrite MODEL {FITTING} -o OUT"
+        assert commands == {**dict.fromkeys(FUSIONS), FUSIONS[0]: rewrite}
+        document.apply("rewrite", rules=rules.text_of_rules(rules.rules_of([FITTING])))
+        assert FUSIONS[0] not in [found.rule for found in decoder_findings(document)]
+    pairs = text.replace("last = {3}>", "last = {3}, int64[4] flat = {0, 0, 0, -1}>").replace(
+        "half = Concat <axis = -1> (minus, low)",
+        "u = Unsqueeze (minus, last) v = Unsqueeze (low, last) z = Concat <axis = -1> (u, v)"
+        " half = Reshape (z, flat)",
+    )
+    assert pairs.count("Unsqueeze") == 2
+    onnx.save(onnx.parser.parse_model(pairs), path)
     assert rules_of(path) == FUSIONS
     # The same layer without a cache is no decoder.
     plain = text.replace("past_key", "left").replace("past_value", "right")

@@ -183,7 +183,8 @@ def test_a_rule_is_carried_out_where_it_is_asked_for_alone(tmp_path: Path) -> No
     assert repair_steps([finding]) == []
     x = np.linspace(-3, 3, 4, dtype=np.float32)
     (before,) = run(document, x=x)
-    document.apply("repair", steps=repair_steps([finding], rules=True))
+    assert finding.fix is not None
+    document.apply(finding.fix[0], **finding.fix[1])
     assert [node.op_type for node in document.main.nodes] == ["Gelu"]
     np.testing.assert_allclose(run(document, x=x)[0], before, atol=1e-6)
     assert speed_findings(document) == []

@@ -175,7 +175,7 @@ def test_values_out_of_range_become_the_largest_and_the_smallest_and_are_told(
         )  # fmt: skip
         assert lines[1:3] == [
             "7 weights with values out of float16's range:",
-            "  w: of 3 1 too large, 1 too small; largest 7e+04",
+            "  w: 1 too large and 1 too small of 3; largest 7e+04",
         ]
         assert lines[-1] == "  and 2 more: --range-check lists all"
 

@@ -80,6 +80,9 @@ def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
     assert roof_percent(twice) == pytest.approx(100)
     on_gpu = layer(2 * 10**9, 10**6, 9.0, gpu_time_ms=2.5)
     assert roof_percent(on_gpu) == pytest.approx(80)
+    faster = layer(2 * 10**9, 10**6, 1.0)  # than the roof, which was measured on a busy machine
+    assert roof_percent(faster) is None
+    assert "compute 100 % (above its roof" in roofline_text([faster])
     assert limiter(layer(10, 10, 0.004)) == "launch"
     assert limiter(Layer("l", "Conv", time_ms=1.0)) is None
     text = roofline_text([computes, moves, Layer("l", "X", time_ms=1.0)])

@@ -86,9 +86,9 @@ outer (float[1, 64] x, bool p) => (float[1, 64] y)
 """
     )
     by_node = {step.node: step.bytes for step in plan.steps}
-    assert by_node == {"a": 256, "if": 256 + 256 + 512, "y": 768}
-    assert plan.inside == 512
-    assert (plan.peak, plan.at) == (1024, "if")
+    assert by_node == {"a": 256, "if": 256 + 256 + 256, "y": 768}
+    assert plan.inside == 256  # the outputs of a branch are those of its If
+    assert (plan.peak, plan.at) == (768, "if")
 
 
 def test_the_peak_is_told_in_lines_and_a_table() -> None:

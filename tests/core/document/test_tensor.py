@@ -62,6 +62,9 @@ def test_every_type_reads_as_onnx_does(tmp_path: Path, name: str, count: int, ra
     expected = onnx.numpy_helper.to_array(proto).reshape(-1)
     tensor = read(opened(tmp_path, proto), name)
     assert tensor.problem is None
+    listed = tensor.listed()
+    assert listed == tensor.read().tolist()
+    assert {type(value) for value in listed} == {type(tensor.read()[:1].tolist()[0])}
     np.testing.assert_array_equal(tensor.read().astype(expected.dtype), expected)
     part = tensor.read(3, count - 4)
     np.testing.assert_array_equal(part.astype(expected.dtype), expected[3 : count - 1])
@@ -70,7 +73,7 @@ def test_every_type_reads_as_onnx_does(tmp_path: Path, name: str, count: int, ra
 def test_strings(tmp_path: Path) -> None:
     proto = onnx.helper.make_tensor("s", TensorProto.STRING, [2], [b"a", b"\xff"])  # type: ignore[list-item]
     tensor = read(opened(tmp_path, proto), "s")
-    assert list(tensor.read()) == [b"a", b"\xff"]
+    assert list(tensor.read()) == tensor.listed() == [b"a", b"\xff"]
     assert tensor_statistics(tensor) is None
 
 
@@ -98,8 +101,9 @@ def test_broken_tensors_say_why_and_allocate_nothing(
     tensor = read(opened(tmp_path, proto), "t")
     assert tensor.problem is not None
     assert problem in tensor.problem
-    with pytest.raises(InputError):
-        tensor.read()
+    for read_all in (tensor.read, tensor.listed):
+        with pytest.raises(InputError):
+            read_all()
 
 
 def test_typed_field_of_the_wrong_length(tmp_path: Path) -> None:

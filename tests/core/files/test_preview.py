@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.files.preview import preview
+from dld_tui.core.files import previewer
+from dld_tui.core.files.preview import Preview, preview
 from tests.support import models
 
 
 def never() -> bool:
     return False
+
+
+def said(found: Preview) -> list[object]:
+    return [list(found.lines), list(found.blocks), found.problem]
 
 
 def test_a_model_is_told_by_its_ends_operators_and_weights(tmp_path: Path) -> None:
@@ -60,3 +66,59 @@ def test_long_dimensions_are_short_and_explained(tmp_path: Path) -> None:
     assert ("dims", "B batch_size") in lines
     assert not any("batch_size" in said for title, said in lines if title != "dims")
     assert any("[B" in said for _, said in lines)
+
+
+def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_died(
+    tmp_path: Path,
+) -> None:
+    path = str(models.write(tmp_path, models.CHAIN))
+    gone = str(tmp_path / "go\udcffne\n.onnx")
+    asked = previewer.Previewer()
+    try:
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
+        with pytest.raises(CancelledError):
+            asked.preview(path, "ONNX", lambda: True)
+        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
+        child = asked._process
+        assert child is not None
+        child.kill()
+        child.wait()
+        assert asked.preview(path, "ONNX", never).lines
+        assert asked._process is not child
+    finally:
+        asked.close()
+
+
+def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
+    asked = previewer.Previewer()
+    asked.preview(str(tmp_path), "ONNX", never)
+    child = asked._process
+    assert child is not None
+    assert child.stdin is not None
+    child.stdin.close()  # as when nothing was asked for a while
+    limit = time.monotonic() + 30
+    while child.returncode is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert child.returncode == 0
+    asked.close()
+
+
+def test_a_file_that_ends_the_child_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previewer, "_START", "import sys; sys.stdin.readline()")
+    found = previewer.Previewer().preview(str(tmp_path), "ONNX", never)
+    assert found.problem == "it cannot be read"
+
+
+def test_without_a_child_this_process_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError
+
+    monkeypatch.setattr(previewer, "_started", refuse)
+    path = str(models.write(tmp_path, models.CHAIN))
+    found = previewer.Previewer().preview(path, "ONNX", never)
+    assert said(found) == said(preview(path, "ONNX", never))

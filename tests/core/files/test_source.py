@@ -37,7 +37,7 @@ def test_refuses_ranges_outside_without_allocating(
 
 def test_says_what_is_wrong_with_a_path(tmp_path: Path) -> None:
     assert message_of(tmp_path / "missing") == "File not found"
-    assert message_of(tmp_path) == "Is a directory"
+    assert message_of(tmp_path) == "Is a folder"
     assert message_of(tmp_path / "missing" / "deeper") == "File not found"
     (tmp_path / "file").touch()
     assert message_of(tmp_path / "file" / "deeper") == "Not a directory"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, attribute
-from dld_tui.core.gpu.records import Activity, ActivityLog
+from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, attribute, spans_of_ranges
+from dld_tui.core.gpu.records import Activity, ActivityLog, NamedRange
 from dld_tui.core.report.records import GpuEvent
 
 ORIGIN = 1_700_000_000_000_000_000
@@ -108,3 +108,39 @@ def test_of_nested_calls_the_earlier_one_counts() -> None:
         log.launched(1, start)
 
     assert log.launches == {1: 10}
+
+
+def test_ranges_on_the_cpu_name_the_layers_of_kernels() -> None:
+    origin = 1_000_000
+    passes = [PassSpan(0, 0.0, 100.0, ()), PassSpan(1, 200.0, 100.0, ())]
+    layers = [("conv", 7), ("myelin", 8), ("conv", 9)]
+
+    def named(name: str, start_us: float, end_us: float) -> NamedRange:
+        return NamedRange(name, origin + int(1000 * start_us), origin + int(1000 * end_us))
+
+    ranges = [
+        named("enqueue", 0, 99),
+        *(
+            named(name, base + start, base + end)
+            for base in (0, 200)
+            for name, start, end in (("conv", 1, 9), ("myelin", 10, 40), ("inner", 12, 20),
+                                     ("conv", 50, 60), ("conv", 70, 80))
+        ),
+    ]  # fmt: skip
+    spans = spans_of_ranges(passes, ranges, layers, origin)
+    assert [[one.layer for one in span.layers] for span in spans] == [[7, 8, 9], [7, 8, 9]]
+    log = ActivityLog()
+    for number, launched_us in enumerate((2, 15, 55, 75, 230, 290), start=1):
+        start = origin + 1000 * launched_us
+        log.launched(number, start)
+        log.work.append(Activity("kernel", f"k{number}", start + 500, start + 1500, number, "s"))
+    found = attribute(log, origin, spans)
+    assert [event.layer for event in found.events[0]] == [7, 8, 9, None]
+    assert [event.layer for event in found.events[1]] == [8, None]
+    assert (found.given.count, found.unclaimed.count, found.outside.count) == (4, 2, 0)
+    assert found.missing_us == 0
+
+
+def test_without_ranges_no_layer_is_told() -> None:
+    passes = [PassSpan(0, 0.0, 100.0, ())]
+    assert spans_of_ranges(passes, [], [("conv", 1)], 0) == [PassSpan(0, 0.0, 100.0, [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dld_tui.core.inputs.shapes import InputSettings
+from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, settings_of
 
 

@@ -48,6 +48,8 @@ def test_memory_and_work_are_those_by_hand(int4: bool, tmp_path: Path) -> None:
     prefill, decode = found.phases
     assert (prefill.phase, decode.phase) == ("prefill", "decode")
     assert prefill.logits_bytes == 40 * fit.logits_bytes
+    beside = prefill.activation_bytes + prefill.logits_bytes
+    assert fit.prompt_bytes == fit.weight_bytes + fit.kv_bytes + beside > fit.total_bytes
     # Of the table of embeddings three rows are read, and only they.
     table = weights["embedding"]
     row = decoders.HIDDEN * 4

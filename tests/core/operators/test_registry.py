@@ -100,11 +100,6 @@ def test_required_attributes_come_first() -> None:
     ]
 
 
-def test_subgraph_attributes_are_named() -> None:
-    assert known("If").subgraph_attributes == ("else_branch", "then_branch")
-    assert known("Conv").subgraph_attributes == ()
-
-
 def test_a_variadic_formal_repeats() -> None:
     concat = known("Concat", version=17)
     assert concat.max_inputs is None

@@ -51,6 +51,22 @@ def test_bindings_are_names_or_tensors() -> None:
     )
 
 
+def test_the_format_of_an_input_is_in_its_profiles() -> None:
+    linear, wide = "Row major linear FP32 format (kLINEAR)", "Channel major FP16 (kHWC8)"
+    tensor = {
+        # As NVIDIA's page on the engine inspector of TensorRT 11 has it.
+        "Name": "input_0", "IOMode": "Input", "DataType": "Float", "Dimensions": [1, 3, 224, 224],
+        "Location": "Device", "IsShapeInferenceIO": False,
+        "ProfileInfo": [
+            {"MinShape": [1], "OptShape": [1], "MaxShape": [1], "Format": form}
+            for form in (linear, linear, wide)
+        ],
+    }  # fmt: skip
+    (found,) = find_layers(json.dumps({"Layers": [], "I/O Tensors": [tensor]}), "f").bindings
+    assert found.format == f"{linear} / {wide}"
+    assert (found.mode, found.dtype, len(found.profile_dims)) == ("input", "fp32", 3)
+
+
 def test_wrong_types_are_noted() -> None:
     text = '{"Layers": [1, null, "x", {"Name": 5, "Inputs": "no", "Outputs": {"a": 1}}],'
     plan = find_layers(text + '"Bindings": 7}', "f")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.plan.file_set import write_trex
 from dld_tui.core.plan.reader import open_plan
 from tests.support.plans import write_layers, write_profile
@@ -35,6 +35,10 @@ def test_what_was_read_is_written_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the file exists"):
         write_trex(plan, tmp_path / "copy")
     write_trex(plan, tmp_path / "copy", overwrite=True)
+    write_trex(plan, tmp_path / "new" / "folder" / "copy")
+    assert (tmp_path / "new" / "folder" / "copy.graph.json").exists()
+    with pytest.raises(SaveError, match="cannot be written"):
+        write_trex(plan, path / "copy")  # a file, no folder
 
 
 def test_forms_that_trex_does_not_read(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dld_tui.core.report.groups import (
     GROUPINGS,
@@ -10,7 +12,6 @@ from dld_tui.core.report.groups import (
     UNKNOWN,
     group_layers,
     name_scope,
-    whole_ms,
 )
 from dld_tui.core.report.layer_filter import groups_of
 from dld_tui.core.report.pass_times import PassTimes
@@ -76,19 +77,57 @@ def test_scope_of_a_name() -> None:
     assert name_scope(NodeLink(("f",), "x", "x", "Add")) == "f"
 
 
-def test_every_place_has_the_same_percentages_of_what_layers_take_together() -> None:
+def test_a_group_has_what_its_layers_have_in_every_place() -> None:
     """Each pass another layer is delayed, so the medians leave out what the sums do not."""
     delayed = np.ones((4, 8))
     for number in range(8):
         delayed[number % 4, number] += 8.0
     by_pass = PassTimes(delayed, delayed.sum(axis=0))
-    layers = [Layer(f"l{n}", "Conv" if n < 3 else "Add", index=n, time_ms=1.0) for n in range(4)]
-    expected = {"Conv": 100 * 11 / 12, "Add": 100 / 12}
+    layers = [
+        Layer(f"l{n}", "Conv" if n < 3 else "Add", index=n, time_ms=1.0, percent=25.0)
+        for n in range(4)
+    ]
+    expected = {"Conv": 75.0, "Add": 25.0}
     for groups in (
         group_layers(layers, "type", by_pass),
-        groups_of(layers, "type", whole_ms(layers, "type", by_pass), by_pass=by_pass),
+        groups_of(layers, "type", by_pass=by_pass),
     ):
         assert {group.key: group.percent for group in groups} == pytest.approx(expected)
-    shares = [row.value for row in precision_rows(layers, True, by_pass) if row.label[0] != " "]
-    assert shares == ["91.7 %", "8.3 %"]
-    assert sum(g.percent for g in group_layers(layers, "layer", by_pass)) == pytest.approx(100)
+        assert {group.key: group.time_ms for group in groups} == {"Conv": 11.0, "Add": 1.0}
+    shares = [row.value for row in precision_rows(layers, True, by_pass)]
+    assert shares == ["75.0 %", "75.0 %", "25.0 %", "25.0 %"]
+
+
+@given(
+    times=st.lists(st.lists(st.floats(0, 100), min_size=3, max_size=3), min_size=1, max_size=9),
+    on_gpu=st.sets(st.integers(0, 8)),
+    by=st.sampled_from(("layer", "type", "provider")),
+)
+def test_percentages_of_groups_are_the_sums_of_those_of_their_layers(
+    times: list[list[float]], on_gpu: set[int], by: str
+) -> None:
+    """The second computation adds up what is printed of the layers."""
+    layers = [
+        Layer(
+            f"l{n}", "Conv" if n % 3 else "Add", index=n, time_ms=float(np.median(row)),
+            gpu_time_ms=min(row) if n in on_gpu else None,
+            provider="CPUExecutionProvider" if n % 2 else "CUDAExecutionProvider",
+        )
+        for n, row in enumerate(times)
+    ]  # fmt: skip
+    costs = [
+        (layer.gpu_time_ms if layer.gpu_time_ms is not None
+         else layer.time_ms if layer.provider == "CPUExecutionProvider" else 0.0)
+        if any(one.gpu_time_ms is not None for one in layers) else layer.time_ms
+        for layer in layers
+    ]  # fmt: skip
+    total = sum(cost or 0.0 for cost in costs)
+    passes = np.array(times)
+    keys = {"layer": "name", "type": "type", "provider": "provider"}
+    expected: dict[str, float] = {}
+    for layer, cost in zip(layers, costs, strict=True):
+        key = getattr(layer, keys[by])
+        share = 100 * (cost or 0.0) / total if total > 0 else 0.0
+        expected[key] = expected.get(key, 0.0) + share
+    found = group_layers(layers, by, PassTimes(passes, passes.sum(axis=0)))
+    assert {group.key: group.percent for group in found} == pytest.approx(expected)

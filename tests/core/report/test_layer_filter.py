@@ -59,13 +59,13 @@ def test_one_group_is_a_filter() -> None:
 
 
 def test_groups_follow_the_filter_and_stay_percent_of_everything() -> None:
-    groups = groups_of(LAYERS, "type", 4.0)
+    groups = groups_of(LAYERS, "type")
     assert [(one.key, one.count, one.time_ms, one.percent) for one in groups] == [
         ("Conv", 2, 3.5, 87.5),
         ("Relu", 1, 0.5, 12.5),
         ("Cast", 1, 0.0, 0.0),
     ]
-    (only,) = groups_of(LAYERS, "type", 4.0, "stem")
+    (only,) = groups_of(LAYERS, "type", "stem")
     assert (only.key, only.percent) == ("Conv", 50.0)
 
 

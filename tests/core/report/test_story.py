@@ -11,6 +11,7 @@ from dld_tui.activities.tune import Request
 from dld_tui.core.params import from_json
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.story import next_steps, opening, request_of
+from dld_tui.core.rewrite.rule import rules_of
 from tests.support.report_files import layer, writer
 
 MILLISECONDS = (6.0, 1.0, 1.0, 1.0, 1.0)
@@ -71,6 +72,17 @@ def test_layers_that_only_move_values_are_to_be_simplified(tmp_path: Path) -> No
     assert step.changes == ("simplified",)
     assert step.basis == "20 % of the time only moves or reshapes values"
     assert step.most == pytest.approx(1.25)
+
+
+def test_what_onnxruntime_left_in_single_operators_is_a_rule_with_its_command(
+    tmp_path: Path,
+) -> None:
+    types = {"Conv": "MatMul", "Relu": "Softmax", "Add": "Erf"}
+    *_, attention, gelu = next_steps(report_of(tmp_path / "r.dldprof", types=types))
+    assert attention.rules[-1] == "attention-onnxruntime"
+    assert gelu.line.endswith("% of the time is Erf; dld rewrite MODEL gelu-onnxruntime -o OUT")
+    assert len(rules_of([*attention.rules, *gelu.rules])) == 8
+    assert not any(step.rules for step in next_steps(report_of(tmp_path / "f.dldprof")))
 
 
 def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:

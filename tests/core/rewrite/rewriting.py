@@ -58,8 +58,11 @@ def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
     feeds: dict[str, Any] = {}
     for given in session.get_inputs():
         shape = [dim if isinstance(dim, int) else 2 for dim in given.shape]
-        if given.type == "tensor(bool)":
+        if given.type == "tensor(int64)":
+            feeds[given.name] = dice.integers(1, 4, shape)
+        elif given.type == "tensor(bool)":
             feeds[given.name] = np.array(dice.random() < 0.5).reshape(shape)
         else:
-            feeds[given.name] = dice.normal(size=shape).astype(np.float32)
+            kind = np.float16 if given.type == "tensor(float16)" else np.float32
+            feeds[given.name] = dice.normal(size=shape).astype(kind)
     return list(session.run(None, feeds))

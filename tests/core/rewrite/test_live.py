@@ -24,6 +24,10 @@ PATTERNS = (
     "(x, y) => (a, b) { a = Add|Mul(x, y) b = &_(a) }",
     "_(Neg|Relu|Tanh|Identity|Abs|Exp(x))",
     "Add|Mul(x, _(x))",
+    "Add|Sub|Mul|Neg|Relu|Abs(x, ...) where x.uses > 1",
+    "Add|Sub|Mul|MatMul(x, y) where x.rank = y.rank and x.dtype = float32",
+    "Abs|Neg|Relu|Sigmoid|Transpose(x) where x.shape[0] = 2",
+    "Add|Sub|Max|Clip|Relu(Transpose|Neg|Abs?(x), ...) where x.rank = 2 and x.producer != Add",
 )
 
 

@@ -199,6 +199,14 @@ CASES: dict[str, tuple[str, str, str]] = {
         "conv-affine", f"{PICTURE} <{W}, float[2, 1, 1] f = {{3, 4}}> {{ c = Conv(x, w, b)"
         " y = Mul(c, f) }", "Conv Mul",
     ),
+    "factor, summand and convolution": (
+        "conv-affine", f"{PICTURE} <{W}, float f = {{3}}, float[1] o = {{0.5}}> {{"
+        " c = Mul(x, f) d = Add(c, o) y = Conv(d, w, b) }", "Conv",
+    ),
+    "summand and padded convolution": (
+        "conv-affine", f"{PICTURE} <{W}, float o = {{0.5}}> {{ d = Add(x, o)"
+        " y = Conv <pads = [0, 0, 1, 0]> (d, w) }", "Add Conv",
+    ),
     "pad and convolution": (
         "conv-pads", f"{PICTURE} <{W}, int64[8] q = {{0, 0, 1, 0, 0, 0, 2, 1}}> {{ p = Pad(x, q)"
         " y = Conv <pads = [1, 1, 0, 0]> (p, w, b) }", "Conv",
@@ -236,10 +244,39 @@ CASES: dict[str, tuple[str, str, str]] = {
         " <int64[2] s = {6, 4}, int64[3] t = {3, 2, 5}> { a = Reshape(x, s) m = MatMul(a, w)"
         " y = Reshape(m, t) }", "Reshape MatMul Reshape",
     ),
+    "reshapes around a product of many matrices": (
+        "reshapes-of-matmul", "(float[2, 3, 4, 5] x, float[2, 3, 5, 2] w) => (float[2, 3, 4, 2] y)"
+        " <int64[3] s = {6, 4, 5}, int64[3] u = {6, 5, 2}, int64[4] t = {2, 3, 4, 2}> {"
+        " a = Reshape(x, s) d = Reshape(w, u) m = MatMul(a, d) y = Reshape(m, t) }", "MatMul",
+    ),
+    "reshapes around a product of many matrices that move": (
+        "reshapes-of-matmul", "(float[2, 3, 4, 5] x, float[2, 3, 5, 2] w) => (float[3, 2, 4, 2] y)"
+        " <int64[3] s = {6, 4, 5}, int64[3] u = {6, 5, 2}, int64[4] t = {3, 2, 4, 2}> {"
+        " a = Reshape(x, s) d = Reshape(w, u) m = MatMul(a, d) y = Reshape(m, t) }",
+        "Reshape Reshape MatMul Reshape",
+    ),
     "reshapes around a dense layer": (
         "reshapes-of-matmul", "(float[2, 3, 4] x, float[4, 5] w) => (float[2, 3, 5] y)"
         " <int64[2] s = {6, 4}, int64[3] t = {2, 3, 5}, float[5] b = {1, 2, 3, 4, 5}> {"
         " a = Reshape(x, s) m = Gemm(a, w, b) y = Reshape(m, t) }", "MatMul Add",
+    ),
+    # _redundant_scatter_nd_test, _cast_constant_of_shape_test
+    "a scatter to all rows": (
+        "scatters", f"{X} <int64[2, 1] i = {{0, 1}}> {{ u = Neg(x) s = ScatterND(x, i, u)"
+        " y = Abs(s) }", "Neg Abs",
+    ),
+    "a scatter to rows in another order": (
+        "scatters", f"{X} <int64[2, 1] i = {{1, 0}}> {{ u = Neg(x) y = ScatterND(x, i, u) }}",
+        "Neg ScatterND",
+    ),
+    "a scatter that adds": (
+        "scatters", f"{X} <int64[2, 1] i = {{0, 1}}> {{ u = Neg(x)"
+        ' y = ScatterND <reduction = "add"> (x, i, u) }', "Neg ScatterND",
+    ),
+    "a cast of a constant of shape": (
+        "constants-of-shape", "(float[2] x) => (float16[2] y) { s = Shape(x)"
+        " c = ConstantOfShape <value = int64[1] {3}> (s) y = Cast <to = 10> (c) }",
+        "Shape ConstantOfShape",
     ),
     # _layer_norm_test, _rms_normalization_test
     "layer norm with a reciprocal": (

@@ -27,6 +27,29 @@ def test_whole_parts_that_all_share(names: list[str], ends: tuple[str, str]) -> 
     assert shared_ends(names) == ends
 
 
+def test_marks_and_counts_are_no_part_of_a_name() -> None:
+    ends = shared_ends(["p2o.Add.1", "~p2o.Conv.2  +3", "~p2o.Relu.3"])
+    assert ends == ("p2o.", "")
+    assert ends.without("~p2o.Conv.2  +3") == "~Conv.2  +3"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_most_share_is_left_out_where_it_confuses_nothing(seed: int) -> None:
+    numbers = random.Random(seed)
+    shared = [f"model/block{numbers.randrange(3)}/{at}" for at in range(18)]
+    others = [f"Reorder_{at}" for at in range(numbers.randint(0, 8))]
+    if seed % 3 == 0:
+        others.append(shared[0].removeprefix("model/"))
+    names = [*shared, *others]
+    numbers.shuffle(names)
+    ends = shared_ends(names, 0.8)
+    fits = len(shared) >= 0.8 * len(names) and seed % 3
+    assert bool(ends.front) == bool(fits)
+    assert len({*map(ends.without, names)}) == len({*names})
+    for name in others:
+        assert ends.without(name) == name
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_different_names_stay_different_and_nothing_is_lost(seed: int) -> None:
     numbers = random.Random(seed)

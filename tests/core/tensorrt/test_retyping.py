@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.retyping import Retyping, losses, lowered, needs_retyping, retyped
+from dld_tui.core.tensorrt.retyping import Retyping, losses, lowered, retyped
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, run
@@ -245,14 +245,6 @@ def test_lowering_reaches_into_functions(tmp_path: Path) -> None:
     assert found.inlined == 1
     assert len(found.plan.relinks) == 3, "all but the one that is kept"
     assert_nearly_the_same(document, found)
-
-
-def test_retyping_is_needed_only_for_precisions(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    assert not needs_retyping(document)
-    assert needs_retyping(document, ["first:fp16"])
-    set_all(document, "fp16", "first")
-    assert needs_retyping(document)
 
 
 def test_twice_adds_nothing(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def read(text: str, request: type[BuildSettings], version: str = "") -> BuildSet
     return from_json(request, parsed.values)
 
 
-@pytest.mark.parametrize("version", ["8.6", "10.16", "11.1"])
+@pytest.mark.parametrize("version", ["8.6", "10.16", "11.5"])
 @pytest.mark.parametrize("request_class", [BuildRequest, ProfileRequest])
 @limits(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
@@ -161,6 +161,10 @@ def values(text: str, version: str = "") -> dict[str, Any]:
         ("trtexec --onnx=m.onnx --useCudaGraph", {"use_cuda_graph": True}),
         ("trtexec --onnx=m.onnx --pi", {"native_instance_norm": False}),
         ("trtexec --onnx=m.onnx --useDLACore=1", {"dla_core": 1}),
+        (
+            'trtexec --onnx=m.onnx --setBuildRoute="-a=on -b:c=[2]" --adjustForDLA',
+            {"build_route": "-a=on -b:c=[2]", "adjust_for_dla": True},
+        ),
         (
             "trtexec --onnx=m.onnx --hardwareCompatibilityLevel=ampere+",
             {"hardware_compatible": "ampere_plus"},
@@ -258,6 +262,18 @@ def test_a_command_of_10_explained_for_11() -> None:
     }
     assert "dld convert fp16" in lines["--fp16"].text
     assert "--memPoolSize" in lines["--workspace"].text
+
+
+def test_options_of_11_5() -> None:
+    lines = explain("trtexec --independentWeightLayouts --tuneBuildRoutes=-a=[0|1]", "11.4")
+    assert [(line.option, line.status, line.text) for line in lines[:2]] == [
+        ("--independentWeightLayouts", "newer", "only since 11.5"),
+        ("--tuneBuildRoutes", "kept", ""),
+    ]
+    assert explain("trtexec --saveEngineSo=x", "11.5")[0].status == "kept"
+    parsed = parse_command("trtexec --onnx=m.onnx --tuningSearch=full --continue")
+    assert [note.split(":")[0] for note in parsed.notes] == ["--tuningSearch", "--continue"]
+    assert "dld routes" in parsed.notes[0]
 
 
 def test_explained_for_a_version_before() -> None:

@@ -41,6 +41,7 @@ from dld_tui.core.gpu.records import (
     HARDWARE_ROWS,
     ActivityLog,
     CounterSpec,
+    NamedRange,
     SamplingPlan,
     Series,
     plan_sampling,
@@ -541,8 +542,18 @@ class GpuCapture:
             used = max(0, now - self._used_before)  # processes of a container have other numbers
         return used
 
-    def start_trace(self, *, calls: bool = False) -> bool:
+    @property
+    def ranges(self) -> list[NamedRange]:
+        """The NVTX ranges that were recorded together with the calls."""
+        log = self._logs.get(True)
+        return [] if log is None else log.ranges
+
+    def start_trace(self, *, calls: bool = False, ranges: bool = False) -> bool:
         """Begin to record the work of the GPU, alone or with the calls that launch it.
+
+        Args:
+            calls: Record these calls, too.
+            ranges: Record NVTX ranges, too.
 
         Returns:
             Whether that works, and is wanted.
@@ -552,7 +563,7 @@ class GpuCapture:
             self._no_timeline = "it was switched off for this run"
             return False
         try:
-            self._tracer = ActivityTracer(self._plan.device, calls=calls)
+            self._tracer = ActivityTracer(self._plan.device, calls=calls, ranges=ranges)
             self._tracer.start()
         except UnavailableError as error:
             self._tracer = None

@@ -11,12 +11,13 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.gpu.records import Activity, ActivityLog
+from dld_tui.core.gpu.records import Activity, ActivityLog, NamedRange
 from dld_tui.core.types import JSON
 
 _INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
@@ -26,6 +27,8 @@ _LIBRARIES = ("libcupti.so.13", "libnvperf_target.so", "libnvperf_host.so")
 """Those that the profiling part loads by name; once loaded, their folder need not be on a path."""
 _WORK_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
 _CALL_KINDS = ("OVERHEAD", "RUNTIME", "DRIVER")
+_INJECTION = "NVTX_INJECTION64_PATH"
+"""Names the library that hears of NVTX ranges; read when a program makes its first one."""
 _COPIES = {
     "HTOD": "HtoD",
     "DTOH": "DtoH",
@@ -72,6 +75,22 @@ def _preload() -> None:
             return
 
 
+def hear_ranges() -> None:
+    """Let CUPTI hear of the NVTX ranges that libraries make from now on, unless another tool does.
+
+    It has to be called before a library makes its first range; without cupti-python it does
+    nothing.
+    """
+    if _INJECTION in os.environ:
+        return
+    with contextlib.suppress(ImportError):
+        roots = [Path(folder) for folder in importlib.import_module("nvidia").__path__]
+        for folder in (found for root in roots for found in sorted(root.glob("*/lib"))):
+            if (folder / _LIBRARIES[0]).exists():
+                os.environ[_INJECTION] = str(folder / _LIBRARIES[0])
+                return
+
+
 @contextlib.contextmanager
 def refusals(doing: str) -> Iterator[None]:
     """Turn what CUPTI raises into an UnavailableError that says what it kept from `doing`."""
@@ -101,15 +120,20 @@ class ActivityTracer:
         device: The CUDA device whose streams need no device in their names.
         module: ``cupti.cupti`` or a stand-in for it.
         calls: Record also the calls that launch the work, and what the driver and CUPTI take.
+        ranges: Record also NVTX ranges, see :func:`hear_ranges`.
 
     Raises:
         UnavailableError: cupti-python is not installed or does not load.
     """
 
-    def __init__(self, device: int = 0, module: Any = None, *, calls: bool = True) -> None:
+    def __init__(
+        self, device: int = 0, module: Any = None, *, calls: bool = True, ranges: bool = False
+    ) -> None:
         self._cupti = module if module is not None else load()
         self._device = device
         self._kinds = (*_WORK_KINDS, *(_CALL_KINDS if calls else ()))
+        self._ranges = ranges
+        self._open_ranges: dict[int, tuple[str, int]] = {}
         self._enabled: list[Any] = []
         self._bad_records = 0
         self.log = ActivityLog()
@@ -121,6 +145,7 @@ class ActivityTracer:
             "OVERHEAD": self._overhead,
             "RUNTIME": self._call,
             "DRIVER": self._call,
+            **({"MARKER": self._marker} if ranges else {}),
         }
         self._parsers = {int(getattr(kinds, name)): take for name, take in parsers.items()}
         self._copy_names = _enum_names(self._cupti, "ActivityMemcpyKind")
@@ -139,6 +164,11 @@ class ActivityTracer:
                     kind = getattr(self._cupti.ActivityKind, name)
                     self._cupti.activity_enable(kind)
                     self._enabled.append(kind)
+            if self._ranges:
+                # What works without names is not given up where they are refused.
+                with contextlib.suppress(UnavailableError), refusals("recording named ranges"):
+                    self._cupti.activity_enable(self._cupti.ActivityKind.MARKER)
+                    self._enabled.append(self._cupti.ActivityKind.MARKER)
         except UnavailableError:
             self._disable()
             raise
@@ -185,6 +215,15 @@ class ActivityTracer:
 
     def _call(self, record: Any) -> None:
         self.log.launched(record.correlation_id, record.start)
+
+    def _marker(self, record: Any) -> None:
+        flags, kinds = int(record.flags_), self._cupti.ActivityFlag
+        if flags & int(kinds.MARKER_START):
+            self._open_ranges[record.id] = (str(record.name), record.timestamp)
+        elif flags & int(kinds.MARKER_END):
+            name, start = self._open_ranges.pop(record.id, ("", 0))
+            if 0 < start <= record.timestamp:
+                self.log.ranges.append(NamedRange(name, start, record.timestamp))
 
     def _kernel(self, record: Any) -> None:
         details: dict[str, JSON] = {

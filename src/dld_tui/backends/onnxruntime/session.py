@@ -129,8 +129,6 @@ def _hint(text: str) -> str | None:
 
 
 SUFFIX = "ExecutionProvider"
-OPTIMIZATION_LEVELS = ("disabled", "basic", "extended", "layout", "all")
-EXECUTION_MODES = ("auto", "sequential", "parallel")
 CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
 """Those whose work CUPTI records and whose memory is that of CUDA."""
 
@@ -160,6 +158,8 @@ class SessionSettings:
     """Sizes of free dimensions by their names; ONNX Runtime then optimises for them."""
     custom_operators: tuple[Path, ...] = ()
     """Libraries with operators that ONNX Runtime does not have."""
+    provider_libraries: tuple[Path, ...] = ()
+    """Libraries with providers that ONNX Runtime does not have."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Further configuration entries of the session, as ONNX Runtime names them."""
     profile_prefix: Path | None = None
@@ -539,16 +539,22 @@ class Session:
     """
 
     def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:
+        from dld_tui.backends.onnxruntime import plugin_providers
+
         runtime = load()
+        plugin_providers.register(settings.provider_libraries)
         names = [find_provider(name) for name in settings.providers]
         self._model, self._settings = title or model, settings
         if settings.uses_cuda:
             _load_cuda(runtime)
         options = session_options(runtime, settings)
+        given = provider_list(names, settings)
+        if settings.provider_libraries:
+            own = {name: dict(settings.provider_options.get(name, {})) for name in names}
+            plugin_providers.add_providers(options, names, settings.device_id, own)
+            given = []
         with errors_of(self._model, "load"):
-            self._session = runtime.InferenceSession(
-                str(model), options, providers=provider_list(names, settings)
-            )
+            self._session = runtime.InferenceSession(str(model), options, providers=given)
         self.providers = [n.removesuffix(SUFFIX) for n in self._session.get_providers()]
         """Those in use, the preferred one first."""
         if names and names[0] not in self.providers:

@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.proto_text import set_text, text_of
+from dld_tui.core.document.type_inference import forget_generated
 from dld_tui.core.document.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.operators.onnx_schemas import onnx_operators
 from dld_tui.core.types import plain_domain
@@ -34,6 +35,7 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
 
     asked = onnx.ModelProto()
     asked.CopyFrom(model)
+    forget_generated(asked.graph)
     known = {text_of(info.name) for info in asked.graph.output}
     for name in wanted:
         if name not in known:

@@ -15,6 +15,7 @@ from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.arguments import mebibytes, named_value
 from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import clip, visible
 
@@ -33,6 +34,8 @@ _POOLS = {
 """trtexec's names of memory pools, in lower case."""
 _VERBOSITY = {"layer_names": "LAYER_NAMES_ONLY", "detailed": "DETAILED", "none": "NONE"}
 _MIB = 1 << 20
+_INPUT_RANGE, _OUTPUT_RANGE = 2.0, 4.0
+"""As trtexec has them; a concatenation has that of outputs throughout, a pooling that of inputs."""
 
 
 def configure(
@@ -60,6 +63,9 @@ def configure(
     _set_sources(config, settings, facts)
     _set_devices(config, made, settings, facts)
     _set_capabilities(config, settings, facts)
+    _set_route(config, settings, facts)
+    if settings.placeholder_ranges:
+        _set_ranges(made)
     if settings.verbosity != "layer_names":
         kind = _member("ProfilingVerbosity", _VERBOSITY[settings.verbosity], facts)
         config.profiling_verbosity = kind
@@ -118,6 +124,8 @@ def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> 
         "ERROR_ON_TIMING_CACHE_MISS": settings.error_on_cache_miss,
         "EDITABLE_TIMING_CACHE": settings.editable_timing_cache,
         "DISABLE_TIMING_CACHE": settings.no_timing_cache,
+        "DISABLE_COMPILATION_CACHE": settings.no_compilation_cache,
+        "DISTRIBUTIVE_INDEPENDENCE": settings.distributive_independence,
     }
     if settings.refit == "refit":
         wanted["REFIT"] = True
@@ -221,6 +229,51 @@ def _set_sources(config: trt.IBuilderConfig, settings: BuildSettings, facts: Lib
         config.set_preview_feature(kind, not item.startswith("-"))
 
 
+def _set_route(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
+    if not settings.build_route:
+        return
+    knobs = known_knobs(config, facts)
+    fixed = {name: values[0] for name, values in parse_routes(settings.build_route, knobs).items()}
+    _set(config, "build_route", route_text(fixed), facts)
+
+
+def known_knobs(config: trt.IBuilderConfig, facts: LibraryFacts) -> Knobs:
+    """Return the knobs of a library's compiler.
+
+    Raises:
+        UsageError: It has none.
+    """
+    text = getattr(config, "all_build_routes", "")
+    knobs = read_knobs(text)
+    if not knobs.knobs:
+        raise UsageError(
+            f"{facts.title} has no knobs for build routes",
+            hint="TensorRT 11.1 and later have them, but not on Windows, nor TensorRT-RTX",
+        )
+    return knobs
+
+
+def _set_ranges(made: Network) -> None:
+    """Give each tensor that has no range the one that trtexec would make up."""
+    count = 0
+    for layer in layers(made.network):
+        ends = [
+            *(
+                (layer.get_input(at), _INPUT_RANGE, "CONCATENATION")
+                for at in range(layer.num_inputs)
+            ),
+            *((layer.get_output(at), _OUTPUT_RANGE, "POOLING") for at in range(layer.num_outputs)),
+        ]
+        for tensor, limit, turned in ends:
+            if tensor is not None and tensor.dynamic_range is None:
+                limit = _INPUT_RANGE + _OUTPUT_RANGE - limit if layer.type.name == turned else limit
+                tensor.set_dynamic_range(-limit, limit)
+                count += 1
+    made.remarks.append(
+        f"{count} tensors have made-up ranges: time this engine, but do not use its results"
+    )
+
+
 # --- devices --------------------------------------------------------------------------------------
 
 
@@ -234,6 +287,11 @@ def _set_devices(
             raise UsageError(f"there is no DLA core {settings.dla_core}: the device has {here}")
         config.default_device_type = trt.DeviceType.DLA
         config.DLA_core = settings.dla_core
+        if made.strong and not _has_types(made.network, ("HALF", "INT8")):
+            made.remarks.append(
+                "no tensor of the model is float16 or int8, and the DLA computes in these only:"
+                " convert it first, with dld convert fp16 or quantize"
+            )
     devices = dict(named_value(item) for item in settings.layer_device)
     missing = set(devices)
     for layer in layers(made.network) if devices else ():
@@ -244,6 +302,14 @@ def _set_devices(
         made.remarks.append(
             f"no layer has the name '{clip(visible(name), 60)}': its device is not set"
         )
+
+
+def _has_types(network: trt.INetworkDefinition, names: Sequence[str]) -> bool:
+    return any(
+        layer.get_output(at).dtype.name in names
+        for layer in layers(network)
+        for at in range(layer.num_outputs)
+    )
 
 
 def _set_capabilities(

@@ -186,10 +186,6 @@ class Cuda:
         """Mark where a stream is."""
         self._call("cuEventRecord", event, stream)
 
-    def wait_event(self, stream: int, event: int) -> None:
-        """Let a stream wait for an event."""
-        self._call("cuStreamWaitEvent", stream, event, 0)
-
     def synchronize_event(self, event: int) -> None:
         """Wait until the work before an event is done."""
         self._call("cuEventSynchronize", event)

@@ -25,8 +25,12 @@ from dld_tui.core.tensorrt.arguments import named_value
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
+    import tensorrt as trt
+
     from dld_tui.backends.tensorrt.cuda import Cuda
     from dld_tui.core.document.document import Document
+else:
+    from dld_tui.backends.tensorrt.library import trt
 
 Values = dict[str, "AnyArray | bytes"]
 _RAW = ("int4", "float4e2m1", "float8e8m0")
@@ -218,6 +222,8 @@ class Execution:
                         engine.log.errors, "Making an execution context", engine.where
                     )
                 self.context = context
+                # Whoever hears of named ranges takes time, which a measured pass has not to spare.
+                context.nvtx_verbosity = trt.ProfilingVerbosity.NONE
                 self._set_shapes(inputs, shapes, profile)
                 self._allocate()
             for buffer in self.buffers:
@@ -226,6 +232,10 @@ class Execution:
         except BaseException:
             self.close()
             raise
+
+    def name_layers(self) -> None:
+        """Let TensorRT name its layers on the CPU (NVTX), as far as the engine knows them."""
+        self.context.nvtx_verbosity = self.engine.engine.profiling_verbosity
 
     def _set_shapes(
         self,

@@ -267,7 +267,8 @@ def facts_of(module: Any) -> LibraryFacts:
         module=name,
         version=str(module.__version__),
         path=str(Path(str(getattr(module, "__file__", None) or ".")).parent),
-        world=WEAK if "FP16" in flags else STRONG,
+        # Up to 1.4 the bindings of TensorRT-RTX have flags for types, which it never took.
+        world=WEAK if "FP16" in flags and name != "tensorrt_rtx" else STRONG,
         flags=frozenset(flags),
         pools=frozenset(_members(module, "MemoryPoolType")),
         tactic_sources=frozenset(_members(module, "TacticSource")),

@@ -18,7 +18,7 @@ from dld_tui.core.document.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.arguments import named_value
-from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
+from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import clip, visible
 
@@ -161,6 +161,15 @@ def load_plugins(builder: trt.Builder, settings: BuildSettings, facts: LibraryFa
             )
 
 
+_PARSER_FLAGS = {
+    "plugin_override": "ENABLE_PLUGIN_OVERRIDE",
+    "adjust_for_dla": "ADJUST_FOR_DLA",
+    "report_dla": "REPORT_CAPABILITY_DLA",
+    "dla_uint8": "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA",
+}
+"""Settings that are a flag of the parser."""
+
+
 def parse(
     builder: trt.Builder,
     path: Path,
@@ -198,12 +207,26 @@ def parse(
     if "OnnxParserFlag.NATIVE_INSTANCENORM" in facts.has:
         native = trt.OnnxParserFlag.NATIVE_INSTANCENORM
         (parser.set_flag if settings.native_instance_norm else parser.clear_flag)(native)
+    for setting, flag in _PARSER_FLAGS.items():
+        if getattr(settings, setting):
+            parser.set_flag(getattr(trt.OnnxParserFlag, flag))
+    if settings.report_dla:
+        target = builder.create_builder_config()
+        target.default_device_type = trt.DeviceType.DLA
+        target.DLA_core = settings.dla_core or 0
+        parser.set_builder_config(target)
     if not parser.parse_from_file(str(path)):
         raise parser_error(
             parser_problems(parser, facts.has), list(log.errors), document, facts.title
         )
     functions = frozenset(key_of(function)[1] for function in document.functions)
     made = Network(network, parser, builder, strong, functions)
+    newest, asked = newest_opset(facts), document.opset_imports.get("", 0)
+    if newest is not None and asked > newest:
+        made.remarks.append(
+            f"the model is of opset {asked}, the parser of {facts.title} was written for"
+            f" {newest} at most: where results are off, try dld convert opset --to {newest}"
+        )
     _set_formats(made, settings, facts)
     return made
 

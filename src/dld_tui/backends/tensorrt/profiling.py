@@ -31,7 +31,8 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, InputError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.gpu.attribution import PassSpan
+from dld_tui.core.gpu.attribution import PassSpan, spans_of_ranges
+from dld_tui.core.gpu.records import NamedRange
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
@@ -349,11 +350,22 @@ def _is_copy(name: str) -> bool:
 
 
 def write_layers(
-    writer: ReportWriter, passes: Sequence[LayerPass], rows: LayerRows, origin_ns: int
+    writer: ReportWriter,
+    passes: Sequence[LayerPass],
+    rows: LayerRows,
+    origin_ns: int,
+    ranges: Sequence[NamedRange] = (),
 ) -> list[PassSpan]:
     """Write layers and passes, and return where the passes are, in microseconds since `origin_ns`.
 
     The profiler tells durations alone, so the layers of a pass are put one after another.
+
+    Args:
+        writer: Of the report.
+        passes: What was measured.
+        rows: The layers as they are shown.
+        origin_ns: The zero of the clock.
+        ranges: What TensorRT named on the CPU: its layers, where the engine has their details.
     """
     if not passes:
         return []
@@ -374,6 +386,10 @@ def write_layers(
             at += 1000 * ms
         writer.add_samples(index, samples)
         spans.append(PassSpan(index, start_us, took_us, ()))
+    shown = [
+        (name, number) for name, number in zip(names, numbers, strict=False) if number is not None
+    ]
+    spans = spans_of_ranges(spans, ranges, shown, origin_ns)
     for note in rows.notes:
         writer.note(note)
     if odd:
@@ -660,6 +676,7 @@ class ProfilingRun:
         if count:
             yield Progress(0, count, "passes", _LAYERS)
             self._open(cuda, engine, 1)
+            self._executions[0].name_layers()
             layer_passes(self._executions[0], 1)  # to warm up
             origin_ns = time.time_ns()
             for passes_so_far in self._layer_bursts(count, passes):
@@ -669,7 +686,7 @@ class ProfilingRun:
         plan = plan_of(information, passes)
         names = [name for name, _ in passes[0].layers] if passes else []
         rows = rows_of(names, plan, self._document, self._plan.hide_non_compute)
-        spans = write_layers(self._report, passes, rows, origin_ns)
+        spans = write_layers(self._report, passes, rows, origin_ns, self._gpu.ranges)
         if count:
             self._origin_ns = origin_ns
             self._gpu.write_layers(self._report, origin_ns, spans)
@@ -680,7 +697,7 @@ class ProfilingRun:
     def _layer_bursts(self, count: int, passes: list[LayerPass]) -> Iterator[int]:
         """Run the passes with the GPU watched, the last of them with its counters."""
         gpu, execution = self._gpu, self._executions[0]
-        gpu.start_trace(calls=True)
+        gpu.start_trace(calls=True, ranges=True)
         sampling = gpu.plan_samples(sorted(self.latencies)[len(self.latencies) // 2], count)
         sampled = min(count, sampling.passes) if sampling is not None else 0
         for last, most in ((False, count - sampled), (True, sampled)):

@@ -30,6 +30,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
+from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.llm.figures import generation_story, generation_table
@@ -39,11 +40,12 @@ from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, COUNT, RATIO
 from dld_tui.core.tensorrt.arguments import plain_arguments
+from dld_tui.core.tensorrt.route_search import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_table
 
 _TENSORS: tuple[Column[dict[str, Any]], ...] = (
-    Column("name", "tensor", itemgetter("name")),
+    Column("name", "tensor", itemgetter("name"), keep="end"),
     Column("kind", "kind", itemgetter("kind")),
     Column("dtype", "type", itemgetter("dtype")),
     Column("shape", "shape", lambda one: fmt.shape(one["shape"])),
@@ -206,6 +208,14 @@ def show_start_up(result: StartUp, as_json: bool) -> None:
         write_table(node_table(result))
 
 
+def show_memory(result: MemoryPlan, as_json: bool) -> None:
+    """Print the sums, and what is alive at the peak."""
+    if as_json:
+        write_json(plan_json(result))
+    else:
+        _show(result, memory_lines(result), [memory_table(result)], as_json=False)
+
+
 def show_critical_path(result: CriticalPath, as_json: bool) -> None:
     """Print what parallelism could save, and the path."""
     _show(result, path_lines(result), [path_table(result)], as_json=as_json)
@@ -217,6 +227,12 @@ def show_selftest(result: SelfTest, as_json: bool) -> int:
     if result.count(FAILED):
         return ExitStatus.FOUND
     return ExitStatus.DONE if result.count(PASSED) else ExitStatus.UNAVAILABLE
+
+
+def show_routes(result: RouteSearch, as_json: bool) -> None:
+    """Print the knobs, or what each route brought."""
+    table: Table[Any] = trial_table(result) if result.trials else knob_table(result.knobs)
+    _show(result, search_lines(result), [table], as_json=as_json)
 
 
 def _show(

@@ -9,10 +9,17 @@ from pathlib import Path
 from dld_tui.cli.models.inference import infer
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
-from dld_tui.core.cost.memory import memory_lines, memory_plan, memory_table, plan_json
+from dld_tui.core.cost.memory import (
+    MemoryPlan,
+    memory_lines,
+    memory_plan,
+    memory_table,
+    plan_json,
+)
 from dld_tui.core.cost.nodes import ModelCosts, cost_lines, cost_table, total_json
 from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
 from dld_tui.core.document.document import Document
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
@@ -22,6 +29,8 @@ from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
+from dld_tui.core.types import JSON
+from dld_tui.targets import registry
 
 
 def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts:
@@ -64,9 +73,11 @@ def write_costs(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: boo
     write_table(table)
 
 
-def write_memory(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: bool) -> None:
+def write_memory(
+    document: Document, path: Path, shapes: Sequence[str], csv: Path | None, *, as_json: bool
+) -> None:
     """Print what a run of a model needs; the table is of what is alive at the peak."""
-    plan = memory_plan(costs)
+    plan = _planned(document, path, shapes)
     if csv is not None:
         write_text(csv, csv_of(memory_table(plan)), overwrite=True)
         narrate(f"wrote {csv}")
@@ -77,6 +88,18 @@ def write_memory(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: bo
         write(line)
     write()
     write_table(memory_table(plan))
+
+
+def _planned(document: Document, path: Path, shapes: Sequence[str]) -> MemoryPlan:
+    """Return the plan of what ONNX Runtime makes of a model, else of the graph in the file."""
+    parse_shapes(shapes, document.main.inputs)
+    request: dict[str, JSON] = {"model": str(document.path or path), "shape": list(shapes)}
+    try:
+        with registry.get().start("memory", request) as job:
+            return job.result(kind=MemoryPlan)
+    except (ActivityError, InputError, UnavailableError) as error:
+        narrate(f"{path}: {error.message}; counted of the graph in the file, open sizes as 1")
+        return memory_plan(counted(document, path, shapes))
 
 
 _CONTEXT = 2048

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 @click.option("--outputs", multiple=True, metavar="T,...", help="leads to these values.")
 @click.option("--subgraph", metavar="NODE:ATTRIBUTE", help="The body of a node.")
 @click.option("--function", metavar="DOMAIN:NAME", help="The body of a local function.")
+@click.option(
+    "--context", metavar="NODE", is_flag=False, flag_value="",
+    help="What a provider compiled: the engine of an EPContext node, of NODE where there are more.",
+)  # fmt: skip
 @click.option("--scope", multiple=True, metavar="STEP", help="Look in this graph; may be repeated.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -45,6 +49,9 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     require_free(output, force)
     document = Document.open(model)
     try:
+        if asked["context"] is not None:
+            _extract_context(document, asked["context"], output, as_json)
+            return
         found = _extract(document, asked)
         if found.untyped and infer(document, model):
             found.document.close()
@@ -69,13 +76,15 @@ def _require_one(asked: dict[str, Any]) -> None:
         bool(asked["inputs"] or asked["outputs"]),
         bool(asked["subgraph"]),
         bool(asked["function"]),
+        asked["context"] is not None,
     ]
     if sum(ways) != 1:
         raise UsageError(
             "say what to extract"
             if not any(ways)
-            else "--nodes, --inputs with --outputs, --subgraph and --function are ways to say it",
-            hint="Use one of --nodes, --inputs/--outputs, --subgraph, --function",
+            else "--nodes, --inputs with --outputs, --subgraph, --function and --context are ways"
+            " to say it",
+            hint="Use one of --nodes, --inputs/--outputs, --subgraph, --function, --context",
         )
 
 
@@ -97,6 +106,19 @@ def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
         for side in ("inputs", "outputs")
     ]
     return extraction.extract_between(document, scope, *names)
+
+
+def _extract_context(document: Document, name: str, output: Path, as_json: bool) -> None:
+    from dld_tui.core.document.ep_context import extract_context
+
+    context = extract_context(document, name, output)
+    if as_json:
+        write_json({"path": str(output), **context.to_json()})
+        return
+    write(f"{visible(str(output))}: {context.line}")
+    if context.header is not None:
+        narrate(f"dld plan {visible(str(output))} says what its header tells; its layers need what"
+                " dld build or trtexec writes beside an engine")  # fmt: skip
 
 
 def _split(given: Sequence[str], known: Any) -> list[str]:

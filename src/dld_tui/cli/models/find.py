@@ -117,7 +117,9 @@ def _write_nodes(
         *more,
     ]
     if any(node.scope.path for node in nodes):
-        about.insert(0, Column("scope", "scope", lambda node: " › ".join(node.scope.path)))
+        about.insert(
+            0, Column("scope", "scope", lambda node: " › ".join(node.scope.path), keep="end")
+        )
     if nodes:
         write_table(Table(about, nodes))
     narrate(fmt.plural(len(nodes), "node"))
@@ -188,14 +190,16 @@ def _hits_json(hits: Sequence[Hit]) -> list[JSON]:
 
 def _write_hits(hits: Sequence[Hit]) -> None:
     columns: list[Column[Hit]] = [
-        Column("nodes", "nodes", lambda hit: ", ".join(node.ref for node in hit.nodes)),
+        Column("nodes", "nodes", lambda hit: ", ".join(node.ref for node in hit.nodes), keep="end"),
         Column("operators", "operators", lambda hit: " ".join(map(_operator, hit.nodes))),
         Column("problem", "cannot be replaced", lambda hit: hit.problem),
     ]
     if not any(hit.problem for hit in hits):
         columns.pop()
     if any(hit.scope.path for hit in hits):
-        columns.insert(0, Column("scope", "scope", lambda hit: " › ".join(hit.scope.path)))
+        columns.insert(
+            0, Column("scope", "scope", lambda hit: " › ".join(hit.scope.path), keep="end")
+        )
     if hits:
         write_table(Table(columns, hits))
     narrate(fmt.plural(len(hits), "hit"))

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +25,9 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import COUNT
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.ep_context import EpContext
 
 _MOST_FINDINGS = 20
 """How many are shown beside the text; there may be thousands."""
@@ -105,8 +109,10 @@ def _write_counted(
     from dld_tui.cli.models import cost  # a look without costs is faster
 
     with contextlib.closing(Document.open(path)) as document:
-        write_table = cost.write_memory if memory else cost.write_costs
-        write_table(cost.counted(document, path, shapes), path, csv, as_json=as_json)
+        if memory:
+            cost.write_memory(document, path, shapes, csv, as_json=as_json)
+        else:
+            cost.write_costs(cost.counted(document, path, shapes), path, csv, as_json=as_json)
 
 
 def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> None:
@@ -131,7 +137,7 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
         else:
             if contents is not None:
                 _write_contents(contents)
-            for line in summary_lines(summary):
+            for line in (*summary_lines(summary), *_compiled(document, summary)):
                 write(line)
             write()
             columns: tuple[Column[tuple[str, int]], ...] = (
@@ -184,6 +190,8 @@ def _write_json(
     if contents is not None:
         data["folder"] = encode(contents)
     data["findings"] = [finding.to_json() for finding in findings]
+    if compiled := _contexts(document, summary):
+        data["compiled"] = [context.to_json() for context in compiled]
     if nodes:
         data["node_list"] = [
             _node_json(scope, node) for scope in document.scopes() for node in scope.nodes
@@ -233,6 +241,20 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
     if summary.external_files:
         files = ", ".join(summary.external_files)
         yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}")
+
+
+def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:
+    """Return the parts that an execution provider compiled."""
+    if "EPContext" not in summary.op_types:
+        return []
+    from dld_tui.core.document.ep_context import contexts_of
+
+    return contexts_of(document)
+
+
+def _compiled(document: Document, summary: ModelSummary) -> Iterator[str]:
+    for number, context in enumerate(_contexts(document, summary)):
+        yield _line("" if number else "compiled", context.line)
 
 
 def _has_inner(summary: ModelSummary) -> bool:

@@ -20,7 +20,7 @@ from dld_tui.cli.output import (
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.files.writer import write_text
+from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.plan.export import plan_json
 from dld_tui.core.plan.file_set import trex_paths, write_trex
 from dld_tui.core.plan.filter import GROUPINGS, matching
@@ -77,6 +77,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--sort", metavar="KEY", help="Sort a table by this column, as CSV names it.")
 @click.option("--csv", metavar="CSV", type=_PATH, help="Write the table there, too.")
 @click.option("--html", metavar="PAGE", type=_PATH, help="Write one page to mail, too.")
+@click.option("--xlsx", metavar="BOOK", type=_PATH, help="Write a workbook of all tables, too.")
+@click.option(
+    "--onnx", "drawn", metavar="FILE", type=_PATH,
+    help="Write the layers as an ONNX file for other viewers, too.",
+)  # fmt: skip
 @click.option(
     "--write-trex", "trex", metavar="DIR/NAME", type=_PATH, help="Write the files of TREx, too."
 )
@@ -96,6 +101,8 @@ def command(
     sort: str | None,
     csv: Path | None,
     html: Path | None,
+    xlsx: Path | None,
+    drawn: Path | None,
     trex: Path | None,
     force: bool,
     as_json: bool,
@@ -110,7 +117,7 @@ def command(
         raise UsageError("--by, --sort and --csv are of a table: leave --view summary out")
     if view and by and view != "summary":
         raise UsageError("--view and --by exclude each other")
-    for path in (csv, html, *(trex_paths(trex).values() if trex else ())):
+    for path in (csv, html, xlsx, drawn, *(trex_paths(trex).values() if trex else ())):
         if path is not None:
             require_free(path, force)
     opened = open_plan(
@@ -120,7 +127,7 @@ def command(
     document = _document(model)
     table = _table(opened, view, by, text or "", sort, csv is not None)
     # A table needs neither nodes nor findings, and making them takes longer than the table.
-    needed = table is None or as_json or html is not None
+    needed = table is None or as_json or any((html, xlsx, drawn))
     mapping = map_plan(opened, document) if needed else {}
     found = lint(opened, mapping) if needed else []
     if csv is not None and table is not None:
@@ -129,6 +136,16 @@ def command(
         from dld_tui.core.plan.html import write_page
 
         _say(html, write_page(opened, found, mapping, html, overwrite=force))
+    if xlsx is not None:
+        from dld_tui.core.plan.workbook import plan_sheets
+        from dld_tui.core.tables.workbook import workbook_bytes
+
+        book = workbook_bytes(plan_sheets(opened, found))
+        _say(xlsx, write_bytes(xlsx, book, overwrite=force))
+    if drawn is not None:
+        from dld_tui.core.plan.onnx_file import write_plan_model
+
+        _say(drawn, write_plan_model(opened, mapping, drawn, overwrite=force))
     if trex is not None:
         for path in write_trex(opened, trex, overwrite=force):
             narrate(f"wrote {path}")

@@ -41,15 +41,21 @@ _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 @click.command("doctor")
 @click.option("--target", metavar="NAME", type=PLACE, help="Look there instead of here.")
+@click.option(
+    "--ep-library",
+    metavar="FILE",
+    multiple=True,
+    help="List the devices of this library of execution providers. Its code is run.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(target: str | None, as_json: bool) -> int:
+def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> int:
     """Say what works on this machine or a target, what does not, and how to mend it.
 
     The exit status is 1 when something that should work does not; what is optional and not
     installed is no problem.
     """
     before = _target_checks(target)
-    checks: list[Check] = run_activity("doctor", Request(), target).checks
+    checks: list[Check] = run_activity("doctor", Request(ep_library), target).checks
     if before and target is not None:
         checks = [*before, *_of_a_target(checks, target)]
     else:

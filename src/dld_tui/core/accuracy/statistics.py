@@ -244,9 +244,11 @@ def _lost_along(axis: int, reference: Array, other: Array) -> str:
         if not lost.size or lost.size == np.count_nonzero(has_signal) == count:
             return ""  # all of them: the figures of the whole tensor say it
         peak = float(peaks[lost].max())
-    named = f"channel {lost[0]}" if lost.size == 1 else f"channels {_ranges(lost.tolist())}"
+    # The last axis may as well be the width of pictures.
+    unit, place = ("channel", f"of axis {axis}") if axis == 1 else ("slice", f"along axis {axis}")
+    named = f"{unit} {lost[0]}" if lost.size == 1 else f"{unit}s {_ranges(lost.tolist())}"
     return (
-        f"{lost.size:,} of {count:,} channels of axis {axis} are constant ({named}), where the"
+        f"{lost.size:,} of {count:,} {unit}s {place} are constant ({named}), where the"
         f" reference reaches {peak:.3g}"
     )
 

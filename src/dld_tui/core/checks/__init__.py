@@ -1,7 +1,8 @@
 """Static checks of a document: all scopes, no payload is read, nothing is run.
 
 A new rule is a line in :mod:`.findings`, a few lines in the file for what it is about
-(``node_rules.py``, ``value_rules.py``, ``model_rules.py`` …), and a paragraph in docs/checks.md.
+(``node_rules.py``, ``value_rules.py``, ``model_rules.py``, a family of
+``kernels`` …), and a paragraph in docs/checks.md.
 """
 
 from __future__ import annotations

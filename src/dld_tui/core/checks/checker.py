@@ -15,7 +15,7 @@ from time import perf_counter
 from dld_tui.core.checks.findings import ORDER, Finding, Level
 from dld_tui.core.checks.model_rules import check_model, check_node_name
 from dld_tui.core.checks.node_rules import check_node, operator_of
-from dld_tui.core.checks.signatures import Root, functions_of
+from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import (
     ScopeState,
     find_live,
@@ -594,7 +594,10 @@ class Checker:
         self.states, self._due, self._model_due = {}, {}, True
         functions = functions_of(document)
         scopes = (document.main, *document.functions)
-        self.roots = [Root(scope, functions, operators=self.operators) for scope in scopes]
+        called = called_operators(document) if functions else ()
+        self.roots = [
+            Root(scope, functions, called=called, operators=self.operators) for scope in scopes
+        ]
         for root in self.roots:
             yield from self.add_scope(root.scope, root, None)
         self._is_built = True

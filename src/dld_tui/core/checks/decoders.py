@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
+from dld_tui.core.checks.rewrites import ATTENTION, NORM, ROTARY, fitting_rule
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
@@ -225,20 +227,24 @@ def _mask(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
 
 
 def _fusions(main: Scope) -> Iterator[Finding]:
-    for rule, found, text in (
+    document = main.document
+    assert isinstance(document, Document)
+    for rule, found, text, names in (
         ("decoder:attention-not-fused", _plain_attentions(main),
          "attention of single operators ({count}): Attention of opset 23 or GroupQueryAttention"
-         " does it at once, with the cache"),
+         " does it at once, with the cache", ATTENTION),
         ("decoder:norm-not-fused", _plain_norms(main),
          "RMS normalization of single operators ({count}): RMSNormalization of opset 23 or"
-         " SimplifiedLayerNormalization does it at once"),
+         " SimplifiedLayerNormalization does it at once", NORM),
         ("decoder:rotary-not-fused", _plain_rotations(main),
          "rotary embedding of single operators ({count}): RotaryEmbedding of opset 23, or"
-         " do_rotary of GroupQueryAttention, does it at once"),
+         " do_rotary of GroupQueryAttention, does it at once", ROTARY),
     ):  # fmt: skip
         nodes = list(found)
         if nodes:
-            yield _finding(rule, text.format(count=fmt.plural(len(nodes), "place")), nodes[0])
+            message = text.format(count=fmt.plural(len(nodes), "place"))
+            finding = _finding(rule, message, nodes[0])
+            yield replace(finding, rules=fitting_rule(document, *names))
 
 
 def _only(main: Scope, name: str, *op_types: str) -> Node | None:
@@ -283,12 +289,20 @@ def _plain_norms(main: Scope) -> Iterator[Node]:
             yield node
 
 
+def _passing(main: Scope, node: Node, op_type: str, between: str) -> Node | None:
+    """Return the reader of what a node makes, with or without one operator between them."""
+    reader = _only(main, node.outputs[0], op_type, between)
+    is_between = reader is not None and reader.op_type == between
+    return _only(main, reader.outputs[0], op_type) if reader is not None and is_between else reader
+
+
 def _plain_rotations(main: Scope) -> Iterator[Node]:
     for node in main.nodes_of_type("Neg"):
         half = main.producer(node.inputs[0]) if node.inputs else None
         if half is None or half.op_type not in ("Slice", "Split"):
             continue
-        joined = _only(main, node.outputs[0], "Concat")
-        turned = None if joined is None else _only(main, joined.outputs[0], "Mul")
+        # Pairs of neighbours are stacked and made flat again.
+        joined = _passing(main, node, "Concat", "Unsqueeze")
+        turned = None if joined is None else _passing(main, joined, "Mul", "Reshape")
         if turned is not None and _only(main, turned.outputs[0], "Add") is not None:
             yield node

@@ -14,6 +14,7 @@ from dld_tui.core.document.locations import Remark, node_at, scope_at
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.rewrite import command_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -147,8 +148,8 @@ class Finding:
 
     @property
     def command(self) -> str | None:
-        """What does away with it on a command line, MODEL and OUT being files; or None."""
-        return f"dld rewrite MODEL {' '.join(self.rules)} -o OUT" if self.rules else None
+        """What does away with it on a command line; or None."""
+        return command_of(self.rules) if self.rules else None
 
     @property
     def fix(self) -> tuple[str, dict[str, JSON]] | None:

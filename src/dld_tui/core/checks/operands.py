@@ -160,74 +160,6 @@ def linear_regressor(call: Call) -> Said:
         yield wrong(f"{len(factors)} coefficients for {features} features and {targets} targets")
 
 
-def tree(leaves: str) -> Any:
-    """Return the rule for ensembles of trees."""
-
-    def check(call: Call) -> Said:
-        trees, ids = call.attribute("nodes_treeids") or (), call.attribute("nodes_nodeids") or ()
-        modes = [text.decode("utf-8", "replace") for text in call.attribute("nodes_modes") or ()]
-        yes = call.attribute("nodes_truenodeids") or ()
-        no = call.attribute("nodes_falsenodeids") or ()
-        features = call.attribute("nodes_featureids") or ()
-        lengths = {len(values) for values in (trees, ids, modes, yes, no, features)}
-        if len(lengths) > 1:
-            yield VALUE, f"The nodes_ attributes have {sizes_text(sorted(lengths))} values"
-            return
-        lengths = {
-            len(call.attribute(f"{leaves}_{part}") or ())
-            for part in ("treeids", "nodeids", "ids", "weights")
-        }
-        if len(lengths) > 1:
-            yield VALUE, f"The {leaves}_ attributes have {sizes_text(sorted(lengths))} values"
-            return
-        places = {pair: at for at, pair in enumerate(zip(trees, ids, strict=True))}
-        if len(places) != len(ids):
-            yield VALUE, "Two nodes of a tree have the same number"
-            return
-        yield from _tree_order(places, trees, modes, yes, no)
-        ends = zip(
-            call.attribute(f"{leaves}_treeids") or (), call.attribute(f"{leaves}_nodeids") or (),
-            strict=True,
-        )  # fmt: skip
-        for tree, node in ends:
-            at = places.get((tree, node))
-            if at is None or modes[at] != "LEAF":
-                yield VALUE, f"Node {node} of tree {tree} has a weight and is no leaf"
-                return
-        size = call.dim(0, -1)
-        used = [f for f, mode in zip(features, modes, strict=True) if mode != "LEAF"]
-        if call.rank(0) not in (None, 1, 2):
-            yield wrong(f"The data is {dims_text(call.dims(0) or ())}, it must have 2 dimensions")
-        elif size is not None and used and (max(used) >= size or min(used) < 0):
-            yield wrong(f"A tree asks for feature {max(used)} of {size}")
-
-    return check
-
-
-def _tree_order(
-    places: dict[tuple[int, int], int], trees: Any, modes: list[str], yes: Any, no: Any
-) -> Said:
-    parents: set[int] = set()
-    for at, mode in enumerate(modes):
-        if mode == "LEAF":
-            continue
-        if mode not in _MODES:
-            yield VALUE, f"Attribute nodes_modes has {clip(visible(mode), 40)!r}"
-            return
-        for child in (yes[at], no[at]):
-            place = places.get((trees[at], child))
-            if place is None or place == at:
-                yield VALUE, f"A node of tree {trees[at]} leads to node {child}, which is none"
-                return
-            if place in parents:
-                yield VALUE, f"Two nodes of tree {trees[at]} lead to node {child}"
-                return
-            parents.add(place)
-
-
-_MODES = frozenset(f"BRANCH_{name}" for name in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER"))
-
-
 def zip_map(call: Call) -> Said:
     """Yield labels that are too many or too few."""
     labels = call.attribute("classlabels_int64s") or call.attribute("classlabels_strings")
@@ -259,7 +191,8 @@ def reshape(call: Call) -> Said:
     if sum(size == -1 for size in wanted) > 1 or any(size < -1 for size in wanted):
         yield wrong(f"The shape {sizes_text(wanted)} is none")
         return
-    if not keep and -1 in wanted and 0 in wanted:
+    # Inference takes every other number of 32 bits for 1, the kernel for 0.
+    if call.attribute("allowzero", 0) % (1 << 32) and -1 in wanted and 0 in wanted:
         yield wrong(
             f"The shape {sizes_text(wanted)} has both 0 and -1, which allowzero does not allow"
         )
@@ -280,7 +213,9 @@ def reshape(call: Call) -> Said:
     have, need = math.prod(fixed), math.prod(known)
     free = len(fixed) < len(left)
     if kept_zero and 0 in dims:
-        return  # nothing is reshaped to nothing
+        if -1 in wanted and any(size == 0 == dims[axis] for axis, size in enumerate(wanted)):
+            yield wrong(f"The shape {sizes_text(wanted)} keeps a 0 of {dims_text(dims)} beside -1")
+        return  # else nothing is reshaped to nothing
     zero = have == 0 or need == 0
     if -1 in wanted:
         bad = not zero and not free and have % need != 0
@@ -877,7 +812,5 @@ _RULES: dict[tuple[str, str], Callable[[Call], Said]] = {
     ("ai.onnx.ml", "Scaler"): scaler,
     ("ai.onnx.ml", "LinearClassifier"): linear_classifier,
     ("ai.onnx.ml", "LinearRegressor"): linear_regressor,
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): tree("class"),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): tree("target"),
     ("ai.onnx.ml", "ZipMap"): zip_map,
 }

@@ -29,7 +29,7 @@ from dld_tui.core.checks.findings import (
     predicted_findings,
     without_repeats,
 )
-from dld_tui.core.checks.kernel_rules import check_kernel
+from dld_tui.core.checks.kernels.rules import check_kernel
 from dld_tui.core.checks.operands import Said, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
@@ -422,12 +422,15 @@ def _told_by(found: Inference) -> list[Prediction]:
 
 def _inlined(found: Inference) -> Inference:
     """Return a model with the bodies of its functions in the place of their calls, inferred."""
-    imported = {plain_domain(text_of(entry.domain)) for entry in found.model.opset_import}
+    imported = _imports(found.model)
     for function in found.model.functions:
         for entry in function.opset_import:
-            if plain_domain(text_of(entry.domain)) not in imported:
-                imported.add(plain_domain(text_of(entry.domain)))
+            domain = plain_domain(text_of(entry.domain))
+            if domain not in imported:
+                imported[domain] = int(entry.version)
                 found.model.opset_import.add(domain=entry.domain, version=entry.version)
+            # ONNX Runtime takes the nodes in the model's version; onnx leaves such calls alone.
+            entry.version = imported[domain]
     try:
         flat = onnx.inliner.inline_local_functions(found.model)
     # The seam: the inliner is native code that refuses what is wrong in its own ways.

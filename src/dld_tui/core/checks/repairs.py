@@ -20,19 +20,16 @@ _ORDER = {
 }
 
 
-def repair_steps(findings: Iterable[Finding], *, rules: bool = False) -> list[JSON]:
+def repair_steps(findings: Iterable[Finding]) -> list[JSON]:
     """Return the steps of the edit ``repair`` for all findings that can be repaired.
 
-    Repairs of the same kind and scope become one; inner scopes come before outer ones.
-
-    Args:
-        findings: What was found.
-        rules: Whether rules of ``dld rewrite`` are carried out, too. They are no repairs: fused
-            operators and quantized layers compute other values, by a little, or by more.
+    Repairs of the same kind and scope become one; inner scopes come before outer ones. Rules of
+    ``dld rewrite`` are no repairs: fused operators and quantized layers compute other values, by a
+    little, or by more.
     """
     merged: dict[str, tuple[tuple[int, int], str, dict[str, JSON]]] = {}
     for finding in findings:
-        fix = finding.fix if rules or finding.repair is not None else None
+        fix = finding.fix if finding.repair is not None else None
         if fix is None:
             continue
         edit, arguments = fix

@@ -6,7 +6,7 @@ The tables of operators are loaded where they are used: `dld inspect` compares n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,12 @@ class Root:
     """The main graph or a local function: a place with imports of operator sets of its own."""
 
     def __init__(
-        self, scope: Scope, functions: dict[Key, Scope], *, operators: bool = True
+        self,
+        scope: Scope,
+        functions: dict[Key, Scope],
+        *,
+        called: Container[Key] = (),
+        operators: bool = True,
     ) -> None:
         self.scope = scope
         self.operators = operators
@@ -79,6 +84,9 @@ class Root:
         """How many nodes call each operator."""
         self.entries = import_entries(scope)
         self.imports: dict[str, int] = dict(self.entries)
+        # ONNX Runtime takes a function's nodes in the versions of the model that calls it.
+        is_called = scope.is_function and function_key(scope) in called
+        self._main_imports = dict(import_entries(scope.document.main)) if is_called else {}
         self.parameters: frozenset[str] = parameters_of(scope)
         self._signatures: dict[Key, Signature] = {}
 
@@ -93,7 +101,6 @@ class Root:
         domain, op_type = key
         if not self.operators:
             return Signature(name_of(op_type), checked=False)
-        from dld_tui.core.operators.contrib import standard_schema
         from dld_tui.core.operators.registry import known_domains, newest_opset, schema_for
 
         title = name_of(op_type)
@@ -113,9 +120,10 @@ class Root:
         version = self.imports.get(domain)
         if domain not in known_domains() or version is None:
             return Signature(title, checked=False)
-        schema = schema_for(op_type, domain, version)
-        if schema is None and domain == "":
-            schema = standard_schema(op_type, version)  # such as LayerNormalization before 17
+        schema = self._schema(key, version)
+        if schema is not None:
+            version = self._main_imports.get(domain, version)
+            schema = self._schema(key, version)
         if schema is None:
             if schema_for(op_type, domain, None) is not None:
                 message = f"Operator {title} does not exist in opset {version}"
@@ -127,6 +135,15 @@ class Root:
             message = f"Operator {title} is deprecated in opset {version}"
             problem = ("deprecated-operator", message)
         return _signature(schema, title, problem)
+
+    def _schema(self, key: Key, version: int) -> OperatorSchema | None:
+        from dld_tui.core.operators.contrib import standard_schema
+        from dld_tui.core.operators.registry import schema_for
+
+        domain, op_type = key
+        schema = schema_for(op_type, domain, version)
+        # Such as LayerNormalization before 17.
+        return standard_schema(op_type, version) if schema is None and not domain else schema
 
     def _import_repair(self, key: Key) -> Repair | None:
         """Return the import to add, where only one version can be meant."""
@@ -160,6 +177,12 @@ def functions_of(document: Document) -> dict[Key, Scope]:
     for scope in document.functions:
         found.setdefault(function_key(scope), scope)
     return found
+
+
+def called_operators(document: Document) -> set[Key]:
+    """Return what the nodes of a model call, bodies and local functions included."""
+    return {(plain_domain(node.domain), node.op_type)
+            for scope in document.scopes() for node in scope.nodes}  # fmt: skip
 
 
 def function_key(scope: Scope) -> Key:

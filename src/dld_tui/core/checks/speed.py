@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import SPEED_RULES, Finding, Repair, name_of, speed_finding
-from dld_tui.core.checks.rewrites import rewrite_steps
+from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.scope import Scope
@@ -45,6 +45,7 @@ def _half_quantized(node: Node) -> Iterator[Finding]:
         f"its {other} is dequantized, its {missing} is not: it runs in floating point; give the"
         f" {missing} QuantizeLinear and DequantizeLinear, too",
         node,
+        rules=rules_at(node, "qdq-weights"),
     )
 
 
@@ -67,6 +68,7 @@ def _float_residual(node: Node) -> Iterator[Finding]:
                 f"it adds {name_of(other)}, which is not dequantized, to what"
                 f" {name_of(layer.ref)} computes: quantize that branch so that the sum is fused",
                 node,
+                rules=rules_at(node, "qdq-residual"),
             )
             return
 
@@ -135,8 +137,9 @@ def speed_findings(document: Document) -> list[Finding]:
 def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     """Yield findings, none for most nodes, so that an event loop can go on in between."""
     yield list(_inputs(document))
-    yield decoder_findings(document)
-    yield from rewrite_steps(document)
+    about_decoders = decoder_findings(document)
+    yield about_decoders
+    yield from rewrite_steps(document, {name for found in about_decoders for name in found.rules})
     for scope in document.scopes():
         in_loop = _loop_around(scope)
         for node in scope.nodes:
@@ -276,6 +279,7 @@ def _casts(node: Node) -> Iterator[Finding]:
         + loses,
         node,
         _bypass(node, before.inputs[0]) if exact else None,
+        ("cast-chains", "casts") if rules_at(node, "cast-chains") else (),
     )
 
 

@@ -43,9 +43,11 @@ _QUIT = table(
 )
 _START = table(
     "start",
+    ("start.profile", "profile", "f5", "model_file", "profile",
+     "Measure the model under the cursor with ONNX Runtime."),
     ("recent.forget", "forget", "delete,d", "", "forget", "Take the file from this list."),
     ("start.path", "path", "i", "", "type a path", "Go to the field for a path."),
-    footer="start.path",
+    footer="start.profile start.path",
 )
 # fmt: on
 

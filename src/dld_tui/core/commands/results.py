@@ -89,6 +89,8 @@ _PLAN = table(
     ("plan.show", "show_other", "t", "layer", "graph",
      "Show the layer in the graph, or the layer of another pane in the table."),
     ("plan.details", "details", "d", "layer", "details", "Go to the details of the layer."),
+    ("plan.improve", "improve", "i", "ruled", "rewrite",
+     "Show what the rules that the finding names would change in the model."),
     ("plan.model", "choose_model", "a", "plan", "choose model",
      "Name the ONNX model, so that layers are joined to its nodes."),
     ("plan.table", "next_table", "c", "plan", "next table",

@@ -106,7 +106,7 @@ _PANES = table(
     ("pane.1", "panes.go_to 1", "1", "", "layers", "Go to the list of the nodes."),
     ("pane.2", "panes.go_to 2", "2", "", "graph", "Go to the graph."),
     ("pane.3", "panes.go_to 3", "3", "", "node", "Go to what is known of the node."),
-    ("pane.4", "panes.go_to 4", "4", "", "findings", "Go to what was found to be wrong."),
+    ("pane.4", "checks.go_to", "4", "", "findings", "Go to what was found to be wrong."),
     ("pane.next", "panes.next 1", "tab", "", "next pane",
      "Go to the next pane, also to one that is not seen."),
     ("pane.previous", "panes.next -1", "shift+tab", "", "previous pane",
@@ -190,15 +190,15 @@ _LINKS = table(
 )
 _MENU = table(
     "workspace",
-    ("menu.open", "context_menu", "full_stop", "cursor", "menu",
-     "Show the commands for what is under the cursor."),
-    common="document", palette=False,
+    ("menu.open", "context_menu", "full_stop", "cursor", "keys",
+     "Show the commands for what is under the cursor, with their keys."),
+    common="document", palette=False, footer="menu.open",
 )
 _REPORT_MENU = table(
     "report",
-    ("report.menu", "context_menu", "full_stop", "layer", "menu",
-     "Show the commands for the layer under the cursor."),
-    palette=False,
+    ("report.menu", "context_menu", "full_stop", "layer", "keys",
+     "Show the commands for the layer under the cursor, with their keys."),
+    palette=False, footer="report.menu",
 )
 
 # Marked nodes: marking, copying, pasting, extracting, editing many.
@@ -553,7 +553,7 @@ _RESULT = table(
 # The graph pane.
 _VIEWS = table(
     "graph",
-    ("graph.view", "next_view", "v", "graph", "next view",
+    ("graph.view", "next_view", "v", "graph", "view",
      "Show the graph as an overview, as rails, as boxes, or around the cursor."),
     ("graph.focus", "focus_around", "t", "graph", "focus",
      "Show only what is near the node, as boxes."),
@@ -566,7 +566,7 @@ _VIEWS = table(
     ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
      "Say more in each box."),
     ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out", "Say less in each box."),
-    footer="graph.view graph.fold",
+    footer="graph.view",
 )
 _GRAPH = table(
     "graph",
@@ -613,7 +613,7 @@ _CANVAS = table(
     ("canvas.search_next", "finder.next", "n", "", "next match", "Go to the next match."),
     ("canvas.search_previous", "finder.previous", "N", "", "previous match",
      "Go to the previous match."),
-    palette=False,
+    palette=False, footer="canvas.activate",
 )
 _GRAPH_WORKSPACE = table(
     "workspace",

@@ -205,6 +205,8 @@ def loss_lines(losses: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+_NAMED = 4
+"""Inputs that share a dimension, which are named."""
 _CHANGED = 10
 """Nodes with constants that held an old size, which are named."""
 _LISTED_LINES = 5
@@ -235,15 +237,17 @@ def report_lines(result: Mapping[str, Any]) -> list[str]:
 
 def _dimension_lines(result: Mapping[str, Any]) -> Iterator[str]:
     for dimension in result.get("dimensions", []):
-        axes = dimension["axes"].items()
-        places = ", ".join(f"{visible(name)} axis {axis}" for name, axis in axes)
+        axes = list(dimension["axes"].items())
+        places = [f"{clip(visible(name), 40)} axis {axis}" for name, axis in axes[:_NAMED]]
+        if len(axes) > _NAMED:
+            places.append(f"{len(axes) - _NAMED} more")
         before = "dynamic" if dimension["from"] is None else visible(str(dimension["from"]))
-        yield f"{clip(places, 60, keep='middle')}: {before} → {visible(str(dimension['to']))}"
+        yield f"{', '.join(places)}: {before} → {visible(str(dimension['to']))}"
     changed = result.get("changed", []) if "dimensions" in result else []
     for line in changed[:_CHANGED]:
         yield f"  {visible(str(line))}"
     if len(changed) > _CHANGED:
-        yield f"  and {len(changed) - _CHANGED} more nodes"
+        yield f"  and {fmt.plural(len(changed) - _CHANGED, 'more node')}"
 
 
 def _latency_lines(latency: Mapping[str, float] | None) -> Iterator[str]:
@@ -277,10 +281,9 @@ def _half_lines(result: Mapping[str, Any]) -> list[str]:
         lines.append(f"{fmt.plural(len(losses), 'weight')} with values out of {dtype}'s range:")
     for loss in losses if all_losses else losses[:_LISTED_LINES]:
         lines.append(
-            f"  {clip(visible(str(loss['name'])), 60, keep='middle')}: of"
-            f" {fmt.count(loss['count'])}"
-            f" {fmt.count(loss['overflow'])} too large,"
-            f" {fmt.count(loss['underflow'])} too small;"
+            f"  {clip(visible(str(loss['name'])), 60, keep='middle')}:"
+            f" {fmt.count(loss['overflow'])} too large and"
+            f" {fmt.count(loss['underflow'])} too small of {fmt.count(loss['count'])};"
             f" largest {loss['largest']:.3g}"
         )
     if len(losses) > _LISTED_LINES and not all_losses:

@@ -16,7 +16,7 @@ from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
-from dld_tui.core.inputs.shapes import VERIFIED_HELP, InputSettings
+from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
 from dld_tui.core.params import like, param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

@@ -1,19 +1,23 @@
 """What memory a run of a model needs: weights, and activations by their lifetimes.
 
-Activations live from the node that makes them to the last one that reads them, in the order in
-which ONNX Runtime executes nodes; it has some operators look at their input in another shape. What
-depends on constants alone is computed before a run and counts as a weight. Scratch memory inside of
-kernels is not counted, nor what an arena keeps beside what is asked for.
+Nodes run in the order of ONNX Runtime, and buffers are shared as its planner for one stream does
+it: views and kernels that may write into an input that nobody else reads take that buffer, other
+outputs one of the same shape that is free, which nobody gives back in between. What depends on
+constants alone is computed before a run and counts as a weight. Scratch memory inside of kernels is
+not counted, nor what an arena keeps beside what is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
+from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES
 from dld_tui.core.text import visible
@@ -26,6 +30,16 @@ if TYPE_CHECKING:
 
 _VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"})
 """Their outputs are their first input, in another shape."""
+IN_PLACE: Mapping[tuple[str, str], int] = {
+    **{("", name): 0 for name in (
+        "Cast", "Celu", "Clip", "Elu", "HardSigmoid", "LeakyRelu", "LogSoftmax", "Relu",
+        "ScatterElements", "Selu", "Shrink", "Sigmoid", "Softmax", "Softplus", "Softsign", "Tanh",
+        "ThresholdedRelu", "Trilu",
+    )},
+    ("com.microsoft", "FusedConv"): 3,
+    ("com.microsoft.nchwc", "Conv"): 3,
+}  # fmt: skip
+"""The input that kernels of the CPU may write into, by operator; the tests ask ONNX Runtime."""
 _ALIGNED = 256
 """Arenas give multiples of so many bytes."""
 
@@ -71,6 +85,10 @@ class MemoryPlan:
     steps: tuple[Step, ...]
     unknown: tuple[str, ...] = ()
     """Nodes of which an output has no known size: they count as nothing."""
+    graph: str = ""
+    """Whose graph it is; empty for that of the file."""
+    shapes: tuple[str, ...] = ()
+    """Of the inputs, as ``x:1x3x224x224``, where they were chosen. Foreign text."""
 
     @property
     def total(self) -> int:
@@ -78,14 +96,21 @@ class MemoryPlan:
         return self.weights + self.peak
 
 
+Kinds: TypeAlias = "Callable[[Scope, str], ValueType | None]"
+
+
 @dataclass(eq=False)
 class _Buffer:
-    """Memory of a value, and of others that only are views of it."""
+    """Memory of a value, and of others that are views of it or come after it."""
 
     bytes: int
     begins: int
     ends: int
-    """The step after which nobody needs it."""
+    """The last step of a node that reads one of its values."""
+    kind: tuple[int, tuple[int | str, ...]] | None
+    """Bits of an element and the shape, as far as they are known when buffers are planned."""
+    uses: int = 0
+    """How often its values are still to be named; 0 for a buffer that others may take."""
     values: list[tuple[int, str, str]] = field(default_factory=list)
     """Step, name and node of each value."""
     readers: dict[str, str] = field(default_factory=dict)
@@ -98,6 +123,9 @@ class _Graph:
 
     scope: Scope
     size: Callable[[Scope, str], int | None]
+    kind: Kinds
+    ordered: bool
+    """Whether nodes are in the order in which they run."""
     unknown: list[str] = field(default_factory=list)
     folded: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -105,7 +133,8 @@ class _Graph:
     def run(self) -> tuple[int, str, list[_Buffer], int]:
         """Return the peak, the node, what is alive then, and what a body needs beside."""
         constants = self._constants()
-        order = execution_order([n for n in self.scope.nodes if n not in constants])
+        nodes = [node for node in self.scope.nodes if node not in constants]
+        order = nodes if self.ordered else execution_order(nodes)
         buffers = self._plan(order)
         ending: dict[int, list[_Buffer]] = {}
         starting: dict[int, list[_Buffer]] = {}
@@ -130,29 +159,75 @@ class _Graph:
         return best
 
     def _plan(self, order: Sequence[Node]) -> list[_Buffer]:
-        """Give each value a buffer, from its node to the last one that reads it."""
+        """Give each value a buffer, as ``PlannerImpl::ComputeSingleStreamReusePlan`` does it."""
+        uses = Counter(name for node in order for name in _named(node))
+        uses.update(self.scope.outputs)
+        outputs = {*self.scope.outputs}
         of: dict[str, _Buffer] = {}
         made: list[_Buffer] = []
+        free: deque[_Buffer] = deque()
         for at, node in enumerate(order):
-            for name in taken_by(node):
-                if name in of:
-                    of[name].ends = at
-                    of[name].readers[name] = node.ref
+            taken = [*taken_by(node)]
             for name in filter(None, node.outputs):
-                buffer = of.get(node.inputs[0]) if node.inputs and _is_view(node) else None
+                buffer = None if name in outputs else self._shared(node, name, of, free)
                 if buffer is None:
+                    if name not in outputs and node.inputs and _is_view(node):
+                        continue  # of what is not ours: an input, or a weight
                     size = self.size(self.scope, name)
                     if size is None:
                         self.unknown.append(node.ref)
                         continue
-                    buffer = _Buffer(-(-size // _ALIGNED) * _ALIGNED, at, at)
+                    kind = self._planned(name)
+                    # What nobody reads is given back after the run only.
+                    buffer = _Buffer(-(-size // _ALIGNED) * _ALIGNED, at, len(order), kind)
                     made.append(buffer)
+                buffer.uses += uses[name]
                 buffer.values.append((at, name, node.ref))
                 of[name] = buffer
+            for name in taken:
+                if name in of:
+                    of[name].ends = at
+                    of[name].readers[name] = node.ref
+            for name in _named(node):
+                if name in of:
+                    of[name].uses -= 1
+                    if not of[name].uses:
+                        free.appendleft(of[name])
         for name in self.scope.outputs:
             if name in of:
                 of[name].ends = len(order)
         return made
+
+    def _shared(
+        self, node: Node, name: str, of: Mapping[str, _Buffer], free: deque[_Buffer]
+    ) -> _Buffer | None:
+        """Return the buffer of others that an output gets; None where it gets one of its own."""
+        ins = node.inputs
+        if ins and _is_view(node):
+            return of.get(ins[0])
+        kind = self._planned(name)
+        if kind is None:
+            return None
+        over = IN_PLACE.get((node.domain, node.op_type))
+        if over is not None and over < len(ins):
+            buffer = of.get(ins[over])
+            if buffer is not None and buffer.uses == 1 and self._planned(ins[over]) == kind:
+                return buffer
+        if kind[1]:
+            for buffer in free:
+                if buffer.kind == kind:
+                    free.remove(buffer)
+                    return buffer
+        return None
+
+    def _planned(self, name: str) -> tuple[int, tuple[int | str, ...]] | None:
+        """Return the bits of an element and the shape; None where they are not known."""
+        kind = self.kind(self.scope, name)
+        bits = ELEMENT_BITS.get(kind.dtype or "") if kind is not None else None
+        if kind is None or bits is None or kind.dims is None or kind.container:
+            return None
+        dims = [dim for dim in kind.dims if dim is not None and dim not in PLACEHOLDERS]
+        return (bits, tuple(dims)) if len(dims) == len(kind.dims) else None
 
     def _constants(self) -> set[Node]:
         """Return the nodes that are computed before a run; what they make counts as weights."""
@@ -175,8 +250,18 @@ class _Graph:
     def _inside(self, node: Node) -> int:
         """Return what the bodies of a node need while it runs: of several the largest."""
         peaks = [0]
+        # The outputs of a branch are those of its If.
+        given_back = node.op_type == "If"
+
         for body in node.subgraphs():
-            inner = _Graph(body, self.size)
+            ends = {*body.outputs} if given_back else set()
+
+            def size(
+                scope: Scope, name: str, body: Scope = body, ends: set[str] = ends
+            ) -> int | None:
+                return 0 if scope is body and name in ends else self.size(scope, name)
+
+            inner = _Graph(body, size, self.kind, self.ordered)
             peaks.append(inner.run()[0])
             self.folded += inner.folded
         return max(peaks)
@@ -184,6 +269,12 @@ class _Graph:
 
 def _is_view(node: Node) -> bool:
     return not node.domain and node.op_type in _VIEWS
+
+
+def _named(node: Node) -> Iterable[str]:
+    """Return the values that a node reads and makes, each as often as it names them."""
+    yield from taken_by(node)
+    yield from filter(None, node.outputs)
 
 
 def taken_by(node: Node) -> Iterable[str]:
@@ -221,13 +312,23 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
     return order
 
 
-def memory_plan(costs: ModelCosts, typical: int = 1, *, outputs: bool = True) -> MemoryPlan:
+def memory_plan(
+    costs: ModelCosts,
+    typical: int = 1,
+    *,
+    outputs: bool = True,
+    ordered: bool = False,
+    kinds: Kinds | None = None,
+) -> MemoryPlan:
     """Return what a run of a model needs.
 
     Args:
         costs: Of the model, with the sizes of its dimensions.
         typical: The size of dimensions that are not known.
         outputs: Whether the outputs of the model count as activations.
+        ordered: The nodes run in the order of the file, as in what ONNX Runtime saves.
+        kinds: The types that are known when buffers are planned: before there are inputs.
+            By default those of the model.
     """
     main = costs.document.main
     given_back = set() if outputs else {*main.outputs}
@@ -238,7 +339,7 @@ def memory_plan(costs: ModelCosts, typical: int = 1, *, outputs: bool = True) ->
         found = costs.bytes_of(scope, name)
         return None if found is None else size_at(found, typical)
 
-    graph = _Graph(main, size)
+    graph = _Graph(main, size, kinds or (lambda scope, name: scope.value_type(name)), ordered)
     peak, at, held, inside = graph.run()
     step = next((n for n, one in enumerate(graph.steps) if one.node == at), 0)
     stored = sum(size(main, tensor.name) or 0 for tensor in main.initializers)
@@ -272,9 +373,14 @@ def memory_table(plan: MemoryPlan) -> Table[Alive]:
 
 def memory_lines(plan: MemoryPlan) -> list[str]:
     """Return the sums, and what would lower the peak, in lines for people."""
-    lines = [
+    lines = (
+        [f"{'graph':<13}{plan.graph}, {fmt.plural(len(plan.steps), 'node')}"] if plan.graph else []
+    )
+    when = f" at the peak, while {visible(plan.at)} runs" if plan.at else ""
+    lines += [f"{'shapes':<13}{visible(', '.join(plan.shapes))}"] if plan.shapes else []
+    lines += [
         f"{'weights':<13}{fmt.size(plan.weights)}",
-        f"{'activations':<13}{fmt.size(plan.peak)} at the peak, while {visible(plan.at)} runs",
+        f"{'activations':<13}{fmt.size(plan.peak)}{when}",
         f"{'together':<13}{fmt.size(plan.total)}, without scratch memory and what an arena keeps",
         f"{'inputs':<13}{fmt.size(plan.inputs)}, of whoever runs it",
     ]
@@ -305,4 +411,5 @@ def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
     return {
         "weights": plan.weights, "inputs": plan.inputs, "peak": plan.peak, "at": plan.at,
         "inside": plan.inside, "alive": alive, "steps": steps, "unknown": [*plan.unknown],
+        "graph": plan.graph or None, "shapes": [*plan.shapes],
     }  # fmt: skip

@@ -59,6 +59,8 @@ _KEEP_SHAPE = frozenset(
     {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
 )
 
+_TYPED_BY_NODE = _KEEP_SHAPE | {"Constant"}
+
 
 class Cost(NamedTuple):
     """What a node costs; None is not known."""
@@ -115,6 +117,7 @@ class _Value(NamedTuple):
 
 
 _LEFT_OUT = _Value(bytes=0)
+_NO_TYPE = _Value()
 
 
 def _value_of(shape: Shape | None, bits: int | None, *, stored: bool = False) -> _Value:
@@ -206,6 +209,9 @@ class ModelCosts:
                 if known is not None:
                     values[name] = known
         for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
+            if kind[1] not in _TYPED_BY_NODE:
+                for name in outs:  # else all that is known is above
+                    values.setdefault(name, _NO_TYPE)
             if kind == ("", "Constant"):
                 for name in outs:
                     found = self._value(scope, name)
@@ -279,18 +285,23 @@ class ModelCosts:
             counted = self._operators[kind] = operator(*kind)
         if counted.is_view:
             return _FREE
+        # Without a rule the types tell all; a model has few different ones.
+        key = None
+        if counted.rule is None and not kind[0]:
+            known_values = [*map(values.get, ins), *map(values.get, outs)]
+            if None not in known_values:
+                key = (kind, len(ins), len(set(ins)), *map(id, known_values))
+                known = self._same.get(key)
+                if known is not None:
+                    return known
         scope = node.scope
         # By name: what is given twice is read once.
         read = {name: values.get(name) or self._value(scope, name) for name in ins}
         made = [values.get(name) or self._value(scope, name) for name in outs]
-        if counted.rule is not None or kind[0]:
-            return self._count(node, kind, counted, ins, outs, read, made)
-        # Without a rule the types tell all; a model has few different ones.
-        key = (kind, len(ins), *map(id, read.values()), *map(id, made))
-        known = self._same.get(key)
-        if known is None:
-            known = self._same[key] = self._count(node, kind, counted, ins, outs, read, made)
-        return known
+        cost = self._count(node, kind, counted, ins, outs, read, made)
+        if key is not None:
+            self._same[key] = cost
+        return cost
 
     def _count(
         self,

@@ -26,6 +26,7 @@ FLOPS, MOVED = "flops", "moved_bytes"
 """The details of a layer that say so, of one run of it."""
 Limiter: TypeAlias = Literal["compute", "memory", "launch"]
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
+_ABOVE = 1.1
 _LAUNCHES = 8
 """What takes less than so many empty layers, and twice its least time, is limited by its launch."""
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8",
@@ -87,9 +88,14 @@ def per_second(layer: Layer, work: float | None) -> float | None:
 
 
 def roof_percent(layer: Layer) -> float | None:
-    """Return how much of a layer's time it would take at least; None where that is not known."""
+    """Return how much of a layer's time it would take at least; None where that is not known.
+
+    Neither is it where the layer is faster than that: the roof is too low.
+    """
     ms = measured_ms(layer)
-    return None if layer.roof_ms is None or ms is None else 100 * layer.roof_ms / ms
+    if layer.roof_ms is None or ms is None or layer.roof_ms > _ABOVE * ms:
+        return None
+    return 100 * layer.roof_ms / ms
 
 
 def limiter(layer: Layer) -> Limiter | None:
@@ -100,6 +106,12 @@ def limiter(layer: Layer) -> Limiter | None:
     if roof_ms < ms / 2 and ms < _LAUNCHES * (layer.launch_ms or 0.0):
         return "launch"
     return "compute" if layer.bound == "compute" else "memory"
+
+
+def _of_roof(spent: float, least: float) -> str:
+    if least > _ABOVE * spent:
+        return " (above its roof: measured while the machine was busy, or it is a cache's)"
+    return f" (at {100 * least / spent:.0f} % of the roof)"
 
 
 def roofline_text(layers: Sequence[Layer]) -> str:
@@ -119,7 +131,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         return ""
     parts = [
         f"{word} {100 * by[word][0] / whole:.0f} %"
-        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the roof)" if word != "launch" else "")
+        + ("" if word == "launch" else _of_roof(*by[word]))
         for word in ("compute", "memory", "launch") if word in by
     ]  # fmt: skip
     return f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"

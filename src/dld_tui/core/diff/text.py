@@ -181,12 +181,17 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
             yield from _scope_lines(scope)
     if diff.weights:
         yield [("weights in few bits", "head")]
-        worst = sorted(diff.weights, key=lambda one: inf if one.snr_db is None else one.snr_db)
+        worst = noisiest(diff)
         yield from ([(noise_text(one), "")] for one in worst[:_MOST_WEIGHTS])
         if len(worst) > _MOST_WEIGHTS:
             yield [(f"  {fmt.count(len(worst) - _MOST_WEIGHTS)} more have less noise", "")]
     yield []
     yield [(summary(diff), "")]
+
+
+def noisiest(diff: ModelDiff) -> list[WeightNoise]:
+    """Return the weights in few bits, those with the most noise first."""
+    return sorted(diff.weights, key=lambda one: inf if one.snr_db is None else one.snr_db)
 
 
 def noise_text(one: WeightNoise) -> str:

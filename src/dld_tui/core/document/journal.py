@@ -10,13 +10,14 @@ from a crash.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
@@ -37,9 +38,14 @@ def journal_dir() -> Path:
     return state_dir() / "journals"
 
 
+_SHA256 = ("_sha2", "_sha256", "hashlib")
+"""Where SHA-256 is: in Python 3.12, before it, and with OpenSSL, which takes 4 MB."""
+
+
 def _stem(path: Path) -> str:
+    name = next(name for name in _SHA256 if find_spec(name) is not None)
     key = os.fsencode(os.path.realpath(path))
-    return hashlib.sha256(key).hexdigest()[:24]
+    return str(import_module(name).sha256(key).hexdigest()[:24])
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from __future__ import annotations
 import base64
 import binascii
 import fcntl
-import hashlib
 import os
 import re
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,7 +77,7 @@ class PayloadStore:
             SaveError: The folder cannot be written to or its disk is full.
             CancelledError: `cancelled` said so.
         """
-        temporary = payload_dir() / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        temporary = payload_dir() / f"{_TEMPORARY}{os.urandom(8).hex()}"
         try:
             ensure(temporary.parent)
             with open(temporary, "xb", buffering=0, opener=_private) as file:
@@ -185,7 +183,7 @@ def scratch_folder() -> Iterator[Path]:
     Raises:
         SaveError: It cannot be made.
     """
-    folder = payload_dir() / f"{_TEMPORARY}{secrets.token_hex(8)}"
+    folder = payload_dir() / f"{_TEMPORARY}{os.urandom(8).hex()}"
     try:
         ensure(folder.parent)
         folder.mkdir(mode=0o700)
@@ -235,6 +233,8 @@ def _copied(
     progress: ProgressCallback | None,
     cancelled: CancelCheck | None,
 ) -> str:
+    import hashlib  # with OpenSSL, which takes 4 MB
+
     digest = hashlib.sha256()
     done = 0
     for part in parts:
@@ -251,6 +251,8 @@ def _copied(
 
 
 def _digest(blob: Blob, cancelled: CancelCheck | None) -> str:
+    import hashlib  # with OpenSSL, which takes 4 MB
+
     digest = hashlib.sha256()
     for part in blob.chunks(CHUNK):
         if cancelled is not None and cancelled():

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from dld_tui.core import fmt
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.proto_text import text_of
@@ -72,6 +73,15 @@ class ModelSummary:
     functions: list[FunctionSummary]
     external_files: list[str]
     external_bytes: int
+
+    @property
+    def parameters_text(self) -> str:
+        """How many parameters there are, and their size; else where the weights are."""
+        if self.parameters:
+            said = f"{fmt.short_count(self.parameters)} parameters"
+            return f"{said}, {fmt.size(self.initializer_bytes)}"
+        constants = self.op_types.get("Constant", 0)
+        return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
 
     def to_json(self) -> dict[str, JSON]:
         """Return the document of ``dld inspect --json``. Fields may be added, never renamed."""

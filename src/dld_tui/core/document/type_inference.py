@@ -43,6 +43,8 @@ ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
 """Of a shape that the file declares and that is not what the node makes."""
+_GENERATED = "unk__"
+"""What onnx calls dimensions that it does not know."""
 _MOST_TOLD = 4
 """How often a runtime is asked for more types: it takes those before in, too."""
 _MOST_CONFLICTS = 8
@@ -99,9 +101,26 @@ def infer(
         more = {text_of(info.name): info for info in told(found.model)}
         if not more:
             break
+        forget_generated(found.model.graph)
         _declare(found.model.graph, more)
         found = _infer(found.model, found.labels)
     return found
+
+
+def forget_generated(graph: onnx.GraphProto) -> None:
+    """Leave out shapes with dimensions that onnx has named: it keeps them once they are there.
+
+    What stands behind them may be known as soon as more types are.
+    """
+    kept = [
+        info
+        for info in graph.value_info
+        if not any(dim.dim_param.startswith(_GENERATED) for dim in info.type.tensor_type.shape.dim)
+    ]
+    if len(kept) < len(graph.value_info):
+        copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+        del graph.value_info[:]
+        graph.value_info.extend(copies)
 
 
 def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> None:

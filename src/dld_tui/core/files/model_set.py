@@ -90,11 +90,6 @@ class ModelSet:
     """For the user."""
 
     @property
-    def data_path(self) -> Path | None:
-        """Where the data file goes."""
-        return self._path(self.data) if self.data is not None else None
-
-    @property
     def _files(self) -> list[DataFile]:
         return [*self.named, *([self.data] if self.data is not None else [])]
 

@@ -125,11 +125,8 @@ def _counted(nodes: int, types: dict[str, int]) -> str:
 
 
 def _weights(document: Document, summary: ModelSummary) -> str:
-    if summary.parameters:
-        said = f"{fmt.short_count(summary.parameters)} parameters"
-        return f"{said}, {fmt.size(summary.initializer_bytes)}{_precisions(document)}"
-    constants = summary.op_types.get("Constant", 0)
-    return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
+    precisions = _precisions(document) if summary.parameters else ""
+    return f"{summary.parameters_text}{precisions}"
 
 
 def _precisions(document: Document) -> str:

@@ -178,14 +178,18 @@ def open_error(path: str | os.PathLike[str], error: OSError | ValueError) -> Inp
     if code in (errno.EACCES, errno.EPERM):
         return InputError("Permission denied", where=where)
     if code == errno.EISDIR:
-        return InputError("Is a directory", where=where)
+        return _is_folder(where)
     if code in (errno.ENXIO, errno.ENODEV):  # a socket, or a device without a driver
         return InputError("Not a regular file", where=where)
     return InputError(reason(error), where=where)
 
 
+def _is_folder(where: str) -> InputError:
+    return InputError("Is a folder", hint="Name a file in it", where=where)
+
+
 def _require_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
     if stat.S_ISDIR(status.st_mode):
-        raise InputError("Is a directory", where=os.fspath(path))
+        raise _is_folder(os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
         raise InputError("Not a regular file", where=os.fspath(path))

@@ -15,7 +15,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import shutil
 import stat
 import tempfile
@@ -48,7 +47,7 @@ def hold_file(folder: Path, suffix: str) -> Path:
         OSError: It cannot be made.
     """
     while True:
-        path = folder / f"{PREFIX}{secrets.token_hex(4)}{suffix}"
+        path = folder / f"{PREFIX}{os.urandom(4).hex()}{suffix}"
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         if _hold(path, os.open(path, flags, 0o666)):
             return path
@@ -207,7 +206,7 @@ class StagedFile:
         self._temporary = path
 
     def _temporary_path(self) -> Path:
-        return self._target.parent / f".dld-{secrets.token_hex(8)}.tmp"
+        return self._target.parent / f".dld-{os.urandom(8).hex()}.tmp"
 
     def __exit__(
         self,

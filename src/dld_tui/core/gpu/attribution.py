@@ -12,14 +12,14 @@ kernels have other names, or another number of them, is joined to nothing, and i
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import NamedTuple, TypeAlias
 
-from dld_tui.core.gpu.records import Activity, ActivityLog, in_launch_order
+from dld_tui.core.gpu.records import Activity, ActivityLog, NamedRange, in_launch_order
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.text import clip, visible
 
@@ -130,6 +130,48 @@ def event_of(work: Activity, start_us: float, layer: int | None) -> GpuEvent:
     return GpuEvent(
         work.stream, work.kind, work.name, start_us, duration_us, layer, work.bytes, details
     )
+
+
+def spans_of_ranges(
+    passes: Iterable[PassSpan],
+    ranges: Iterable[NamedRange],
+    layers: Sequence[tuple[str, int]],
+    origin_ns: int,
+) -> list[PassSpan]:
+    """Return passes with the layers that named ranges on the CPU tell of.
+
+    Names come again: the k-th range of a name in a pass is the k-th layer of that name. Ranges of
+    other names, such as those around a whole pass, tell nothing.
+
+    Args:
+        passes: The passes; they may not overlap.
+        ranges: What was recorded.
+        layers: Name and number of each layer, in the order in which a pass runs them.
+        origin_ns: The zero of the clock of `passes`.
+    """
+    numbers: dict[str, list[int]] = {}
+    for name, number in layers:
+        numbers.setdefault(name, []).append(number)
+    known = sorted(
+        (one for one in ranges if one.name in numbers), key=lambda one: (one.start_ns, -one.end_ns)
+    )
+    starts = [(one.start_ns - origin_ns) / 1000 for one in known]
+    found = []
+    for one in passes:
+        first, last = (
+            bisect_left(starts, one.start_us - _ROUNDING_US),
+            bisect_right(starts, one.start_us + one.duration_us + _ROUNDING_US),
+        )
+        seen: Counter[str] = Counter()
+        spans = []
+        for start_us, named in zip(starts[first:last], known[first:last], strict=True):
+            of_name = numbers[named.name]
+            if seen[named.name] < len(of_name):
+                duration_us = (named.end_ns - named.start_ns) / 1000
+                spans.append(LayerSpan(of_name[seen[named.name]], start_us, duration_us))
+            seen[named.name] += 1
+        found.append(PassSpan(one.index, one.start_us, one.duration_us, spans))
+    return found
 
 
 class _LayerFinder:

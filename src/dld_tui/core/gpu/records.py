@@ -28,6 +28,15 @@ class Activity(NamedTuple):
     outside of graphs."""
 
 
+class NamedRange(NamedTuple):
+    """A part of the program's work on the CPU that it gave a name (NVTX)."""
+
+    name: str
+    """Foreign text."""
+    start_ns: int
+    end_ns: int
+
+
 @dataclass
 class ActivityLog:
     """Everything recorded between start and stop of a tracer."""
@@ -35,6 +44,8 @@ class ActivityLog:
     work: list[Activity] = field(default_factory=list)
     launches: dict[int, int] = field(default_factory=dict)
     """When the call of a correlation number began, in nanoseconds of the Unix epoch."""
+    ranges: list[NamedRange] = field(default_factory=list)
+    """In the order in which they ended."""
     dropped: int = 0
     """Records for which the tracer had no room, or that could not be read."""
 

@@ -153,7 +153,7 @@ class Guess:
             how = f"; --shape {visible(option)} sets it" if option in settable else ""
             lines.append(f"{same[0].text}{more}{how}")
         if len(alike) > _MOST_LINES:
-            lines.append(f"{len(alike) - _MOST_LINES} more shapes are guessed")
+            lines.append(f"guessed, too: {fmt.plural(len(alike) - _MOST_LINES, 'more shape')}")
         return lines
 
     @property

@@ -75,6 +75,8 @@ class Fit:
     activation_bytes: int
     """While decoding: a prompt may be taken in pieces."""
     logits_bytes: int
+    prompt_bytes: int
+    """All together while a prompt of the whole context is taken at once."""
 
     @property
     def total_bytes(self) -> int:
@@ -119,11 +121,11 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
                 made, missing = _phase(decoder, phase, batch, context)
                 phases.append(made)
                 unknown = max(unknown, missing)
-            decode = phases[-1]
+            prefill, decode = phases[-2:]
             kv = batch * context * kv_token_bytes(decoder)
-            fits.append(
-                Fit(batch, context, weights, kv, decode.activation_bytes, decode.logits_bytes)
-            )
+            at_once = kv + prefill.activation_bytes + prefill.logits_bytes
+            now = decode.activation_bytes, decode.logits_bytes
+            fits.append(Fit(batch, context, weights, kv, *now, weights + at_once))
     kind = decoder.caches[decoder.pairs[0].past].dtype
     return Budget(
         weights,
@@ -216,7 +218,9 @@ FIT_COLUMNS: tuple[Column[Fit], ...] = (
     Column("activation_bytes", "activations", lambda row: row.activation_bytes, BYTES),
     Column("logits_bytes", "logits", lambda row: row.logits_bytes, BYTES),
     Column("total_bytes", "together", lambda row: row.total_bytes, BYTES),
-)
+    Column("prompt_bytes", "prompt at once", lambda row: row.prompt_bytes, BYTES,
+           help="All together while a prompt of the whole context is taken at once."),
+)  # fmt: skip
 
 
 def fit_table(budget: Budget, devices: Sequence[Device]) -> Table[Fit]:

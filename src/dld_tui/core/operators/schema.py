@@ -100,11 +100,6 @@ class OperatorSchema:
         """The documentation as plain text, one line a paragraph."""
         return plain_text.plain(self.markdown)
 
-    @property
-    def subgraph_attributes(self) -> tuple[str, ...]:
-        """Names of the attributes that hold graphs."""
-        return tuple(item.name for item in self.attributes if item.kind in ("graph", "graphs"))
-
     def attribute(self, name: str) -> AttributeSchema | None:
         """Return one attribute by name, or None."""
         return next((item for item in self.attributes if item.name == name), None)

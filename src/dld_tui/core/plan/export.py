@@ -10,6 +10,7 @@ from dld_tui.core.plan.filter import distribution, groups
 from dld_tui.core.plan.macs import arithmetic_intensity, macs
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.plan.summary import summary_of
+from dld_tui.core.rewrite import command_of
 from dld_tui.core.tables.table import json_of
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def finding_json(finding: PlanFinding) -> JSON:
         "level": finding.level,
         "hazard": finding.hazard,
         "mitigation": finding.mitigation,
+        "rewrite": command_of(finding.rules) if finding.rules else None,
         "percent": finding.percent,
         "layers": list(finding.layers),
     }

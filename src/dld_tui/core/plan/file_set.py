@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from dld_tui.core.errors import CorruptFileError, InputError, UsageError
-from dld_tui.core.files.writer import Output, write_set
+from dld_tui.core.files.writer import Output, explained, write_set
 from dld_tui.core.plan.json_text import (
     LARGEST_BYTES,
     decoded,
@@ -208,7 +208,7 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
     plan.
 
     Args:
-        prefix: ``DIR/NAME``; the folder must be there.
+        prefix: ``DIR/NAME``; the folder is made.
         overwrite: False refuses when one of the files exists.
 
     Raises:
@@ -232,6 +232,8 @@ def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> li
         if not overwrite and os.path.lexists(path):
             raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
         outputs.append(Output(path, [text.encode()], overwrite))
+    with explained(prefix.parent):
+        prefix.parent.mkdir(parents=True, exist_ok=True)
     write_set(outputs)
     return [output.path for output in outputs]
 

@@ -465,9 +465,13 @@ def _io_tensor(raw: dict[str, JSON]) -> tuple[EngineTensor, int]:
         least, optimum, most = dims
         if least is not None and optimum is not None and most is not None:
             ranges.append((least, optimum, most))
+    # TensorRT 11 tells the format of each profile; mostly it is the same.
+    formats = dict.fromkeys(text_of(profile.get("Format")) for profile in profiles)
+    form = " / ".join(filter(None, formats)) or tensor.format
     return EngineTensor(
-        tensor.name, tensor.dims, tensor.dtype, tensor.format, tensor.location, mode, tuple(ranges)
-    ), len(profiles)
+        tensor.name, tensor.dims, tensor.dtype or dtype_of(form), form, tensor.location, mode,
+        tuple(ranges),
+    ), len(profiles)  # fmt: skip
 
 
 def _range(profile: dict[str, JSON], word: str) -> tuple[int, ...] | None:

@@ -25,6 +25,7 @@ from dld_tui.core.plan.macs import gemm_dims, is_convolution, is_product
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
+from dld_tui.core.rewrite import command_of
 
 if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
@@ -52,6 +53,8 @@ class PlanFinding:
     """Share of the time of all layers that it is about, 0 to 100; None without a profile."""
     layers: tuple[int, ...] = ()
     """The layers that a finding about the whole engine is of."""
+    rules: tuple[str, ...] = ()
+    """Rules of ``dld rewrite`` that do that to the ONNX model where they find places."""
 
 
 @dataclass(frozen=True)
@@ -310,17 +313,29 @@ class Links:
             return [tensor.name for tensor in layer.outputs]
         return [name for tensor in layer.inputs for name in tensor.source_names]
 
-    def reaches_product(self, start: int, step: Callable[[int], list[int]], near: int) -> bool:
-        """Tell whether a matrix product is at most `near` layers away."""
-        seen, ring = {start}, [start]
+    def way_to_product(self, start: int, step: Callable[[int], list[int]], near: int) -> list[int]:
+        """Return a shortest way to a matrix product that is at most `near` layers away.
+
+        The product comes last; empty when there is none.
+        """
+        came_from, ring = {start: start}, [start]
         for _ in range(near):
-            ring = [other for place in ring for other in step(place) if other not in seen]
-            if any(is_product(self.layers[place]) for place in ring):
-                return True
-            if len(seen) > _MOST_STEPS:
-                return False
-            seen.update(ring)
-        return False
+            following: list[int] = []
+            for place in ring:
+                for other in step(place):
+                    if other not in came_from:
+                        came_from[other] = place
+                        following.append(other)
+            ring = following
+            for other in ring:
+                if is_product(self.layers[other]):
+                    way = [other]
+                    while came_from[way[-1]] != start:
+                        way.append(came_from[way[-1]])
+                    return way[::-1]
+            if len(came_from) > _MOST_STEPS:
+                break
+        return []
 
 
 def is_heavy(layer: EngineLayer) -> bool:
@@ -381,6 +396,9 @@ def _writes_floats(layer: EngineLayer) -> bool:
     return is_convolution(layer) and in_dtype(layer) in QUANTIZED and out_dtype(layer) in FLOATS
 
 
+_RESIDUAL = ("qdq-residual",)
+
+
 def _float_output(links: Links, place: int, quantizers: list[int]) -> PlanFinding:
     layer = links.layers[place]
     involved = [layer, *(links.layers[other] for other in dict.fromkeys(quantizers))]
@@ -395,9 +413,10 @@ def _float_output(links: Links, place: int, quantizers: list[int]) -> PlanFindin
         "warning",
         hazard,
         "Quantize its result, at a residual connection both inputs of the Add: float outputs take"
-        " two to four times the memory traffic",
+        f" two to four times the memory traffic ({command_of(_RESIDUAL)})",
         sum(percents) if percents else None,
         tuple(one.index for one in involved) if quantizers else (),
+        _RESIDUAL,
     )
 
 
@@ -412,7 +431,10 @@ def _unfused(links: Links, place: int, role: str) -> Iterator[PlanFinding]:
         level = "note"
         hazard = f"An input of the network is quantized by a layer of its own ({of} to {to})"
         advice = f"It is needed as long as the input is {of}: feed {to} to save it"
-    yield PlanFinding(layer.index, f"unfused-{role.lower()}", level, hazard, advice, layer.percent)
+    rules = _UNFUSED_RULES[role] if level == "warning" else ()
+    advice += f" ({command_of(rules)})" if rules else ""
+    rule = f"unfused-{role.lower()}"
+    yield PlanFinding(layer.index, rule, level, hazard, advice, layer.percent, rules=rules)
 
 
 _WHY_UNFUSED = {
@@ -422,6 +444,7 @@ _WHY_UNFUSED = {
         " the pair to where the type has to change"
     ),
 }
+_UNFUSED_RULES = {"Quantize": ("qdq-pooling", "qdq-scales"), "Dequantize": ("qdq-weights",)}
 
 
 # --- Tensor Cores --------------------------------------------------------------------------------
@@ -598,6 +621,7 @@ def plan_findings(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[Pla
         plan, is_shape_work, SHAPE_PERCENT, "shape-and-cast",
         "Layers that work on shapes or only cast",
         "Fix dimensions that do not change, fold constants, and remove Casts from the model",
+        ("shapes", "casts", "cast-chains"),
     )  # fmt: skip
     yield from _layouts(plan)
     yield from _short(plan)
@@ -624,12 +648,15 @@ def _together(
     rule: str,
     what: str,
     mitigation: str,
+    rules: tuple[str, ...] = (),
 ) -> Iterator[PlanFinding]:
     layers = [layer for layer in plan.layers if layer.percent is not None and chosen(layer)]
     percent = _percent(layers)
     if layers and percent >= least:
         hazard = f"{what} take {fmt.percent(percent)} % of the time ({_count(layers)})"
-        yield PlanFinding(None, rule, "warning", hazard, mitigation, percent, _indices(layers))
+        advice = f"{mitigation} ({command_of(rules)})" if rules else mitigation
+        indices = _indices(layers)
+        yield PlanFinding(None, rule, "warning", hazard, advice, percent, indices, rules)
 
 
 def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:
@@ -788,19 +815,26 @@ def _count(layers: Sequence[EngineLayer]) -> str:
 # --- attention ------------------------------------------------------------------------------------
 
 
+def unfused_attention(plan: EnginePlan, links: Links, nodes: _Nodes, place: int) -> list[int]:
+    """Return the places from one product over a softmax to the next; empty for other layers.
+
+    Of an engine of which only names are known, the softmax alone.
+    """
+    if not is_softmax(plan.layers[place], nodes.get(plan.layers[place].index)):
+        return []
+    if plan.names_only:
+        around = (
+            plan.layers[max(place - _NEAR, 0) : place], plan.layers[place + 1 : place + 1 + _NEAR]
+        )  # fmt: skip
+        return [place] if all(map(_named_product, around)) else []
+    before = links.way_to_product(place, links.before, _NEAR)
+    after = links.way_to_product(place, links.after, _NEAR)
+    return [*before[::-1], place, *after] if before and after else []
+
+
 def _attention(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[PlanFinding]:
     for place, layer in enumerate(plan.layers):
-        if not is_softmax(layer, nodes.get(layer.index)):
-            continue
-        if plan.names_only:
-            unfused = _named_product(plan.layers[max(place - _NEAR, 0) : place]) and _named_product(
-                plan.layers[place + 1 : place + 1 + _NEAR]
-            )
-        else:
-            unfused = links.reaches_product(place, links.before, _NEAR) and links.reaches_product(
-                place, links.after, _NEAR
-            )
-        if unfused:
+        if unfused_attention(plan, links, nodes, place):
             by_names = ", by the order of the names" if plan.names_only else ""
             yield PlanFinding(
                 layer.index,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dld_tui.core import fmt
+from dld_tui.core.plan.accelerator import accelerator_line
 from dld_tui.core.plan.file_set import device_name
 from dld_tui.core.plan.filter import distribution, known_io_bytes
 from dld_tui.core.plan.json_text import text_of
@@ -101,6 +102,8 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
         yield f"weights      {weights_text(summary)}"
         yield f"activations  {activations_text(summary)}"
     yield from _spread(plan)
+    if on_dla := accelerator_line(plan):
+        yield f"DLA          {on_dla}"
     yield from _build(plan)
 
 

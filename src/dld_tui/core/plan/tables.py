@@ -14,6 +14,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.plan.accelerator import placed_table
+from dld_tui.core.plan.attention import attention_table
 from dld_tui.core.plan.filter import PlanGroup, groups, matching
 from dld_tui.core.plan.folding import is_pointwise, operations
 from dld_tui.core.plan.json_text import whole_of
@@ -27,6 +29,7 @@ from dld_tui.core.plan.macs import (
     macs,
 )
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
+from dld_tui.core.plan.reformats import reformat_table
 from dld_tui.core.plan.roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.layer_table import layer_table, precision_style
@@ -199,23 +202,6 @@ def _pointwise(plan: EnginePlan) -> Table[EngineLayer]:
     return Table(columns, [*filter(is_pointwise, plan.layers)])
 
 
-def _reformats(plan: EnginePlan) -> Table[EngineLayer]:
-    def form(tensors: Sequence[EngineTensor]) -> str:
-        return tensors[0].format if tensors else ""
-
-    def converts(layer: EngineLayer) -> str:
-        return "type" if layer.precision != layer.output_precision else "layout"
-
-    columns = (
-        _NAME, _text("origin", "origin", lambda layer: layer.origin, 3), _TIME, _SHARE,
-        _text("from", "from", lambda layer: form(layer.inputs)),
-        _text("to", "to", lambda layer: form(layer.outputs)),
-        _text("converts", "converts", converts, 5), _IO,
-    )  # fmt: skip
-    rows = [layer for layer in plan.layers if "Reformat" in (layer.kind, layer.type)]
-    return Table(columns, rows)
-
-
 def _memory(plan: EnginePlan) -> Table[EngineLayer]:
     def total(tensors: Sequence[EngineTensor]) -> int | None:
         sizes = [tensor.bytes for tensor in tensors]
@@ -304,7 +290,9 @@ _MAKERS: Mapping[str, tuple[str, Callable[[EnginePlan], Table[Any]]]] = {
     "convolutions": ("Convolutions", _convolutions),
     "gemm": ("Matrix products", _products),
     "pointwise": ("Pointwise layers", _pointwise),
-    "reformats": ("Reformats", _reformats),
+    "reformats": ("Reformats", reformat_table),
+    "attention": ("Attention", attention_table),
+    "dla": ("Layers by device", placed_table),
     "memory": ("Memory", _memory),
     "bindings": ("Inputs and outputs", _bindings),
     "timing": ("Inference times", _timing),

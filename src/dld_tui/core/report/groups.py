@@ -76,6 +76,10 @@ def costs_on_host(layer: Layer) -> bool:
     return layer.gpu_time_ms is None and layer.provider == _HOST
 
 
+def _time(layer: Layer) -> float | None:
+    return layer.time_ms
+
+
 def _cost(layer: Layer) -> float | None:
     return layer.time_ms if costs_on_host(layer) else layer.gpu_time_ms
 
@@ -117,8 +121,6 @@ def _bits(dims: tuple[int | str | None, ...] | None, kind: str) -> int | None:
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")
 
-_ADD_UP = ("layer", "node")
-"""Whose percentages add up to 100, as those of the layers do."""
 NO_NODE = "(no ONNX node)"
 """The key of the time that no ONNX node is known for."""
 NO_SCOPE = "(no name scope)"
@@ -142,6 +144,7 @@ def group_layers(
     by: str,
     by_pass: PassTimes | CostTimes | None = None,
     gpu_by_pass: PassTimes | None = None,
+    whole: Sequence[Layer] = (),
 ) -> list[Group]:
     """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or names a detail.
 
@@ -149,9 +152,8 @@ def group_layers(
     By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
     `NodeLink.share` says, and what had to be shared is marked an estimate.
 
-    Percentages are of what all layers take together in a pass: where noise lengthens another layer
-    in each pass, those of the groups add up to less than 100. By ``layer`` and ``node`` they are
-    of the sum of all groups, as those of the layers are.
+    The percentage of a group is the sum of those of its layers, which are of the sum of what each
+    costs by itself: so no layer has more than its group, and all groups have 100.
 
     Args:
         layers: What is grouped.
@@ -160,6 +162,7 @@ def group_layers(
             layers took together in a pass, the median over the passes. Without, their times are
             added up.
         gpu_by_pass: The same of their kernels on a GPU.
+        whole: What the percentages are of, where that is more than is grouped.
     """
     members: dict[str, _Members] = {}
     layers = list(layers)
@@ -177,44 +180,31 @@ def group_layers(
         key: _together(gpu_by_pass, group, [layer.gpu_time_ms for layer in group.layers])
         for key, group in members.items()
     }
-    costs = times
-    if any(time is not None for time in kernels.values()):
+    costs, of_one = times, _time
+    if has_gpu_times(whole or layers):
         costs = {key: (kernels[key] or 0.0) + _on_host(by_pass, members[key]) for key in members}
-    total = sum(costs.values())
-    if by not in _ADD_UP:
-        total = whole_ms(layers, by, by_pass, gpu_by_pass)
+        of_one = _cost
+    total = math.fsum(of_one(layer) or 0.0 for layer in whole or layers)
+    summed = {
+        key: math.fsum(
+            share * (of_one(layer) or 0.0)
+            for layer, share in zip(group.layers, group.shares, strict=True)
+        )
+        for key, group in members.items()
+    }
     groups = [
         Group(
             key=key,
             count=len(group.layers),
             time_ms=times[key],
-            percent=100 * costs[key] / total if total > 0 else 0.0,
+            percent=100 * summed[key] / total if total > 0 else 0.0,
             estimate=group.estimate,
             gpu_time_ms=kernels[key],
             cost_ms=costs[key],
         )
         for key, group in members.items()
     ]
-    return sorted(groups, key=lambda group: (-group.cost_ms, group.key))
-
-
-def whole_ms(
-    layers: Sequence[Layer],
-    by: str,
-    by_pass: PassTimes | CostTimes | None = None,
-    gpu_by_pass: PassTimes | None = None,
-) -> float:
-    """Return what the percentages of groups of some layers are of, in milliseconds.
-
-    The arguments are those of :func:`group_layers`.
-    """
-    if by in _ADD_UP:
-        return sum(group.cost_ms for group in group_layers(layers, by, by_pass, gpu_by_pass))
-    members = _Members(list(layers), [1.0] * len(layers))
-    kernels = _together(gpu_by_pass, members, [layer.gpu_time_ms for layer in layers])
-    if kernels is not None:
-        return kernels + _on_host(by_pass, members)
-    return _together(by_pass, members, [layer.time_ms for layer in layers]) or 0.0
+    return sorted(groups, key=lambda group: (-group.percent, -group.cost_ms, group.key))
 
 
 def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:

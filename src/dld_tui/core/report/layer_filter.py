@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.report.groups import group_layers
@@ -126,21 +126,18 @@ def _in_group(layer: Layer, by: str, key: str) -> bool:
 def groups_of(
     layers: Sequence[Layer],
     by: str,
-    total_ms: float,
     text: str = "",
     by_pass: PassTimes | None = None,
     gpu_by_pass: PassTimes | None = None,
     *,
     engine: bool = False,
 ) -> list[Group]:
-    """Return the groups of layers that pass a filter, the costliest first, percent of `total_ms`.
+    """Return the groups of layers that pass a filter, the costliest first, percent of all layers.
 
     The times by pass are as in :func:`~dld_tui.core.report.groups.group_layers`.
     """
     chosen = [layers[at] for at in select(layers, text, engine=engine)]
-    found = group_layers(chosen, by, by_pass, gpu_by_pass)
-    share = 100 / total_ms if total_ms > 0 else 0.0
-    return [replace(group, percent=group.cost_ms * share) for group in found]
+    return group_layers(chosen, by, by_pass, gpu_by_pass, whole=layers)
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,8 @@ def layer_columns(
                shown=False, help="The time that its work takes at least, of what it took."),
         Column("limiter", "limited by", limiter, NOTE, 10, priority=8, style="dim", shown=False,
                help="compute, memory or launch: what sets that time."),
+        Column("in_use_bytes", "in use", figure("in_use_bytes"), SIZE, 8, priority=8, style="dim",
+               shown=False, help="Activations in use after it, in the first pass."),
         Column("layer_type", "layer type", figure("layer_type"), width=18, priority=8,
                style="dim", shown=False, help="The layer type in the file."),
         Column("tactic", "tactic", figure("tactic"), width=34, priority=8, keep="end",
@@ -224,19 +226,19 @@ def layer_columns(
 VIEWS: Mapping[str, str] = {
     "report csv": "index name type input_dims output_dims provider precision time_ms percent min_ms"
     " max_ms mean_ms count passes gpu_time_ms nodes confidence flops moved_bytes flops_per_s"
-    " bytes_per_s roof_percent limiter",
+    " bytes_per_s roof_percent limiter in_use_bytes",
     "report json": "index name type input_dims output_dims input_types output_types provider"
     " precision time_ms percent min_ms max_ms mean_ms count passes gpu_time_ms nodes confidence"
-    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter",
+    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter in_use_bytes",
     "report parquet": "index name type input_dims output_dims input_types output_types provider"
     " precision time_ms percent min_ms max_ms mean_ms gpu_time_ms count passes nodes confidence"
-    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter",
+    " flops moved_bytes flops_per_s bytes_per_s roof_percent limiter in_use_bytes",
     "report text": "name type time_ms gpu_time_ms percent nodes",
     "report html": "index name type time_ms gpu_time_ms percent min_ms max_ms count precision"
     " provider output_dims flops_per_s bytes_per_s roof_percent limiter nodes",
     "report screen": "index type name time_ms percent cost gpu_time_ms gpu_percent of_pass min_ms"
     " max_ms mean_ms count passes provider precision input_dims output_dims flops"
-    " moved_bytes flops_per_s bytes_per_s roof_percent limiter nodes",
+    " moved_bytes flops_per_s bytes_per_s roof_percent limiter in_use_bytes nodes",
     "engine csv": "index name type time_ms median_ms percent precision output_precision io_bytes"
     " weights_bytes footprint tactic",
     "engine text": "name type precision time_ms percent footprint nodes",

@@ -109,7 +109,7 @@ def input_lines(report: Report) -> Iterator[str]:
             visible(why)
         )
     if len(alike) > _MOST_LINES:
-        yield f"and {len(alike) - _MOST_LINES} more shapes"
+        yield f"and {fmt.plural(len(alike) - _MOST_LINES, 'more shape')}"
 
 
 _PHASES = {
@@ -215,6 +215,15 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 
 
 def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
+    most = max(report.layers, key=lambda layer: layer.in_use_bytes or 0, default=None)
+    if most is not None and most.in_use_bytes:
+        after = clip(visible(most.name), _NAME, keep="end")
+        most_text = fmt.size(round(most.in_use_bytes))
+        held = max(layer.arena_bytes or 0 for layer in report.layers)
+        arena = f"; the arena has {fmt.size(round(held))}, weights included" if held else ""
+        yield MeasuredFact(
+            "activations", f"{most_text} at the peak, after {after}{arena}", most_text
+        )
     for key, name in _SIZES.items():
         size = report.facts.get(key)
         if isinstance(size, int) and not isinstance(size, bool) and size >= 0:

@@ -131,6 +131,8 @@ class Layer:
     # What one run of it costs, and what it takes at least; see :mod:`dld_tui.core.cost.roofline`.
     flops = _Number("flops")
     moved_bytes = _Number("moved_bytes")
+    in_use_bytes = _Number("in_use_bytes")
+    arena_bytes = _Number("arena_bytes")
     roof_ms = _Number("roof_ms")
     launch_ms = _Number("launch_ms")
     bound = _Text("bound")

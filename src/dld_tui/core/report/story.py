@@ -6,7 +6,7 @@ Everything said is a figure of the report, or follows from its figures and says 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import accumulate
@@ -22,6 +22,7 @@ from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
 from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, full_precision_percent
+from dld_tui.core.rewrite import command_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -110,6 +111,8 @@ class Step:
     """What of the report says so."""
     changes: tuple[str, ...] = ()
     """Ids of :mod:`dld_tui.core.tune.changes`; none where the same is to be measured again."""
+    rules: tuple[str, ...] = ()
+    """Rules of ``dld rewrite`` that do it; they are looked at in the model first."""
     most: float | None = None
     """How many times as fast at most: were that which it is about free."""
 
@@ -117,7 +120,8 @@ class Step:
     def line(self) -> str:
         """What, why, and how much it could bring."""
         could = "" if self.most is None else f": 1 to {self.most:.1f} x, were that free"
-        return f"{self.text}: {self.basis}{could}"
+        command = f"; {command_of(self.rules)}" if self.rules else ""
+        return f"{self.text}: {self.basis}{could}{command}"
 
 
 def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, JSON]]:
@@ -150,11 +154,11 @@ def _gpu_steps(report: Report) -> list[Step]:
         return []
     if found.gap_percent > _WORTH_PERCENT and not report.facts.get(CUDA_GRAPH):
         basis = f"the GPU waits {found.gap_percent:.0f} % of a pass for launches"
-        steps.append(Step("CUDA graph", basis, ("cuda-graph",), _most(found.gap_percent)))
+        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=_most(found.gap_percent)))
     copies = 100 * found.exposed_copy_us / found.length_us
     if copies > _WORTH_PERCENT:
         basis = f"{copies:.0f} % of a pass only copies run"
-        steps.append(Step("IO binding", basis, ("io-binding",), _most(copies)))
+        steps.append(Step("IO binding", basis, ("io-binding",), most=_most(copies)))
     return steps
 
 
@@ -165,25 +169,70 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     if share >= _WORTH_PERCENT:
         basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
         text, changes = ("fp16", ("fp16",)) if on_gpu else ("int8", ("int8-dynamic", "int8"))
-        steps.append(Step(text, basis, changes, _most(share)))
+        steps.append(Step(text, basis, changes, most=_most(share)))
     if _is_launched_only(report):
         return steps
     small = _share(report, lambda layer: limiter(layer) == "launch")
     if small >= _WORTH_PERCENT and not on_gpu:
         basis = f"{small:.0f} % of the time are layers too small for many threads"
         steps.append(
-            Step("other threads", basis, ("threads-1", "blocks", "no-spinning"), _most(small))
+            Step("other threads", basis, ("threads-1", "blocks", "no-spinning"), most=_most(small))
         )
-    tidy = _share(report, lambda layer: layer.type in _TIDIED)
+    tidy = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
-        steps.append(Step("simplify", basis, ("simplified",), _most(tidy)))
-    return steps
+        steps.append(Step("simplify", basis, ("simplified",), most=_most(tidy)))
+    return [*steps, *_fusions(report)]
+
+
+_FUSED_PERCENT = 3.0
+_NEAR = 4
+"""Layers between a softmax and the products around it."""
+_ATTENTION = (
+    "casts", "no-ops", "shapes", "rotary-onnxruntime", "rotary-partial", "attention-grouped",
+    "attention-onnxruntime",
+)  # fmt: skip
+"""In this order: attention is found where the sizes of what is turned are known."""
+_FUSIONS: tuple[tuple[str, frozenset[str], tuple[str, ...]], ...] = (
+    ("GELU in one operator", frozenset({"Erf"}), ("gelu-onnxruntime",)),
+    ("normalization in one operator", frozenset({"ReduceMean"}),
+     ("layer-norm", "layer-norm-more", "rms-norm-onnxruntime")),
+)  # fmt: skip
+"""What ONNX Runtime has one operator for, a part that only this has, and rules that make it."""
+
+
+def _fusions(report: Report) -> Iterator[Step]:
+    """Yield what ran as single operators after ONNX Runtime had fused what it does itself."""
+    if not report.backend.startswith("ONNX Runtime"):
+        return
+    inner = set(_between_products(report.layers))
+    share = _share(report, lambda layer: layer.index in inner)
+    if share >= _FUSED_PERCENT:
+        basis = f"{share:.0f} % of the time is Softmax between two products"
+        yield Step("attention in one operator", basis, rules=_ATTENTION)
+    for text, parts, rules in _FUSIONS:
+        share = _share_of(report, parts)
+        if share >= _FUSED_PERCENT:
+            basis = f"{share:.0f} % of the time is {', '.join(sorted(parts))}"
+            yield Step(text, basis, rules=rules)
+
+
+def _between_products(layers: Sequence[Layer]) -> Iterator[int]:
+    """Yield the indices of softmaxes with a product right before and right behind them."""
+    product = [layer.type in ("MatMul", "FusedMatMul") for layer in layers]
+    for at, layer in enumerate(layers):
+        before, after = product[max(at - _NEAR, 0) : at], product[at + 1 : at + 1 + _NEAR]
+        if layer.type == "Softmax" and any(before) and any(after):
+            yield layer.index
 
 
 def _most(percent: float) -> float | None:
     """Return the most that can be gained where so much of the time may be free."""
     return 100 / (100 - percent) if percent < _BOUNDED_PERCENT else None
+
+
+def _share_of(report: Report, types: frozenset[str]) -> float:
+    return _share(report, lambda layer: layer.type in types)
 
 
 def _share(report: Report, wanted: Callable[[Layer], bool]) -> float:

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 import operator
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,10 +32,10 @@ Names: TypeAlias = "Callable[[str], Any]"
 Work: TypeAlias = "Callable[[Names], Any]"
 
 
-@runtime_checkable
-class Thing(Protocol):
+class Thing(ABC):
     """What has fields: a node or a value."""
 
+    @abstractmethod
     def field(self, name: str) -> Any:
         """Return a field, UNKNOWN where the model does not say."""
 

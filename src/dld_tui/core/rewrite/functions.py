@@ -13,7 +13,7 @@ MOST_ELEMENTS = 1 << 26
 """Of a tensor that an expression makes."""
 _MOST_AXES = 64
 
-TYPED = frozenset(("shape", "dtype", "rank", "split", "joined", "sizes", "folded"))
+TYPED = frozenset(("shape", "dtype", "rank", "split", "joined", "repeated", "sizes", "folded"))
 """Fields of a value that shape inference may have to find."""
 
 
@@ -154,6 +154,10 @@ def _maxima(x: Any, axis: int) -> Any:
     return np.where(found == 0, np.ones_like(found), found)
 
 
+def _sums(x: Any) -> Any:
+    return x.reshape(x.shape[0], -1).sum(axis=1, dtype=np.float64).astype(x.dtype)
+
+
 def _clamped(x: Any) -> Any:
     limits = np.iinfo(np.int32)
     return np.clip(_numbers(x), limits.min, limits.max).astype(np.int32)
@@ -241,6 +245,7 @@ FUNCTIONS = _functions(
     Function("half(x)", "the first half of the last axis", _half),
     Function("repeats(x)", "whether the last axis is its first half twice", _repeats),
     Function("maxima(x, axis)", "the largest absolute values along an axis", _maxima),
+    Function("sums(x)", "the sum of each item of the first axis", _sums),
     Function("quantized(x, scale)", "x / scale as int8", _quantized),
     Function("full(dims, x)", "a tensor of one number", lambda d, x: np.full(_bounded(d), x)),
 )  # fmt: skip

@@ -6,7 +6,6 @@ it changed, along their links, and all others stay as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from dld_tui.core import protos as onnx
@@ -16,7 +15,6 @@ from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetList, SetText, Splice
 from dld_tui.core.document.scope import Scope, ScopeOwner
-from dld_tui.core.rewrite.functions import TYPED
 from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher
 from dld_tui.core.rewrite.pattern import Pattern
 
@@ -25,8 +23,6 @@ _OF_VALUES = frozenset(
      "value_info")
 )  # fmt: skip
 """Lists of a graph whose records are about values."""
-_FAR = TYPED | {"opset", "uses"}
-"""What an edit can change far from where it is made."""
 _BODIES = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _MOST_TOUCHED = 2_000
 """Nodes around an edit, above which all is searched again."""
@@ -39,15 +35,14 @@ class LiveHits:
 
     Args:
         document: Its edits are told by :meth:`update`.
-        pattern: One whose conditions ask for types or for `uses` is searched anew after each edit.
+        pattern: Types in its conditions are those that are known at the time.
     """
 
     def __init__(self, document: ScopeOwner, pattern: Pattern) -> None:
         self.document = document
         self.pattern = pattern
-        self._variants = [Matcher(variant) for variant in pattern.variants()]
-        words = {word for each in pattern.conditions for word in re.findall(r"\w+", each.text)}
-        self._sees_far = bool(words & _FAR)
+        self._readers: dict[str, set[Node]] = {}
+        self._variants = [Matcher(variant, readers=self._readers) for variant in pattern.variants()]
         self._hits: dict[frozenset[Node], Hit] = {}
         self._of_node: dict[Node, set[frozenset[Node]]] = {}
 
@@ -72,8 +67,9 @@ class LiveHits:
         """Search everything anew; yields between steps. Until it ends there are no hits."""
         self._hits.clear()
         self._of_node.clear()
+        self._readers.clear()
         found: list[Hit] = []
-        matcher = Matcher(self.pattern)
+        matcher = Matcher(self.pattern, readers=self._readers)
         for scope in self.document.scopes():
             yield from matcher.gradually(scope, found)
         for hit in found:
@@ -83,8 +79,8 @@ class LiveHits:
         """Follow an edit, an undo or a redo; return nodes that may be or have been in hits."""
         transaction = change.transaction
         touched = None
-        if transaction is not None and not change.is_everything and not self._sees_far:
-            touched = _touched(transaction)
+        if transaction is not None and not change.is_everything:
+            touched = self._touched(transaction)
         if touched is None or len(touched) > _MOST_TOUCHED:
             before = set(self._of_node)
             self.refresh()
@@ -106,6 +102,16 @@ class LiveHits:
                     self._enter(hit)
                     touched |= set(hit.nodes)
         return touched
+
+    def _touched(self, transaction: Transaction) -> set[Node] | None:
+        """Return the nodes that hits may have changed around; None where it may be all."""
+        found = _touched(transaction)
+        if found is None:
+            return None
+        nodes, names = found
+        for name in names:
+            nodes |= self._readers.get(name, set())
+        return nodes
 
     def _enter(self, hit: Hit) -> None:
         key = frozenset(hit.nodes)
@@ -134,8 +140,8 @@ def _is_there(node: Node) -> bool:
     return any(node in producers.get(name, ()) for name in node.outputs if name)
 
 
-def _touched(transaction: Transaction) -> set[Node] | None:
-    """Return the nodes that hits may have changed around; None where it may be all."""
+def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
+    """Return nodes around which hits may have changed, and values; None where it may be all."""
     nodes: dict[Node, None] = {}
     given: set[tuple[Scope, str]] = set()
     taken: set[tuple[Scope, str]] = set()
@@ -178,4 +184,4 @@ def _touched(transaction: Transaction) -> set[Node] | None:
             found.update(use.node for use in home.users(name))
             if len(found) > _MOST_TOUCHED:
                 return None
-    return found
+    return found, {name for _, name in given | taken if name}

@@ -6,7 +6,7 @@ so that the time depends on how often the rarest operator occurs and not on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +23,23 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.rewrite.expression import equal
 from dld_tui.core.rewrite.functions import UNKNOWN
 from dld_tui.core.rewrite.pattern import Call, Literal, Missing, Pattern, Variable
-from dld_tui.core.rewrite.views import NodeView, ValueView, array_of, attribute_value, schema_of
+from dld_tui.core.rewrite.views import (
+    NodeView,
+    Reads,
+    ValueView,
+    array_of,
+    attribute_value,
+    dims_remembered,
+    schema_of,
+)
 from dld_tui.core.text import clip, visible
 
-MOST_STEPS = 50_000
+MOST_STEPS = 10_000
 """Tries around one node before a search gives up there."""
-MOST_IN_ALL = 5_000_000
+MOST_IN_ALL = 1_000_000
 """Tries before a search gives up what is left."""
+MOST_HITS = 100_000
+"""Hits of a pattern in one scope before it does so."""
 _MOST_COMPARED = 4096
 """Elements of a constant that is compared with a literal."""
 
@@ -120,6 +130,8 @@ class Matcher:
     pattern: Pattern
     given_up: list[Node] = field(default_factory=list)
     """Nodes around which there were too many ways to try."""
+    readers: dict[str, set[Node]] | None = None
+    """For each value of which conditions were asked, a node of what they were asked for."""
     _plans: dict[int, list[tuple[int, str, bool]]] = field(default_factory=dict)
     _steps: int = 0
     _all_steps: int = 0
@@ -137,7 +149,7 @@ class Matcher:
     def hits_in(self, scope: Scope) -> list[Hit]:
         """Return the hits in one scope, by their last nodes."""
         found: list[Hit] = []
-        with collector_paused():
+        with collector_paused(), dims_remembered():
             for _ in self.gradually(scope, found):
                 pass
         return found
@@ -145,7 +157,9 @@ class Matcher:
     def gradually(self, scope: Scope, found: list[Hit]) -> Iterator[None]:
         """Enter the hits in one scope, by their last nodes; yields between steps of the search."""
         if not self._parts:
-            self._parts = [Matcher(one, self.given_up) for one in self.pattern.variants()]
+            self._parts = [
+                Matcher(one, self.given_up, self.readers) for one in self.pattern.variants()
+            ]
         covered: dict[Node, list[frozenset[Node]]] = {}
         hits: list[Hit] = []
         for part in self._parts:
@@ -165,8 +179,18 @@ class Matcher:
         if not candidates:
             return
         ends = Ends(scope)
+        fits = self._neighbours(scope, anchor)
         for node in candidates:
-            self._collect(anchor, node, ends, seen)
+            if len(seen) > MOST_HITS or self._all_steps > MOST_IN_ALL:
+                self.given_up.append(node)
+                return
+            if not fits(node):
+                pass
+            elif self.pattern.conditions:
+                with dims_remembered():
+                    self._collect(anchor, node, ends, seen)
+            else:
+                self._collect(anchor, node, ends, seen)
             yield
 
     def hits_through(self, nodes: Sequence[Node], ends: Ends) -> list[Hit]:
@@ -194,7 +218,7 @@ class Matcher:
             if known is not None and not known.problem:
                 continue
             hit = Hit(self.pattern, nodes, state.values, state.attributes)
-            if not all(condition.holds(hit.name) for condition in self.pattern.conditions):
+            if not self._holds(hit):
                 continue
             used = hit.outer_uses(ends)
             if used:
@@ -204,6 +228,21 @@ class Matcher:
                 problem = f"{shown!r} is used elsewhere, too"
                 hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
             seen[key] = hit
+        if self._steps > MOST_STEPS:
+            self.given_up.append(node)
+
+    def _holds(self, hit: Hit) -> bool:
+        """Return whether the conditions hold, and note of which values that was asked."""
+        conditions = self.pattern.conditions
+        if self.readers is None or not conditions:
+            return all(condition.holds(hit.name) for condition in conditions)
+        names = Reads.begin()
+        try:
+            return all(condition.holds(hit.name) for condition in conditions)
+        finally:
+            Reads.end()
+            for name in names:
+                self.readers.setdefault(name, set()).add(hit.nodes[0])
 
     def _anchor(self, scope: Scope) -> tuple[int, Sequence[Node]]:
         """Return the call whose operators are rarest in a scope, and the nodes of these."""
@@ -220,6 +259,39 @@ class Matcher:
                 break
         assert best is not None
         return best
+
+    def _neighbours(self, scope: Scope, anchor: int) -> Callable[[Node], bool]:
+        """Return whether a node has neighbours as a call has them: what tells most nodes apart."""
+        body, links = self.pattern.body, scope.links
+        call, made = body.calls[anchor], body.made
+        before = [
+            body.calls[made[item.name][0]].kinds
+            for item in call.inputs
+            if isinstance(item, Variable) and item.name in made
+        ]
+        after = [
+            other.kinds
+            for other in body.calls
+            if any(
+                isinstance(item, Variable) and item.name in call.outputs for item in other.inputs
+            )
+        ]
+        sides = [(kinds, True) for kinds in before if kinds]
+        sides += [(kinds, False) for kinds in after if kinds]
+
+        def fits(node: Node) -> bool:
+            for kinds, is_before in sides:
+                names = node.inputs if is_before else node.outputs
+                near = links.producers if is_before else links.consumers
+                if not any(
+                    (other.domain, other.op_type) in kinds
+                    for name in names
+                    for other in near.get(name, ())
+                ):
+                    return False
+            return True
+
+        return fits
 
     def _plan(self, anchor: int) -> list[tuple[int, str, bool]]:
         """Return in which order calls are looked for: call, linking value, whether it makes it."""
@@ -285,8 +357,6 @@ class Matcher:
         self._steps += 1
         self._all_steps += 1
         if self._steps > MOST_STEPS or self._all_steps > MOST_IN_ALL:
-            if not self.given_up or self.given_up[-1] is not node:
-                self.given_up.append(node)
             return
         call = self.pattern.body.calls[at]
         if call.kinds and (node.domain, node.op_type) not in call.kinds:

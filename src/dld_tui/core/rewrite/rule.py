@@ -252,31 +252,51 @@ RULES: tuple[Column[Rule], ...] = (
 
 
 @cache
+def _own_texts() -> dict[str, str]:
+    """Return the text of each rule that comes with the program: few are needed at a time."""
+    file = files(__package__).joinpath("data").joinpath("standard.rules")
+    parts = re.split(r"^(?=rule[ \t])", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {head.group(1): part for part in parts if (head := _HEAD.match(part)) is not None}
+
+
+@cache
+def own_rule(name: str) -> Rule:
+    """Return one of the rules that come with the program."""
+    return parse_rules(_own_texts()[name])[0]
+
+
 def own_rules() -> tuple[Rule, ...]:
     """Return the rules that come with the program."""
-    text = (
-        files(__package__).joinpath("data").joinpath("standard.rules").read_text(encoding="utf-8")
-    )
-    return tuple(parse_rules(text))
+    return tuple(map(own_rule, _own_texts()))
 
 
-def known_rules() -> list[Rule]:
-    """Return all rules that have names: our own, then those of entry points.
+def _added_rules() -> dict[str, Rule]:
+    """Return the rules of other packages by name.
 
     An entry point of the group ``dld_tui.rules`` is the text of a file of rules. One that cannot be
     used is left out.
     """
-    found = list(own_rules())
-    names = {rule.name for rule in found}
+    found: dict[str, Rule] = {}
     for plugin in plugins("rules", str):
         try:
             added = parse_rules(plugin.value or "")
         except UsageError:
             continue
         package = visible(plugin.package)
-        found += (replace(rule, package=package) for rule in added if rule.name not in names)
-        names.update(rule.name for rule in added)
+        for rule in added:
+            if rule.name not in _own_texts():
+                found.setdefault(rule.name, replace(rule, package=package))
     return found
+
+
+def known_rules() -> list[Rule]:
+    """Return all rules that have names: our own, then those of entry points."""
+    return [*own_rules(), *_added_rules().values()]
+
+
+def rule_names() -> list[str]:
+    """Return the names of :func:`known_rules`."""
+    return [*_own_texts(), *_added_rules()]
 
 
 def rules_of(words: Sequence[str]) -> list[Rule]:
@@ -286,18 +306,20 @@ def rules_of(words: Sequence[str]) -> list[Rule]:
         UsageError: There is no such rule, or one is malformed.
         InputError: A file cannot be read.
     """
-    known = {rule.name: rule for rule in known_rules()}
+    added = _added_rules()
     found: list[Rule] = []
     for word in words:
-        if word in known:
-            found.append(known[word])
+        if word in _own_texts():
+            found.append(own_rule(word))
+        elif word in added:
+            found.append(added[word])
         elif "=>" in word:
             found += _numbered(parse_rules(word), found)
         elif word.startswith("@") or Path(word).is_file():
             found += _of_file(Path(word.removeprefix("@")))
         else:
             raise UsageError(
-                f"there is no rule {word!r:.60}", hint=f"Known rules: {', '.join(known)}"
+                f"there is no rule {word!r:.60}", hint=f"Known rules: {', '.join(rule_names())}"
             )
     return found
 

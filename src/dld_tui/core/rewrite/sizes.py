@@ -14,8 +14,8 @@ import numpy as np
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.rewrite.functions import UNKNOWN
-from dld_tui.core.rewrite.views import ValueView, attribute_value
+from dld_tui.core.rewrite.functions import FUNCTIONS, UNKNOWN
+from dld_tui.core.rewrite.views import MOST_FOLLOWED, ValueView, attribute_value, maker_of
 
 Size: TypeAlias = Any
 """An int, the name of a dimension, ``value[axis]`` where it has none, or UNKNOWN."""
@@ -25,17 +25,21 @@ _MOST_SIZES = 64
 _MOST_FOLDED = 4096
 """Elements of a constant that is worked out."""
 _FOLDED = frozenset(
-    ("Add", "And", "Cast", "Ceil", "Concat", "Div", "Equal", "Floor", "Gather", "Greater", "Less",
-     "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Reshape", "Shape", "Size", "Slice", "Sqrt",
-     "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where")
+    ("Add", "And", "Cast", "Ceil", "Concat", "ConstantOfShape", "Div", "Equal", "Floor", "Gather",
+     "Greater", "Less", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Reshape", "Shape", "Size",
+     "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where")
 )  # fmt: skip
 """Operators whose results are no larger than what goes in, but for what broadcasting adds."""
+_ENDLESS = 2**31 - 1
+"""Where exporters let slices end that go on to the last item."""
 _SAME = frozenset(("Cast", "Identity", "Unsqueeze", "Squeeze"))
+_FOLLOWED = _SAME | {"Gather", "Reshape", "Slice"}
+"""Operators of which a size is one of what goes in."""
 
 
-def size_of(scope: Scope, name: str, axis: int) -> Size:
-    """Return the size of an axis of a value."""
-    dims = ValueView(scope, name).dims
+def size_of(scope: Scope, name: str, axis: int, steps: int = MOST_FOLLOWED) -> Size:
+    """Return the size of an axis of a value; see :meth:`ValueView.dims_within`."""
+    dims = ValueView(scope, name).dims_within(steps)
     if dims is not UNKNOWN and -len(dims) <= axis < len(dims):
         found = dims[axis]
         return f"{name}[{axis % len(dims)}]" if found is UNKNOWN else found
@@ -79,33 +83,52 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
         return None
     inputs = [item for item in node.inputs if item]
     if node.op_type == "Shape":
-        return _sizes_of_shape(node)
+        return _sizes_of_shape(node, min(steps - 1, MOST_FOLLOWED))
     if node.op_type == "Concat":
         parts = [_followed(node.scope, item, known, steps - 1) for item in inputs]
         return None if None in parts else [size for part in parts for size in part or ()]
-    if not inputs:
-        return None
+    if node.op_type == "Where":
+        return _without_wildcards(node, known, steps)
+    if not inputs or node.op_type not in _FOLLOWED:
+        few = inputs and view.dims_within(min(steps - 1, MOST_FOLLOWED)) in ([], [1])
+        return [UNKNOWN] if few else None
     source = _followed(node.scope, inputs[0], known, steps - 1)
     if node.op_type in _SAME:
         return source
     if node.op_type == "Reshape":
-        return source if source is not None and len(source) == 1 else None
+        is_list = _numbers(node, 1) == [-1]
+        return source if is_list or (source is not None and len(source) == 1) else None
     if node.op_type == "Gather":
-        return _picked(node, inputs, source)
-    if node.op_type == "Slice":
-        return _sliced(node, inputs, source)
-    return [UNKNOWN] if ValueView(scope, name).dims in ([], [1]) else None
+        return _picked(node, inputs, source, min(steps - 1, MOST_FOLLOWED))
+    return _sliced(node, inputs, source)
 
 
-def _sizes_of_shape(node: Node) -> list[Size] | None:
+def _without_wildcards(node: Node, known: Known, steps: int) -> list[Size] | None:
+    """Return the sizes that ``expand`` of PyTorch asks for: 1 where it is told -1."""
+    condition, instead, asked = node.inputs
+    test = maker_of(node.scope, condition)
+    if test is None or test.op_type != "Equal" or asked not in test.inputs:
+        return None
+    ones, other = (
+        ValueView(node.scope, name).value
+        for name in (instead, *(name for name in test.inputs if name != asked))
+    )
+    sizes = _followed(node.scope, asked, known, steps - 1)
+    if sizes is None or not (np.all(ones == 1) and np.all(other == -1)):
+        return None
+    return [1 if size == -1 else size for size in sizes]
+
+
+def _sizes_of_shape(node: Node, steps: int) -> list[Size] | None:
     name = node.inputs[0]
-    dims = ValueView(node.scope, name).dims
+    dims = ValueView(node.scope, name).dims_within(steps)
     start, end = attribute_value(node, "start") or 0, attribute_value(node, "end")
     if dims is UNKNOWN:
         if end is None or start < 0 or end < 0:
             return None
-        return [size_of(node.scope, name, axis) for axis in range(start, min(end, _MOST_SIZES))]
-    return [size_of(node.scope, name, axis) for axis in range(len(dims))][start:end]
+        axes = range(start, min(end, _MOST_SIZES))
+        return [size_of(node.scope, name, axis, steps) for axis in axes]
+    return [size_of(node.scope, name, axis, steps) for axis in range(len(dims))][start:end]
 
 
 def _numbers(node: Node, place: int) -> list[int] | None:
@@ -115,7 +138,9 @@ def _numbers(node: Node, place: int) -> list[int] | None:
     return [int(item) for item in value.reshape(-1)] if isinstance(value, np.ndarray) else None
 
 
-def _picked(node: Node, inputs: list[str], source: list[Size] | None) -> list[Size] | None:
+def _picked(
+    node: Node, inputs: list[str], source: list[Size] | None, steps: int
+) -> list[Size] | None:
     places = _numbers(node, 1)
     if places is None or attribute_value(node, "axis") != 0:
         return None
@@ -123,7 +148,7 @@ def _picked(node: Node, inputs: list[str], source: list[Size] | None) -> list[Si
         shape = node.scope.producer(inputs[0])
         if shape is None or shape.op_type != "Shape" or attribute_value(shape, "start"):
             return None
-        return [size_of(shape.scope, shape.inputs[0], place) for place in places]
+        return [size_of(shape.scope, shape.inputs[0], place, steps) for place in places]
     if any(not -len(source) <= place < len(source) for place in places):
         return None
     return [source[place] for place in places]
@@ -137,22 +162,137 @@ def _sliced(node: Node, inputs: list[str], source: list[Size] | None) -> list[Si
     return source[starts[0] : ends[0] : steps[0]] if steps[0] else None
 
 
-def _reshape(scope: Scope, name: str) -> tuple[str, list[Size]] | None:
+def _reshape(scope: Scope, name: str, steps: int = _MOST_STEPS) -> tuple[str, list[Size]] | None:
     """Return what a Reshape that makes a value takes, and the sizes that it asks for."""
     node = scope.producer(name)
     if node is None or node.domain or node.op_type != "Reshape" or len(node.inputs) < 2:
         return None
-    wanted = sizes_of(node.scope, node.inputs[1])
-    if wanted is None:
+    followed = _followed(node.scope, node.inputs[1], {}, steps)
+    if followed is None:
         return None
+    wanted = list(followed)
     copies = not attribute_value(node, "allowzero")
     source = node.inputs[0]
     for axis, size in enumerate(wanted):
         if size == 0 and copies:
-            wanted[axis] = size_of(scope, source, axis)
+            wanted[axis] = size_of(scope, source, axis, min(steps, MOST_FOLLOWED))
         elif size in (-1, 0):
             wanted[axis] = UNKNOWN
     return source, wanted
+
+
+def dims_of(node: Node, steps: int) -> Any:
+    """Return the dimensions of what a node of some operators makes, or UNKNOWN.
+
+    Args:
+        node: A Concat, Expand, Gather, MatMul, Reshape, Slice, Split, Tile or Unsqueeze.
+        steps: As of :meth:`ValueView.dims_within`.
+    """
+    if steps <= 0 or len(node.inputs) < 1:
+        return UNKNOWN
+    dims = ValueView(node.scope, node.inputs[0]).dims_within(steps)
+    if node.op_type == "Reshape":
+        found = _reshape(node.scope, node.outputs[0], steps)
+        return UNKNOWN if found is None else _closed(found[1], dims)
+    if dims is UNKNOWN:
+        return UNKNOWN
+    if node.op_type == "Slice":
+        return _cut(node, list(dims))
+    broadcast = FUNCTIONS["broadcast"].work
+    if node.op_type in ("Gather", "Split"):
+        return _of_an_axis(node, list(dims), steps)
+    if node.op_type == "MatMul":
+        other = ValueView(node.scope, node.inputs[-1]).dims_within(steps)
+        if other is UNKNOWN or min(len(dims), len(other)) < 2:
+            return UNKNOWN
+        batch = broadcast(dims[:-2], other[:-2])
+        return UNKNOWN if batch is UNKNOWN else [*batch, dims[-2], other[-1]]
+    if node.op_type == "Concat":
+        return _joined(node, steps)
+    if node.op_type == "Expand":
+        sizes = _followed(node.scope, node.inputs[1], {}, steps) if node.inputs[1:] else None
+        return UNKNOWN if sizes is None else broadcast(dims, sizes)
+    if node.op_type == "Tile":
+        repeats = _numbers(node, 1) or []
+        if len(repeats) != len(dims):
+            return UNKNOWN
+        return [
+            size if times == 1 else size * times if isinstance(size, int) else UNKNOWN
+            for size, times in zip(dims, repeats, strict=True)
+        ]
+    axes, rank = _axes_of(node) or [], len(dims)
+    places = sorted(axis % (rank + len(axes)) for axis in axes)
+    if not places or len(set(places)) < len(axes):
+        return UNKNOWN
+    grown = list(dims)
+    for place in places:
+        grown.insert(place, 1)
+    return grown
+
+
+def _cut(node: Node, dims: list[Size]) -> Any:
+    """Return the dimensions of a Slice of a value."""
+    starts, ends = _numbers(node, 1), _numbers(node, 2)
+    axes = _numbers(node, 3) if len(node.inputs) > 3 else list(range(len(starts or ())))
+    steps = _numbers(node, 4) if len(node.inputs) > 4 else [1] * len(starts or ())
+    if starts is None or ends is None or axes is None or steps is None or 0 in steps:
+        return UNKNOWN
+    if any(not -len(dims) <= axis < len(dims) for axis in axes):
+        return UNKNOWN
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
+        size = dims[axis]
+        if isinstance(size, int):
+            dims[axis] = len(range(*slice(start, end, step).indices(size)))
+        elif (start, step) != (0, 1) or end < _ENDLESS:
+            dims[axis] = UNKNOWN
+    return dims
+
+
+def _of_an_axis(node: Node, dims: list[Size], steps: int) -> Any:
+    """Return the dimensions of a Gather, or of any output of a Split, whose sizes are left open."""
+    axis = attribute_value(node, "axis")
+    if not isinstance(axis, int) or not -len(dims) <= axis < len(dims):
+        return UNKNOWN
+    place: Any = [UNKNOWN]
+    if node.op_type == "Gather":
+        place = ValueView(node.scope, node.inputs[1]).dims_within(steps)
+    axis %= len(dims)
+    return UNKNOWN if place is UNKNOWN else [*dims[:axis], *place, *dims[axis + 1 :]]
+
+
+def _joined(node: Node, steps: int) -> Any:
+    """Return the dimensions of a Concat: of what joins the same, and the sum along its axis."""
+    axis = attribute_value(node, "axis")
+    parts = [ValueView(node.scope, name).dims_within(steps) for name in node.inputs]
+    if UNKNOWN in parts or len({len(part) for part in parts}) > 1 or not isinstance(axis, int):
+        return UNKNOWN
+    rank = len(parts[0])
+    if not -rank <= axis < rank:
+        return UNKNOWN
+    along = [part[axis] for part in parts]
+    found = [
+        next((d for d in each if d is not UNKNOWN), UNKNOWN) for each in zip(*parts, strict=True)
+    ]
+    found[axis] = sum(along) if all(isinstance(size, int) for size in along) else UNKNOWN
+    return found
+
+
+def _closed(wanted: list[Size], dims: Any) -> list[Size]:
+    """Return sizes with the one that is not known worked out of all elements, where that goes."""
+    if wanted.count(UNKNOWN) != 1 or dims is UNKNOWN or UNKNOWN in dims:
+        return wanted
+    rest = list(dims)
+    for size in wanted:
+        if isinstance(size, str) and size in rest:
+            rest.remove(size)
+    known = math.prod(size for size in wanted if isinstance(size, int))
+    named = [size for size in wanted if isinstance(size, str)]
+    whole = math.prod(size for size in rest if isinstance(size, int))
+    if len(rest) + len(named) - len(dims) or any(isinstance(size, str) for size in rest):
+        return wanted
+    if not known or whole % known:
+        return wanted
+    return [whole // known if size is UNKNOWN else size for size in wanted]
 
 
 def split_of(scope: Scope, name: str) -> Any:
@@ -201,6 +341,41 @@ def joins_last(scope: Scope, name: str) -> Any:
         return False
     is_known = isinstance(last, int) and wanted[-1] == last
     return True if open_axes + (not is_known) <= 1 else UNKNOWN
+
+
+def repeats_of(scope: Scope, name: str) -> Any:
+    """Return how often each part of the second of four axes is repeated, one behind the other.
+
+    UNKNOWN where the value is not made so, by Unsqueeze, Expand and Reshape: what makes as many
+    heads of keys as there are of queries.
+    """
+    found = _reshape(scope, name)
+    expand = maker_of(scope, found[0]) if found is not None else None
+    if found is None or expand is None or expand.op_type != "Expand" or expand.domain:
+        return UNKNOWN
+    one = maker_of(expand.scope, expand.inputs[0])
+    sizes = sizes_of(expand.scope, expand.inputs[1])
+    if one is None or one.op_type != "Unsqueeze" or sizes is None or len(sizes) != 5:
+        return UNKNOWN
+    times, wanted = sizes[2], found[1]
+    if _axes_of(one) != [2] or not isinstance(times, int) or times < 1 or len(wanted) != 4:
+        return UNKNOWN
+    own = [size_of(one.scope, one.inputs[0], axis) for axis in range(4)]
+    grown = [*own[:2], times, *own[2:]]
+    if any(size not in (1, known) for size, known in zip(sizes, grown, strict=True)):
+        return UNKNOWN
+    own[1] = own[1] * times if isinstance(own[1], int) else UNKNOWN
+    # The number of elements tells the one size that is not known.
+    open_axes = sum(
+        size is UNKNOWN or size != known for size, known in zip(wanted, own, strict=True)
+    )
+    return times if open_axes <= 1 else UNKNOWN
+
+
+def _axes_of(node: Node) -> list[int] | None:
+    """Return the axes of an Unsqueeze or Squeeze, which are an attribute up to opset 12."""
+    axes = attribute_value(node, "axes")
+    return [int(axis) for axis in axes] if isinstance(axes, list) else _numbers(node, 1)
 
 
 def folded(scope: Scope, name: str) -> Any:

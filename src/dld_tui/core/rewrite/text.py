@@ -73,11 +73,6 @@ class Reader:
         self.at = found.end()
         return found.group()
 
-    def sees_word(self) -> str:
-        """Return the word that comes next, empty when it is something else."""
-        found = self.match(_WORD)
-        return found.group() if found else ""
-
     def number(self) -> int | float | None:
         """Take a number without a sign, if one comes next."""
         found = self.match(_NUMBER)

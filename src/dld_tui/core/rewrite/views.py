@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,18 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
+from dld_tui.core.rewrite.expression import Thing
 from dld_tui.core.rewrite.functions import MOST_ELEMENTS, UNKNOWN
 
 _INITIALIZERS_APART = 4
 """The first IR version in which an initializer need not be a graph input."""
-_MOST_FOLLOWED = 8
+MOST_FOLLOWED = 16
+"""Nodes along a path through those that make a value, of which its sizes are worked out."""
 _SCALES = frozenset(("Add", "Div", "Mul", "Sub"))
 _KEEPS_DIMS = _SCALES | {"Cast", "Identity", "Neg", "RotaryEmbedding", "Softmax", "Transpose"}
+_SHAPED = frozenset(
+    ("Concat", "Expand", "Gather", "MatMul", "Reshape", "Slice", "Split", "Tile", "Unsqueeze")
+)
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
 
 
@@ -92,7 +99,42 @@ def _is_open(dim: Any) -> bool:
     return dim is None or (isinstance(dim, str) and dim.startswith("unk__"))
 
 
-class ValueView:
+class Reads:
+    """Names of the values that views are made of while it is open, for whom they tell of."""
+
+    open: set[str] | None = None
+
+    @classmethod
+    def begin(cls) -> set[str]:
+        """Note names in a new set, until :meth:`end`."""
+        cls.open = set()
+        return cls.open
+
+    @classmethod
+    def end(cls) -> None:
+        """Note no more."""
+        cls.open = None
+
+
+_remembered: ContextVar[dict[tuple[Scope, str, int], Any] | None] = ContextVar(
+    "_remembered", default=None
+)
+
+
+@contextmanager
+def dims_remembered() -> Iterator[None]:
+    """Work out the dimensions of each value once; the model must not be edited meanwhile."""
+    if _remembered.get() is not None:
+        yield
+        return
+    token = _remembered.set({})
+    try:
+        yield
+    finally:
+        _remembered.reset(token)
+
+
+class ValueView(Thing):
     """A value of a model in an expression.
 
     Args:
@@ -103,6 +145,8 @@ class ValueView:
     def __init__(self, scope: Scope, name: str) -> None:
         self.scope = scope
         self.name = name
+        if Reads.open is not None:
+            Reads.open.add(name)
 
     def field(self, name: str) -> Any:
         """Return a field.
@@ -126,9 +170,20 @@ class ValueView:
     @property
     def dims(self) -> Any:
         """Its dimensions; UNKNOWN, as a whole or one of them, where that is not known."""
-        return self._dims(_MOST_FOLLOWED)
+        return self.dims_within(MOST_FOLLOWED)
 
-    def _dims(self, steps: int) -> Any:
+    def dims_within(self, steps: int) -> Any:
+        """Return the dimensions by following at most so many nodes that make it."""
+        known = _remembered.get()
+        if known is None or Reads.open is not None:  # each that is read has to be noted
+            return self._dims_within(steps)
+        key = self.scope, self.name, steps
+        if key not in known:
+            known[key] = self._dims_within(steps)
+        found = known[key]
+        return list(found) if isinstance(found, list) else found
+
+    def _dims_within(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
         if known is not None and known.container:
             return UNKNOWN
@@ -151,8 +206,14 @@ class ValueView:
     def _followed_dims(self, steps: int) -> Any:
         """Return the dimensions as those of what its maker takes: new values have no types yet."""
         maker = self.scope.producer(self.name)
-        if maker is None or not maker.inputs or self.name != maker.outputs[0]:
+        if maker is None or not maker.inputs:
             return UNKNOWN
+        if self.name != maker.outputs[0] and maker.op_type != "Split":
+            return UNKNOWN
+        if maker.op_type in _SHAPED and not maker.domain:
+            from dld_tui.core.rewrite import sizes
+
+            return sizes.dims_of(maker, steps - 1)
         if maker.op_type not in _KEEPS_DIMS:
             return UNKNOWN
         others = [ValueView(self.scope, name) for name in maker.inputs[1:] if name]
@@ -161,7 +222,7 @@ class ValueView:
             for other in others
         ):
             return UNKNOWN
-        dims = ValueView(self.scope, maker.inputs[0])._dims(steps - 1)
+        dims = ValueView(self.scope, maker.inputs[0]).dims_within(steps - 1)
         if dims is UNKNOWN or not dims or maker.op_type != "Transpose":
             return dims
         order = attribute_value(maker, "perm") or list(range(len(dims)))[::-1]
@@ -202,6 +263,11 @@ class ValueView:
         return len(home.users(self.name)) + (self.name in home.outputs)
 
 
+def maker_of(scope: Scope, name: str) -> Node | None:
+    """Return the node that makes a value."""
+    return ValueView(scope, name).scope.producer(name)
+
+
 def _rank(view: ValueView) -> Any:
     dims = view.dims
     return UNKNOWN if dims is UNKNOWN else len(dims)
@@ -239,11 +305,12 @@ VALUE_FIELDS: dict[str, Callable[[ValueView], Any]] = {
     "sizes": _computed("sizes_of"),
     "split": _computed("split_of"),
     "joined": _computed("joins_last"),
+    "repeated": _computed("repeats_of"),
     "folded": _computed("folded"),
 }
 
 
-class ValuesView:
+class ValuesView(Thing):
     """The inputs or the outputs of a node: fields are those of the first one."""
 
     def __init__(self, scope: Scope, names: tuple[str, ...]) -> None:
@@ -260,7 +327,7 @@ class ValuesView:
         return ValueView(self._scope, first).field(name) if first else UNKNOWN
 
 
-class NodeView:
+class NodeView(Thing):
     """A node in an expression; what is no field of it is an attribute."""
 
     def __init__(self, node: Node) -> None:

@@ -24,9 +24,10 @@ class SharedEnds(NamedTuple):
 
     def without(self, name: str) -> str:
         """Return a name without them; one that has not both as it is."""
-        if not (name.startswith(self.front) and name.endswith(self.back)):
+        mark, bare, more = _parts(name)
+        if not (bare.startswith(self.front) and bare.endswith(self.back)):
             return name
-        return name[len(self.front) : len(name) - len(self.back)] or name
+        return mark + (bare[len(self.front) : len(bare) - len(self.back)] or bare) + more
 
     @property
     def said(self) -> str:
@@ -34,23 +35,56 @@ class SharedEnds(NamedTuple):
         return f"{self.front}…{self.back}" if self.front or self.back else ""
 
 
-def shared_ends(names: Iterable[str]) -> SharedEnds:
-    """Return what all names but empty ones begin and end with, in whole parts.
+_PARTS = re.compile(r"(~?)(.*?)((?:  \+\d+)?)", re.DOTALL)
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """Return a name between the mark of a guess and how many more there are."""
+    found = _PARTS.fullmatch(name)
+    assert found is not None  # each part may be empty
+    return found[1], found[2], found[3]
+
+
+def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:
+    """Return what names but empty ones begin and end with, in whole parts.
 
     Two different names stay different without it.
+
+    Args:
+        names: As they are shown: with a ``~`` before those that are a guess, and ``+N`` behind.
+        most: The part of them that has to share it, more than a half; the others stay whole.
     """
-    known = {name for name in names if name}
+    known = {bare for name in names if (bare := _parts(name)[1])}
     if len(known) < 2:
         return SharedEnds()
-    front = _common(known)
-    front = front[: max(map(front.rfind, _SEPARATORS)) + 1]
-    front = front if len(front) >= _LEAST else ""
+    if most < 1:
+        front, having = _middle(known, most)[0] + _SEPARATORS[0], set[str]()
+        while len(having) < most * len(known):  # a shorter front, which more names have
+            front = _front([front[:-1], *_middle(known, most)])
+            having = {name for name in known if name.startswith(front)}
+        ends, others = shared_ends(having), known - having
+        return SharedEnds() if others & {*map(ends.without, having)} else ends
+    front = _front(known)
     rest = [name[len(front) :][::-1] for name in known]
     back = _common(rest)
     back = back[: max(map(back.rfind, _SEPARATORS)) + 1]
     if len(back) < _LEAST or any(len(name) <= len(back) for name in rest):
         back = ""
     return SharedEnds(front, back[::-1])
+
+
+def _middle(names: Iterable[str], most: float) -> tuple[str, str]:
+    """Return two names that are among those of each group that has so many of all."""
+    ranked = sorted(names)
+    others = int((1 - most) * len(ranked))
+    return ranked[others], ranked[-1 - others]
+
+
+def _front(names: Collection[str]) -> str:
+    """Return what all names begin with, in whole parts; empty where it is not worth it."""
+    front = _common(names)
+    front = front[: max(map(front.rfind, _SEPARATORS)) + 1]
+    return front if len(front) >= _LEAST else ""
 
 
 def _common(texts: Collection[str]) -> str:

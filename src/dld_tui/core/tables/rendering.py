@@ -151,19 +151,22 @@ def text_lines(table: Table[Any], room: int | None = None) -> list[str]:
 def fitted_lines(table: Table[Any], room: int | None) -> tuple[list[str], list[str]]:
     """Return the lines as :func:`text_lines` does, and the titles for which there was no room.
 
-    Columns that say nothing, and then those at the end, make room for the others.
+    Columns that say nothing, and then those of the highest priority number, make room for others.
     """
     if room is not None:
         table = table.telling()
     longest = [_LONGEST, *[_LONGEST if room is None else _ENOUGH] * (len(table.columns) - 1)]
     cells = [
-        [clip(text, cells, keep="middle") for text, cells in zip(row, longest, strict=True)]
+        [
+            clip(text, cells, keep=column.keep)
+            for text, cells, column in zip(row, longest, table.columns, strict=True)
+        ]
         for row in _cells(table)
     ]
-    shown = len(table.columns) if room is None else _fitting(table, cells, room)
-    left_out = [column.title for column in table.columns[shown:]]
-    kept = replace(table, columns=table.columns[:shown])
-    return _lines(kept, [row[:shown] for row in cells], room), left_out
+    shown = [*range(len(table.columns))] if room is None else _fitting(table, cells, room)
+    kept = replace(table, columns=[table.columns[place] for place in shown])
+    left_out = [column.title for column in table.columns if column not in kept.columns]
+    return _lines(kept, [[row[place] for place in shown] for row in cells], room), left_out
 
 
 def _cells(table: Table[Any]) -> list[list[str]]:
@@ -171,39 +174,51 @@ def _cells(table: Table[Any]) -> list[list[str]]:
 
 
 def _lines(table: Table[Any], cells: list[list[str]], room: int | None) -> list[str]:
-    rows = [[column.title for column in table.columns], *cells]
-    widths = [max(map(cell_width, texts)) for texts in zip(*rows, strict=True)]
+    columns = table.columns
+    rows = [[column.title for column in columns], *cells]
+    widths = _widths(rows)
     if room is not None:
-        _narrow(table, widths, room)
-    aligns = ["right" if column.is_right else "left" for column in table.columns]
+        _narrow(columns, widths, room)
     return [
         GAP.join(
-            fit(clip(text, width, keep="end"), width, align=align)
-            for text, width, align in zip(row, widths, aligns, strict=True)
+            fit(
+                clip(text, width, keep=column.keep),
+                width,
+                align="right" if column.is_right else "left",
+            )
+            for text, width, column in zip(row, widths, columns, strict=True)
         ).rstrip()
         for row in rows
     ]
 
 
-def _narrow(table: Table[Any], widths: list[int], room: int) -> None:
+def _widths(rows: list[list[str]]) -> list[int]:
+    return [max(map(cell_width, texts)) for texts in zip(*rows, strict=True)]
+
+
+def _narrow(columns: Sequence[Column[Any]], widths: list[int], room: int) -> None:
+    """Cut the longest texts to one width, so that all columns fit."""
+    texts = [place for place, column in enumerate(columns) if not column.is_right]
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - room
-    for place in sorted(range(len(widths)), key=lambda place: -widths[place]):
-        if not table.columns[place].is_right and excess > 0:
-            less = min(excess, max(0, widths[place] - _LEAST))
-            widths[place] -= less
-            excess -= less
+    while excess > 0:
+        place = max(texts, key=lambda place: widths[place], default=None)
+        if place is None or widths[place] <= _LEAST:
+            return
+        widths[place] -= 1
+        excess -= 1
 
 
-def _fitting(table: Table[Any], cells: list[list[str]], room: int) -> int:
-    """Return how many columns there is room for."""
-    used = 0
-    for place, column in enumerate(table.columns):
-        width = max(map(cell_width, (column.title, *(row[place] for row in cells))))
-        used += width if column.is_right else min(width, _READABLE)
-        used += len(GAP) * bool(place)
-        if used > room:
-            return max(place, 1)
-    return len(table.columns)
+def _fitting(table: Table[Any], cells: list[list[str]], room: int) -> list[int]:
+    """Return the places of the columns that there is room for."""
+    widths = _widths([[column.title for column in table.columns], *cells])
+    needed = [
+        width if column.is_right else min(width, _READABLE)
+        for width, column in zip(widths, table.columns, strict=True)
+    ]
+    kept = [*range(len(needed))]
+    while len(kept) > 1 and sum(needed[at] for at in kept) + len(GAP) * (len(kept) - 1) > room:
+        kept.remove(max(kept[1:], key=lambda at: (table.columns[at].priority, at)))
+    return kept
 
 
 # --- A table as a Parquet file, with pyarrow, which is optional ----------------------------------

@@ -31,6 +31,8 @@ _FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "version_compatible": ("VERSION_COMPATIBLE",),
         "exclude_lean_runtime": ("EXCLUDE_LEAN_RUNTIME",),
         "gpu_fallback": ("GPU_FALLBACK",),
+        "no_compilation_cache": ("DISABLE_COMPILATION_CACHE",),
+        "distributive_independence": ("DISTRIBUTIVE_INDEPENDENCE",),
     }
 )
 """Builder flags that a setting needs one of."""
@@ -53,6 +55,12 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tactic_replay": ("IBuilderConfig.algorithm_selector",),
         "save_tactics": ("IBuilderConfig.algorithm_selector",),
         "native_instance_norm": ("OnnxParserFlag.NATIVE_INSTANCENORM",),
+        "plugin_override": ("OnnxParserFlag.ENABLE_PLUGIN_OVERRIDE",),
+        "adjust_for_dla": ("OnnxParserFlag.ADJUST_FOR_DLA",),
+        "report_dla": ("OnnxParserFlag.REPORT_CAPABILITY_DLA",),
+        "dla_uint8": ("OnnxParserFlag.ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA",),
+        "build_route": ("IBuilderConfig.build_route",),
+        "placeholder_ranges": ("ITensor.set_dynamic_range",),
         "hardware_compatible": ("IBuilderConfig.hardware_compatibility_level",),
         "compute_capability": ("IBuilderConfig.set_compute_capability",),
         "runtime_platform": ("IBuilderConfig.runtime_platform",),
@@ -64,8 +72,12 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Members of which a setting needs one."""
 _RTX = "tensorrt_rtx"
+_DLA_AGAIN = (11, 4, 1)
+"""The version that brought the accelerators back on Linux, with JetPack 7.2.2 (NVIDIA, Working with
+DLA, 11.4.1)."""
+_FOR_DLA = ("adjust_for_dla", "report_dla", "dla_uint8")
 _TYPES = ("fp16", "bf16", "int8", "fp8", "int4")
-_CALIBRATION = ("calibration_cache", "calibration_inputs")
+_CALIBRATION = ("calibration_cache", "calibration_inputs", "placeholder_ranges")
 _GRAPH = "types come from the model"
 _TYPED = "always strongly typed"
 _NO_CALIBRATION = "nothing is calibrated"
@@ -99,6 +111,11 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
             found.setdefault(setting, f"{name} cannot do this")
     if facts.module == _RTX:
         found["hardware_compatible"] = "TensorRT-RTX does not heed it"
+        found["build_route"] = "TensorRT-RTX has no knobs"  # though 1.6 on have the property
+    if facts.module == "tensorrt" and (11,) <= facts.version_numbers < _DLA_AGAIN:
+        found.setdefault("dla_core", "none in 11.0 to 11.4.0; 11.4.1 has it on AGX Orin")
+    if "dla_core" in found:
+        found |= dict.fromkeys(("gpu_fallback", "layer_device", *_FOR_DLA), found["dla_core"])
     if problem := reason_against(CACHE, facts):
         found["editable_timing_cache"] = problem
     if not facts.tactic_sources:
@@ -109,6 +126,14 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
 def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return why settings of a build cannot be used, by field name; none while nothing is known."""
     return reasons(facts) if facts is not None else {}
+
+
+def route_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+    """Return the same for a search of build routes; that of ``""`` says why there is none."""
+    found = library_reasons(values, facts)
+    if problem := found.get("build_route"):
+        found[""] = f"no build routes: {problem}"
+    return {**found, "build_route": "this is what is searched"}
 
 
 def _typing_reasons() -> dict[str, str]:
@@ -177,6 +202,9 @@ def _lists(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
 def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
     if settings.gpu_fallback and settings.dla_core is None and not settings.layer_device:
         yield "--gpu-fallback is for --dla-core"
+    for name in _FOR_DLA:
+        if getattr(settings, name) and settings.dla_core is None:
+            yield f"--{name.replace('_', '-')} is for --dla-core"
     if settings.exclude_lean_runtime and not settings.version_compatible:
         yield "--exclude-lean-runtime is for --version-compatible"
     weak = facts.world != STRONG
@@ -187,6 +215,10 @@ def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
         if asked:
             flags = ", ".join(f"--{name}" for name in asked)
             yield f"{flags} cannot be used with --typing strong: types come from the model"
+    if settings.placeholder_ranges and not settings.int8:
+        yield "--placeholder-ranges is for --int8"
+    if settings.placeholder_ranges and (settings.calibration_cache or settings.calibration_inputs):
+        yield "--placeholder-ranges is for builds without calibration"
     if settings.editable_timing_cache and settings.no_timing_cache:
         yield "--editable-timing-cache and --no-timing-cache are both given"
     if settings.no_timing_cache and settings.timing_cache is not None:

@@ -77,6 +77,19 @@ class LibraryFacts:
         return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
 
 
+_OPSETS = {
+    (8, 0): 13, (8, 5): 17, (9, 0): 19, (10, 0): 20, (10, 14): 23, (11, 0): 24, (11, 5): 25,
+}  # fmt: skip
+"""The newest operator set by the version of TensorRT that brought it, as the parser's documents
+say; of 10.14 and 11.0 by the newest operators (Attention, Swish) that their release notes name."""
+
+
+def newest_opset(facts: LibraryFacts) -> int | None:
+    """Return the newest operator set that a library's parser is written for; None if unknown."""
+    known = [opset for since, opset in _OPSETS.items() if facts.version_numbers >= since]
+    return max(known, default=None) if facts.module == "tensorrt" else None
+
+
 DEFAULT_VERSION = "10.16"
 """The last version whose types are weak; taken where nothing is installed."""
 RTX_VERSION = "11"

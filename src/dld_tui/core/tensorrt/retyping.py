@@ -204,11 +204,6 @@ def twins(document: Document, copy: Document) -> Iterator[tuple[Node, Node]]:
         yield from zip(mine.nodes, theirs.nodes, strict=True)
 
 
-def needs_retyping(document: Document, specs: Sequence[str] = ()) -> bool:
-    """Return whether any layer has a precision of its own."""
-    return bool(specs) or bool(precisions_of(document))
-
-
 def parse_specs(specs: Sequence[str]) -> tuple[list[Spec], list[Spec]]:
     """Return the specs that name one node, and those with ``*``.
 

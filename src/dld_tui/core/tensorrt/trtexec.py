@@ -1,6 +1,6 @@
 """The commands of trtexec: printed from settings, read into settings, explained for a version.
 
-The options of trtexec, and which versions have them: 8.0 to 11.1.
+The options of trtexec, and which versions have them: 8.0 to 11.5.
 
 The trtexec command that is equal to settings.
 
@@ -24,7 +24,8 @@ from typing import Any, NamedTuple, TypeAlias
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, problem_with, settings_of
 from dld_tui.core.tensorrt.arguments import plain_arguments, with_profile
-from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings, MeasureSettings, RunSettings
+from dld_tui.core.tensorrt.measuring import MeasureSettings, RunSettings
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -115,6 +116,9 @@ _SINCE = {
         "--setBuildRoute --tuneBuildRouteFile --tuneBuildRoutes --tuningCacheFile "
         "--tuningResultFile --tuningSearch --tuningTimeOut "
     ),
+    "11.5": (
+        "--independentWeightLayouts --loadEngineSo --saveEngineSo "
+    ),
 }
 """Options by the release that brought them; 8.0 stands for itself and those before."""
 _LAST = {
@@ -131,8 +135,6 @@ _LAST = {
 }
 """Options that later releases lack, by the last one that has them."""
 # fmt: on
-
-NEWEST: Version = (11, 1)
 
 
 def version_of(text: str) -> Version:
@@ -335,6 +337,27 @@ _REPORTS = frozenset(
     )
 )  # fmt: skip
 """Options about printing or writing what a report holds."""
+_ELSEWHERE = {
+    **dict.fromkeys(
+        (
+            "--tuneBuildRoutes", "--tuneBuildRouteFile", "--tuningSearch", "--tuningTimeOut",
+            "--helpBuildRoute", "--dryRun",
+        ),
+        "dld routes searches build routes, with this option, too",
+    ),
+    **dict.fromkeys(
+        ("--tuningCacheFile", "--continue", "--saveAllEngines", "--tuningResultFile"),
+        "a search of dld routes goes on by itself where it was stopped",
+    ),
+    **dict.fromkeys(
+        (
+            "--loadRefOutputs", "--refPair", "--accuracyAlgorithm", "--accuracyThreshold", "--atol",
+            "--rtol",
+        ),
+        "dld routes and dld accuracy compare with ONNX Runtime's results, by --tolerance",
+    ),
+}  # fmt: skip
+"""Options of trtexec's tuner by what does the same here."""
 _POLYGRAPHY_VALUES = frozenset(
     ("--convert-to", "--model-type", "--data-loader-script", "--save-inputs", "--save-outputs")
 )
@@ -563,6 +586,8 @@ class _Reader:
             return
         if option in _REPORTS:
             self.notes.append(f"{shown}: the report and the layer information hold this")
+        elif option in _ELSEWHERE:
+            self.notes.append(f"{shown}: {_ELSEWHERE[option]}")
         elif self.tool == "trtexec" and option not in SINCE:
             self.notes.append(f"{shown}: trtexec has no such option")
         else:

@@ -33,8 +33,6 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-FILL_KINDS = ("zeros", "values", "normal", "uniform", "payload", "external")
-"""What the ``fill`` of a new tensor may be; the last is for initializers in an existing file."""
 _SMALL = 1 << 16
 _ZEROS = bytes(1 << 20)
 

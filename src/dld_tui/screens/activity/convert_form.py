@@ -137,7 +137,7 @@ class ConvertForm(ActivityScreen):
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
         """Return why no name of a file is asked for while none is written."""
         is_shown = bool(self.query("#target ChoiceField"))
-        reasons = {"in_place": "the result takes the model's place where it is applied"}
+        reasons = {"in_place": "choose 'apply it' instead"}
         if is_shown and self.applies:
             reasons["output"] = "no file is written"
         return reasons

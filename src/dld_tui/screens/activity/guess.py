@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import DldError
@@ -206,7 +207,8 @@ class GuessedShapes:
             if len(found) + len(rows) > most - (rest > 1):
                 if not found:
                     found = [rows[0]]
-                return [*found[: most - 1], f"and {rest - (len(found) == 1)} more shapes"]
+                left = fmt.plural(rest - (len(found) == 1), "more shape")
+                return [*found[: most - 1], f"and {left}"]
             found += [rows[0], *(f"  {row}" for row in rows[1:])]
         return found
 

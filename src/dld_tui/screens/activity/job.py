@@ -35,7 +35,8 @@ from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import ProgressRows
 from dld_tui.widgets.tasks import JobRun, task
 
-_DRAW_S = 0.5
+_DRAW_S = 1.0
+"""A chart and its figures are 300 bytes, more where the scale changes: no more often than this."""
 _ASK_AFTER_S = 10.0
 _MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _LIVE_ROWS = 8

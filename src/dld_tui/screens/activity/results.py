@@ -24,6 +24,7 @@ from dld_tui.core.plugins import resolve
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.route_search import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.files import ask_where
@@ -251,8 +252,9 @@ def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
     return TableResult(f"start of {Path(result.model).name}", said, node_table(result))
 
 
-def of_memory(plan: MemoryPlan, name: str) -> TableResult:
-    """Return the page of what a run of a model needs; `name` is foreign text."""
+def of_memory(plan: MemoryPlan, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of what a run of a model needs."""
+    name = Path(str(values.get("model", ""))).name
     sizes = [float(step.bytes) for step in plan.steps]
     spots = [
         Spot(at, step.bytes, f"{fmt.size(step.bytes)}  while {visible(step.node)} runs")
@@ -277,3 +279,9 @@ def of_critical_path(result: CriticalPath, values: Mapping[str, JSON]) -> TableR
 def of_selftest(result: SelfTest, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of a self-test."""
     return TableResult("self-test", selftest_lines(result), step_table(result))
+
+
+def of_routes(result: RouteSearch, values: Mapping[str, JSON]) -> TableResult:
+    """Return the page of a search of build routes."""
+    table: Table[Any] = trial_table(result) if result.trials else knob_table(result.knobs)
+    return TableResult("routes", search_lines(result), table)

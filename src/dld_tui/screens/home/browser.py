@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual import on
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 
 from dld_tui.core.files.folder import FoundFile
@@ -14,11 +16,12 @@ from dld_tui.core.files.preview import Preview, ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, NOTE, Unit
 from dld_tui.core.text import cell_width, fit, visible
-from dld_tui.widgets.charts.bars import bar
+from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.lists.table_view import TablePane, TableView, bar_ramp
+from dld_tui.widgets.lists.table_view import TablePane, TableView
+from dld_tui.widgets.shell.commands import shown_too
 from dld_tui.widgets.shell.frame import Framed
 
 KINDS = {
@@ -45,6 +48,7 @@ _MOST_ROWS = 3
 class HereTable(TableView):
     """The files of this folder."""
 
+    BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
         "Models, engines and reports of this folder and of those below it, the newest first. "
         "{list.activate} opens one, {list.search} filters, {start.path} goes to any path."

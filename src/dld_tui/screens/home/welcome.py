@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
@@ -34,11 +34,14 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.commands import bindings_for, shown_too
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
+
+if TYPE_CHECKING:
+    from dld_tui.core.files.previewer import Previewer
 
 
 def this_folder() -> str:
@@ -81,6 +84,7 @@ class OpenBox(Framed, Vertical):
 class RecentList(TableView):
     """Files that were opened before."""
 
+    BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
         "Files that were opened before, the newest first. {list.activate} opens one, "
         "{recent.forget} takes one from the list, {list.search} searches. Files that are gone are "
@@ -118,9 +122,9 @@ class StartSource:
     def line(self, index: int, width: int) -> Sequence[Piece]:
         """Return the row; its help gives way."""
         _, title, shortcut, help = self.rows[index]
-        room = width - 30
+        room = width - 29
         return [
-            (fit(title, 27), "strong"),
+            (fit(title, 26), "strong"),
             (fit(shortcut, 3), "key"),
             (clip(help, room) if room >= _LEAST_HELP else "", "dim"),
         ]
@@ -133,6 +137,7 @@ class FirstSteps(Framed, Rows):
 class StartList(LineView):
     """What one can begin with."""
 
+    BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
         "{list.activate} starts what is under the cursor. {app.activities} lists all activities,"
         " {app.palette} all commands."
@@ -169,6 +174,7 @@ class WelcomeScreen(Page):
     def __init__(self) -> None:
         super().__init__()
         self._scan: FolderScan | None = None
+        self._previewer: Previewer | None = None
 
     def body(self) -> Iterable[Widget]:
         """Return the path field, the files here, the recent ones and the things to start."""
@@ -198,6 +204,11 @@ class WelcomeScreen(Page):
         has_recent = bool(host(self).state.recent())
         self.query_one("#recent" if has_recent else "#start").focus()
         self.query_one("#here").display = False
+
+    def on_unmount(self) -> None:
+        """End the process that reads files."""
+        if self._previewer is not None:
+            self._previewer.close()
 
     def on_screen_resume(self, event: object) -> None:
         """Read the recent files again."""
@@ -239,22 +250,39 @@ class WelcomeScreen(Page):
             pane.table.focus()
         self.set_class(bool(scan.files), "-files")
 
+    @property
+    def _model(self) -> str | None:
+        """The path of the model under the cursor."""
+        item = self.focused.item_at_cursor() if isinstance(self.focused, TableView) else None
+        file = item.file if isinstance(item, _Entry) else item
+        return file.path if file is not None and file.kind == "ONNX" else None
+
+    def facts(self) -> set[str]:
+        """Return whether a model is under the cursor."""
+        return super().facts() | ({"model_file"} if self._model else set())
+
+    def action_profile(self) -> None:
+        host(self).start_activity("profile_onnxruntime", {"model": self._model})
+
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Show what is in the file under the cursor."""
+        self.facts_changed()
         if isinstance(event.view, TableView) and event.view.has_focus and event.key is not None:
             self._preview(str(event.key))
 
     def on_descendant_focus(self) -> None:
         """Show what is in the file under the cursor of the list that has the focus now."""
+        self.facts_changed()
         view = self.focused
         if isinstance(view, TableView) and view.key_at_cursor() is not None:
             self._preview(str(view.key_at_cursor()))
 
     @task("preview", replace=True)
     async def _preview(self, path: str) -> None:
-        from dld_tui.core.files.preview import preview
+        from dld_tui.core.files.previewer import Previewer
 
         await asyncio.sleep(_REST_S)
+        self._previewer = self._previewer or Previewer()
         here, recent = self.query_one(HerePane).files, host(self).state.recent()
         kinds = {file.path: file.kind for file in recent} | {file.path: file.kind for file in here}
         reports = [file.path for file in here if file.kind == "REPORT"]
@@ -263,7 +291,11 @@ class WelcomeScreen(Page):
         stop = threading.Event()
         try:
             found = await on_loose_thread(
-                preview, path, kinds.get(path, ""), stop.is_set, dict.fromkeys(reports)
+                self._previewer.preview,
+                path,
+                kinds.get(path, ""),
+                stop.is_set,
+                dict.fromkeys(reports),
             )
         finally:
             stop.set()

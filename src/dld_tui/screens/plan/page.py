@@ -63,7 +63,7 @@ from dld_tui.widgets.plan.graph import PlanGraphModel, PlanGraphPane
 from dld_tui.widgets.plan.summary import PlanCharts, PlanFacts, PlanSummary
 from dld_tui.widgets.report.views import ChartPane
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 
 PANES = ("summary", "layers", "findings", "graph", "charts", "tables")
@@ -343,8 +343,14 @@ class PlanScreen(Panes):
             "plan": self.loaded is not None,
             "layer": layer is not None,
             "linked": layer is not None and bool(layer.nodes),
+            "ruled": self.pane == "findings" and bool(self._rules_at_cursor()),
         }
         return super().facts() | {name for name, holds in found.items() if holds}
+
+    def _rules_at_cursor(self) -> Sequence[str]:
+        """Return the rules of ``dld rewrite`` that the finding at the cursor names."""
+        finding = self.query_one(PlanFindings).finding_at_cursor()
+        return finding.rules if finding is not None else ()
 
     @property
     def knows_times(self) -> bool:
@@ -531,6 +537,13 @@ class PlanScreen(Panes):
             return
         link = layer.nodes[place]
         host(self).reveal(loaded.model, link.scope, link.node)
+
+    def action_improve(self) -> None:
+        """Show what the rules of a finding would change in the model."""
+        if self.loaded is None or self.loaded.model is None:
+            self.action_choose_model()
+        else:
+            offer_rules(host(self), self.loaded.model, self._rules_at_cursor())
 
     @task()
     async def action_choose_model(self) -> None:

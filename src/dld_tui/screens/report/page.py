@@ -47,7 +47,7 @@ from dld_tui.widgets.report.summary import Advice, costliest
 from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for
-from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.model import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
@@ -509,7 +509,11 @@ class ReportScreen(Panes):
         answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
         if answer is None:
             return
-        activity, values = request_of(report, story.steps[int(answer)], path)
+        step = story.steps[int(answer)]
+        if step.rules:
+            offer_rules(host(self), path, step.rules)
+            return
+        activity, values = request_of(report, step, path)
         if activity == "tune":
             from dld_tui.screens.activity.results import run_activity
 

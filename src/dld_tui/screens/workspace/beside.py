@@ -51,6 +51,10 @@ _MOST_CHOICES = 9
 class Split(Container):
     """The panes of a model, and beside or below them those of another one."""
 
+    def on_mount(self) -> None:
+        """Be as the terminal is, before there are panes that would be styled again."""
+        self.set_class(self.app.size.width < COLUMNS, "-stacked")
+
     def on_resize(self) -> None:
         """Put the two side by side, or one below the other, where there is room for both."""
         self.set_class(self.app.size.width < COLUMNS, "-stacked")

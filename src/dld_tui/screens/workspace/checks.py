@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -17,9 +18,11 @@ from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.layout import FINDINGS
 from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.findings import Findings
+from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
@@ -42,7 +45,9 @@ _BREAK_S = 0.002
 _LARGE = 5_000
 """Nodes from which on a repair is made on a thread."""
 _WAIT_S = 0.1
-"""How often to look whether a thread that changes or saves the model has ended."""
+"""How often to look whether a thread that changes or saves the model has ended, or the keys."""
+_MOST_S = 10.0
+"""So long a key waits for the findings."""
 _BEFORE = " (before the last edit)"
 
 
@@ -51,7 +56,7 @@ class Checks(Controller):
     """Finds faults, and runs the checks of others: onnx's full checker and Polygraphy's lint.
 
     The check runs on the event loop in short slices: a thread would fight for the interpreter with
-    the keys, and would see the model while it is edited.
+    the keys, and would see the model while it is edited. It rests while somebody types.
     """
 
     CHECK_SLICE_S: ClassVar[float] = 0.008
@@ -60,6 +65,8 @@ class Checks(Controller):
     panes: Panes
     history: History
     jobs: Jobs
+    offer_rules: Callable[[str], None] = field(default=lambda names: None)
+    """Shows what rules would change, to be carried out or not."""
     notices: list[Finding] = field(default_factory=list)
     """What is not found by a check: refused journal lines and the like."""
     is_checked: bool = False
@@ -70,6 +77,7 @@ class Checks(Controller):
     _full: dict[str, list[Finding]] = field(default_factory=dict)
     """What each check of others found of the model as it is."""
     _checks_run: bool = False
+    _is_awaited: bool = False
     _with_speed: bool = False
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -142,7 +150,7 @@ class Checks(Controller):
                 self._check_slice(checker)
                 if not checker.done and perf_counter() - began > _WAIT_S:
                     self.panes.findings.say("checking")
-                await asyncio.sleep(_BREAK_S)
+                await self._let_keys_pass()
         finally:
             self._checks_run = False
         if not self.model.is_closed and self.page.is_attached:
@@ -162,11 +170,39 @@ class Checks(Controller):
         for part in speed_steps(self.document):
             found += part
             if perf_counter() > end:
-                await asyncio.sleep(_BREAK_S)
+                await self._let_keys_pass()
                 if not checker.done or self.model.is_closed or self.work.is_running:
                     return None
                 end = perf_counter() + self.CHECK_SLICE_S
         return found
+
+    def go_to(self) -> None:
+        """Go to the findings, once it is known whether there are any."""
+        self._when_checked(partial(self.panes.focus, FINDINGS))
+
+    def _when_checked(self, task: Callable[[], None]) -> None:
+        """Do something with the findings; keys wait for the check that still runs."""
+
+        async def wait() -> None:
+            until = perf_counter() + _MOST_S
+            self._is_awaited = True
+            try:
+                while not self.is_checked and perf_counter() < until:
+                    await asyncio.sleep(_BREAK_S)
+            finally:
+                self._is_awaited = False
+            if not self.model.is_closed:
+                task()
+
+        if self.is_checked:
+            task()
+        else:
+            self.page.tasks.start(wait(), "await findings")
+
+    async def _let_keys_pass(self) -> None:
+        await asyncio.sleep(_BREAK_S)
+        while host(self.page).is_used and not (self._is_awaited or self.model.is_closed):
+            await asyncio.sleep(_BREAK_S)
 
     def _check_slice(self, checker: Checker) -> None:
         end = perf_counter() + self.CHECK_SLICE_S
@@ -202,34 +238,36 @@ class Checks(Controller):
 
     def repair_asked(self, event: Findings.FixAsked) -> None:
         """Repair a finding, or all of its rule."""
-        if event.every:
-            self._repair([f for f in self._found if f.rule == event.finding.rule], rules=True)
-        else:
-            self._repair([event.finding], rules=True)
+        rule = event.finding.rule
+        self._repair([f for f in self._found if f.rule == rule] if event.every else [event.finding])
 
     def fix(self) -> None:
         """Repair what the finding under the cursor is about."""
         finding = self.panes.findings.current
         if finding is not None:
-            self._repair([finding], rules=True)
+            self.repair_asked(Findings.FixAsked(finding, every=False))
 
     def fix_rule(self) -> None:
         """Repair all findings of the rule under the cursor."""
         finding = self.panes.findings.current
         if finding is not None:
-            self._repair([f for f in self._found if f.rule == finding.rule], rules=True)
+            self.repair_asked(Findings.FixAsked(finding, every=True))
 
     def fix_all(self) -> None:
         """Make every repair that is safe."""
-        self._repair(self._found)
+        self._when_checked(lambda: self._repair(self._found))
 
-    def _repair(self, findings: list[Finding], *, rules: bool = False) -> None:
+    def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.repairs import repair_steps
 
         if not self.is_checked:
             self.say("The model is still being checked")
             return
-        steps = repair_steps(findings, rules=rules)
+        steps = repair_steps(findings)
+        names = dict.fromkeys(name for f in findings if f.repair is None for name in f.rules)
+        if not steps and names:
+            self.offer_rules(" ".join(names))
+            return
         if not steps:
             self.say("There is no safe repair for this")
             return

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from textual.widget import Widget
 
 from dld_tui.core import fmt, paths
 from dld_tui.core.errors import CancelledError, DldError
@@ -18,75 +16,12 @@ from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.explorer.model import below
-from dld_tui.widgets.forms.path_input import PathInput
-from dld_tui.widgets.lists.line_source import Piece
-from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.document.extraction import Extraction as Extracted
-
-_MOST = 4
-"""Inputs, and outputs, that are listed."""
-_OTHER_ROWS = 18
-"""Rows of a dialog beside those that list inputs and outputs."""
-
-
-class ExtractDialog(Dialog[Path]):
-    """Gives the path to write to, or None.
-
-    Args:
-        found: What would be written.
-        start: The path to begin with.
-    """
-
-    TITLE_TEXT = "Extract to a model"
-    KEYS = "Tab complete  Enter write  Esc close"
-
-    def __init__(self, found: Extracted, start: str) -> None:
-        super().__init__()
-        self._found = found
-        self._start = start
-
-    def body(self) -> Iterable[Widget]:
-        main = self._found.document.main
-        stored = main.initializers
-        size = fmt.size(sum(tensor.nbytes or 0 for tensor in stored))
-        weights = f", {fmt.plural(len(stored), 'initializer')} of {size}" if stored else ""
-        rows: list[list[Piece]] = [[(f"{fmt.plural(len(main.nodes), 'node')}{weights}", "strong")]]
-        most = max(1, min(_MOST, (self.app.size.height - _OTHER_ROWS) // 2))
-        rows += self._listed("input", main, main.inputs, most)
-        rows += self._listed("output", main, main.outputs, most)
-        if self._found.untyped:
-            what = fmt.plural(len(self._found.untyped), "type")
-            rows.append([(f"{what} not known: declare them after, or run shape inference", "warn")])
-        rows += [[(visible(remark), "warn")] for remark in self._found.remarks[:2]]
-        yield Rows([*rows, []])
-        yield PathInput(self._start, "path of the model", rows=4)
-
-    def _listed(
-        self, title: str, scope: Scope, names: Sequence[str], most: int
-    ) -> list[list[Piece]]:
-        rows: list[list[Piece]] = []
-        for name in names[:most]:
-            known = scope.value_type(name)
-            kind = visible(known.short) if known is not None else "?"
-            room = max(8, self.text_width - len(kind) - 12)
-            shown = clip(visible(name), room, keep="middle")
-            rows.append([(f"{title:<8}", "dim"), (shown, "io"), (f"  {kind}", "type")])
-        if len(names) > most:
-            rows.append([(f"{'':<8}and {fmt.plural(len(names) - most, f'more {title}')}", "dim")])
-        if not names:
-            rows.append([(f"no {title}s", "dim")])
-        return rows
-
-    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
-        """Give the path."""
-        event.stop()
-        self.dismiss(event.path)
 
 
 @dataclass(eq=False)
@@ -107,6 +42,9 @@ class Extraction(Controller):
             scope = cursor.target_scope or self.model.listing.root
             self._extract(outer_nodes(marked or self._below_folder()), scope)
             return
+        if node.op_type == "EPContext":
+            self._extract_context(node)
+            return
         body = self.navigation.body_of(node)
         if body is None:
             self._extract([node], node.scope)
@@ -121,6 +59,38 @@ class Extraction(Controller):
                 self._extract([node] if answer == "node" else [], body or node.scope, node)
 
         self.ask(ChoiceDialog("Extract", "What is to be a model?", choices), chosen)
+
+    def _extract_context(self, node: Node) -> None:
+        """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
+        from dld_tui.core.document.ep_context import contexts_of, write_context
+
+        context = next(one for one in contexts_of(self.document) if one.node is node)
+        suffix = ".context.bin" if context.header is None else ".engine"
+        start = self._part_name([node], node.scope).removesuffix(".onnx") + suffix
+
+        def write(path: Path) -> None:
+            self.perform(
+                "Extracting",
+                lambda: write_context(self.document, context, path),
+                lambda: self._offer_to_open(path, f"holds {context.line}"),
+                large=True,
+            )
+
+        self._ask_path("Extract what was compiled", start, "path of the file", write)
+
+    def _ask_path(self, title: str, start: str, hint: str, write: Callable[[Path], None]) -> None:
+        """Ask for a file, and write it where it is not there, or may be replaced."""
+        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self.confirm_overwrite(
+                    path,
+                    lambda: write(path),
+                    lambda: self._ask_path(title, str(path), hint, write),
+                )
+
+        self.ask(OpenPathDialog(title, start, hint), chosen)
 
     def _below_folder(self) -> list[Node]:
         """Return the nodes of the name scope or type at the cursor; none of a whole graph."""
@@ -161,6 +131,7 @@ class Extraction(Controller):
         return str(folder / f"{stem}.{safe}.onnx")
 
     def _ask_extract(self, found: Extracted, start: str) -> None:
+        from dld_tui.widgets.dialogs.extract import ExtractDialog
 
         def chosen(path: Path | None) -> None:
             if path is None:
@@ -198,7 +169,7 @@ class Extraction(Controller):
 
         self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
 
-    def _offer_to_open(self, path: Path) -> None:
+    def _offer_to_open(self, path: Path, about: str = "is a model of its own now") -> None:
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         def answered(answer: str | None) -> None:
@@ -208,7 +179,7 @@ class Extraction(Controller):
         self.ask(
             ChoiceDialog(
                 "Written",
-                f"{visible(paths.short(str(path)))} is a model of its own now.",
+                f"{visible(paths.short(str(path)))} {about}.",
                 [Choice("o", "open it in a tab", "open"), Choice("s", "stay here", "")],
             ),
             answered,
@@ -217,17 +188,9 @@ class Extraction(Controller):
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
         from dld_tui.core.document.scripts import export_script
-        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"
-
-        def ask(start: str) -> None:
-            self.ask(OpenPathDialog("Export edits", start, "path of the script"), chosen)
-
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                self.confirm_overwrite(path, lambda: write(path), lambda: ask(str(path)))
 
         def write(path: Path) -> None:
             count: list[int] = []
@@ -241,4 +204,4 @@ class Extraction(Controller):
 
             self.perform("Exporting edits", task, written, large=True)
 
-        ask(start)
+        self._ask_path("Export edits", start, "path of the script", write)

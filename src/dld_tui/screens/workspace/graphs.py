@@ -23,9 +23,10 @@ from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.explorer.model import Figures
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.model import GraphModel
-from dld_tui.widgets.graph.overlays import memory_overlay
+from dld_tui.widgets.graph.overlays import Overlay, memory_overlay
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.shell.host import host
@@ -85,6 +86,11 @@ class Graphs(Controller):
         symbolic = any(isinstance(count, Polynomial) for _, count in counts)
         title = ", each symbolic dimension taken as 1" if symbolic else ""
         return {node: float(size_at(count, 1)) for node, count in counts if count}, title
+
+    def _show_figures(self, overlay: Overlay) -> None:
+        """Have the list show the figures that the colours of the graph stand for."""
+        figures = Figures(overlay.name, overlay.figures, overlay.shown) if overlay.figures else None
+        self.panes.explorer.set_figures(figures)
 
     # --- making it ------------------------------------------------------------------------------
 
@@ -185,6 +191,7 @@ class Graphs(Controller):
             self.panes.graph.colours.ask_errors = self.accuracy.tensor_errors
             self.panes.graph.colours.ask_quantized = self._quantized
             self.panes.graph.colours.ask_flops = self._flops
+            self.panes.graph.colours.tell = self._show_figures
             self.panes.graph.show(model)
             if self._is_other or not self.panes.graph.has_keys:
                 self.panes.graph.reveal(self.panes.explorer.node)
@@ -276,8 +283,10 @@ class Graphs(Controller):
         """Mark in the graph what is marked in the explorer."""
         from dld_tui.core.document import Node
 
-        if event.view is self.panes.explorer.list:
-            self.panes.graph.set_marked(mark for mark in event.marks if isinstance(mark, Node))
+        marked = self.panes.explorer.list
+        if event.view is marked:
+            # Those of now: by a message that is late the two would chase each other for ever.
+            self.panes.graph.set_marked(mark for mark in marked.marks if isinstance(mark, Node))
 
     def take_marks(self, event: GraphPane.Marked) -> None:
         """Mark in the explorer what is marked in the graph."""

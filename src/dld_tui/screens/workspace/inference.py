@@ -210,7 +210,7 @@ class TypeInference(Controller):
 
     def _show_types(self) -> None:
         self.document.shown_types.clear()
-        self.panes.explorer.list.invalidate()
+        self.panes.explorer.types_changed()
         self.panes.graph.list.invalidate()
         self.panes.parameters.rebuild()
 

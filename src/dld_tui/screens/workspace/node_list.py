@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
@@ -72,12 +73,15 @@ class NodeList(Controller):
 
         nodes = [node for scope in self.document.scopes() for node in scope.nodes]
 
+        explorer = self.panes.explorer
+        before = explorer.node_filter
+
         def chosen(found: NodeFilter | None) -> None:
-            if found is not None:
-                self.panes.explorer.set_filter(found)
+            explorer.set_filter(before if found is None else found)
 
         counts = self.model.listing.count_kinds()
-        self.ask(FilterDialog(nodes, counts, self.panes.explorer.node_filter), chosen)
+        live = partial(explorer.set_filter, is_typed=True)
+        self.ask(FilterDialog(nodes, counts, before, live), chosen)
 
     def clear_filters(self) -> None:
         """Show all nodes again."""

@@ -26,11 +26,13 @@ class Operators(Controller):
     history: History
     inference: TypeInference
 
-    def warm_up(self) -> None:
-        """Read the schemas on a thread: a tenth of a second that the first key must not wait."""
+    async def warm_up(self) -> None:
+        """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
         from dld_tui.core.operators.palette import warm_up
 
-        self.page.tasks.start(on_thread(warm_up), "schemas")
+        await on_thread(warm_up)
+        if self.page.is_attached:
+            self.navigation.panes.graph.name_ports()
 
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""

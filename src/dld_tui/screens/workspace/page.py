@@ -16,7 +16,6 @@ from textual.widget import Widget
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.commands import Command
-from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
@@ -60,6 +59,7 @@ from dld_tui.widgets.shell.progress import WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
+    from dld_tui.core.custom_tools.model import Tool
     from dld_tui.core.document.scripts import ReplayResult
     from dld_tui.core.new_model import NewModel
 
@@ -77,6 +77,7 @@ class WorkspaceScreen(Page):
 
     SCOPE = "workspace"
     SHOWS_PANES = True
+    AUTO_FOCUS = ""  # the pane that is seen first takes the keys, once the model is open
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
     CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
@@ -136,6 +137,7 @@ class WorkspaceScreen(Page):
             self.beside.show_change,
         )
         self.model.subject_shown.listeners = (self.graphs.reveal, self.beside.follow)
+        self.checks.offer_rules = self.offer_rules
         self.model.redone.listeners = (self.apply_conversion.show_again,)
         self.editing.edits = {
             Target.TERMINAL: self.wiring.declare_type,
@@ -304,10 +306,13 @@ class WorkspaceScreen(Page):
             self.set_timer(_PAINTED_S, partial(self._prepare, opened))
 
     def _prepare(self, opened: OpenedModel) -> None:
-        """Begin what nobody sees in the first rows."""
+        """Begin what nobody sees in the first rows, nor in the first picture of the graph."""
+        if self.model.is_arranging:
+            self._painted(opened)
+            return
         self.checks.check()
         self.inference.infer()
-        self.operators.warm_up()
+        self.tasks.start(self.operators.warm_up(), "schemas")
         self.tasks.start(on_thread(opened.clean_up), "clean up")
 
     def on_unmount(self) -> None:
@@ -432,6 +437,10 @@ class WorkspaceScreen(Page):
     def show_beside(self, other: Page) -> None:
         """Show another open model beside this one, where there is room."""
         self.beside.show_opened(other)
+
+    def offer_rules(self, names: str) -> None:
+        """Show what rules of ``dld rewrite`` would change, to be carried out or not."""
+        self.rewriting.offer(names)
 
     @property
     def node_at_cursor(self) -> Node | None:

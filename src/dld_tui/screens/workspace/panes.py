@@ -72,6 +72,8 @@ class Panes(Controller):
             pane = self.pane(name)
             if isinstance(pane, (Framed, LineView)):
                 pane.frame.number = number
+        # Now, as later all that is in it would be given its styles once more.
+        self.area.set_class(self.area.size.width < layout.WIDE, "-narrow")
         await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
 
     # --- what they show -------------------------------------------------------------------------

@@ -18,9 +18,6 @@ from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.shell.host import host
 
-_AT_ONCE = 500
-"""Nodes whose memory is counted without a thread."""
-
 
 @dataclass(eq=False)
 class Profiling(Controller):
@@ -57,24 +54,8 @@ class Profiling(Controller):
         self._start_form("build_tensorrt", "build")
 
     def memory(self) -> None:
-        """Show what a run of the model needs, as it is now; open dimensions count as 1."""
-        from dld_tui.core.cost.memory import MemoryPlan, memory_plan
-        from dld_tui.core.cost.nodes import ModelCosts
-        from dld_tui.screens.activity.results import of_memory
-
-        plans: list[MemoryPlan] = []
-
-        def count() -> None:
-            plans.append(memory_plan(ModelCosts(self.document)))
-
-        def show() -> None:
-            host(self.page).add_page(of_memory(plans[0], self.document.title))
-
-        def begin() -> None:
-            large = len(self.document.main.nodes) > _AT_ONCE
-            self.perform("Counting the memory", count, show, large=large)
-
-        self.inference.when_typed(begin, always=False)
+        """Show the form for counting what memory a run needs."""
+        self._start_form("memory", "count")
 
     def _start_form(self, activity: str, verb: str) -> None:
         """Show the form of an activity; asks first which model when there are unsaved edits."""

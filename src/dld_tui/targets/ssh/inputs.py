@@ -21,6 +21,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.tensors import dense_tensors, entries_of, has_external, is_external
 from dld_tui.core.files.wire import cut
+from dld_tui.core.llm.folder import CONFIG
 from dld_tui.core.params import RequestData, Setting
 from dld_tui.core.paths import unused
 from dld_tui.core.report.database import moved_paths
@@ -58,10 +59,6 @@ class Plan:
     def here(self, value: JSON) -> JSON:
         """Return JSON data from the target with the paths of this machine."""
         return moved_paths(value, self.renames)
-
-    def absolute_renames(self) -> dict[str, str]:
-        """Return the renames with whole paths, for what is kept."""
-        return {there: os.path.abspath(here) for there, here in self.renames.items()}
 
 
 def plan(activity_id: str, request: Mapping[str, JSON], folder: str) -> Plan:
@@ -181,7 +178,13 @@ def _in_folder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]]:
 
 
 def _data_of(path: Path, parent: str) -> Iterator[tuple[str, LocalFile]]:
-    """Yield the files of external data of a model; nothing for other files."""
+    """Yield the files of external data of a model, and what says how a decoder is used.
+
+    Nothing for other files.
+    """
+    config = path.parent / CONFIG
+    if path.suffix == ".onnx" and config.is_file():
+        yield f"{parent}/{CONFIG}", LocalFile.at(config)
     for location, file in external_files(path):
         inside = PurePosixPath(location)
         yield f"{parent}/{inside}", LocalFile.at(file)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.lists.line_source import Piece
+from dld_tui.widgets.shell import glyphs
 
 HEATS = ("heat-0", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5")
 """From cold to hot: style classes of line views, component classes of the timeline."""
@@ -43,6 +44,11 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 """A cell filled from below, from empty to full."""
 ASCII_EIGHTHS = " -="
 ASCII_LEVELS = " .:#"
+
+
+def bar_ramp() -> str:
+    """Return the glyphs of a horizontal bar in the glyph set in use."""
+    return ASCII_EIGHTHS if glyphs.current().name == "ascii" else EIGHTHS
 
 
 def bar(fraction: float | None, cells: int, ramp: str = EIGHTHS) -> str:

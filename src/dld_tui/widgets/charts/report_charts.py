@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import per_second
 from dld_tui.core.plugins import plugins
-from dld_tui.core.report.groups import group_layers, output_bytes, priced, whole_ms
+from dld_tui.core.report.groups import group_layers, output_bytes, priced
 from dld_tui.core.report.layer_table import known_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.statistics import median, percentile
@@ -20,6 +20,7 @@ from dld_tui.widgets.charts.bars import (
     HEATS,
     Line,
     bar,
+    bar_ramp,
     heat,
     histogram,
     hottest,
@@ -35,7 +36,6 @@ from dld_tui.widgets.charts.plots import (
     legend,
     sentence,
 )
-from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import digits
 from dld_tui.widgets.shell import glyphs
@@ -136,17 +136,15 @@ def precision_rows(
     costs = priced(layers)
     types = group_layers(costs, "type", by_pass)
     longest = max((group.time_ms for group in types), default=0.0)
-    total = whole_ms(costs, "type", by_pass)
     rows = []
     for kind, bars in zip(types, chart_rows(types, percent), strict=True):
         rows.append(bars)
         inside = [layer for layer in costs if layer.type == kind.key]
-        for group in group_layers(inside, "precision", by_pass):
-            share = 100 * group.time_ms / total if total > 0 else 0.0
+        for group in group_layers(inside, "precision", by_pass, whole=costs):
             rows.append(
                 ChartRow(
                     f"  {short_precision(group.key)}",
-                    f"{share:.1f} %" if percent else f"{group.time_ms:,.3f} ms",
+                    f"{group.percent:.1f} %" if percent else f"{group.time_ms:,.3f} ms",
                     group.time_ms / longest if longest > 0 else 0.0,
                     precision_style(group.key),
                     _times(group.count),

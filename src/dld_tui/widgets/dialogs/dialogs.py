@@ -19,7 +19,7 @@ from textual.widgets import Input
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.forms.fields import ChoiceField, field_text
-from dld_tui.widgets.forms.text_field import TextField, text_field
+from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
@@ -225,7 +225,7 @@ class PromptDialog(Dialog[str]):
             yield Rows([*_rows(self.message, self.text_width, "dim"), []])
         if self.choices:
             yield Rows([*_rows("  ".join(self.choices), self.text_width), []])
-        yield text_field(self.value, self.placeholder)
+        yield TextField(self.value, self.placeholder, select_on_focus=True)
         yield Rows([[]], id="problem")
 
     def action_cycle(self, step: int) -> None:

@@ -9,7 +9,16 @@ from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.diff.model import Change, Field, ModelDiff, ScopeDiff
-from dld_tui.core.diff.text import MARKS, field_status, field_text, scope_title, shown_fields, title
+from dld_tui.core.diff.text import (
+    MARKS,
+    field_status,
+    field_text,
+    noise_text,
+    noisiest,
+    scope_title,
+    shown_fields,
+    title,
+)
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.charts.bars import Line
@@ -42,7 +51,7 @@ class DiffRow:
     """One row: a scope's title, an item, one of its differences, or a node that is the same."""
 
     kind: str
-    """``scope``, ``change``, ``field`` or ``same``."""
+    """``scope``, ``change``, ``field``, ``same``, or ``noise`` of a weight in few bits."""
     key: Hashable
     scope: ScopeDiff | None
     """None for what is of the model as a whole."""
@@ -51,7 +60,7 @@ class DiffRow:
     old_node: Node | None = None
     new_node: Node | None = None
     title: str = ""
-    """The text of a scope's row, fit to be shown."""
+    """The text of a scope's row, or of noise, fit to be shown."""
 
 
 def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> list[DiffRow]:
@@ -73,7 +82,19 @@ def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> 
         if found:
             rows.append(DiffRow("scope", place, scope, title=_title(scope, status)))
             rows += found
+    if diff.weights and not status:
+        rows += _noise_rows(diff)
     return rows
+
+
+def _noise_rows(diff: ModelDiff) -> Iterator[DiffRow]:
+    title = f"weights in few bits  {fmt.count(len(diff.weights))}, most noise first"
+    yield DiffRow("scope", "noise", None, title=title)
+    scopes = {scope.new_path: scope for scope in diff.scopes}
+    for number, one in enumerate(noisiest(diff)):
+        scope = scopes.get(one.scope)
+        node = scope.new.find(one.node) if scope is not None else None
+        yield DiffRow("noise", ("noise", number), scope, new_node=node, title=noise_text(one))
 
 
 def _wanted(changes: Sequence[Change], status: str) -> list[tuple[_Key, Change]]:
@@ -171,7 +192,7 @@ def row_status(row: DiffRow) -> str:
 
 def sides(row: DiffRow) -> tuple[str, str]:
     """Return what a row says of the old and of the new model. Foreign text."""
-    if row.kind == "scope":
+    if row.kind in ("scope", "noise"):
         return row.title, ""
     if row.kind == "same":
         return node_text(row.old_node), node_text(row.new_node)
@@ -244,6 +265,8 @@ class DiffLines:
         row = self.rows[index]
         if row.kind == "scope":
             return [(f" {clip(row.title, max(0, width - 1), keep='middle')}", "strong")]
+        if row.kind == "noise":
+            return [(fit(row.title, width), "")]
         left, right = (visible(text[:_MOST]) for text in sides(row))
         status = row_status(row)
         style = STATUS_STYLES.get(status, "dim")
@@ -281,7 +304,8 @@ class DiffView(LineView):
         "The old model is at the left, the new one at the right. {list.activate} goes to a node "
         "in the new model, or in the old one when it is gone. {diff.previous} and {diff.next} go "
         "from change to change, {diff.filter} shows only what was added, removed, changed or "
-        "renamed, {diff.all} shows the nodes that are the same, too."
+        "renamed, {diff.all} shows the nodes that are the same, too. Weights in few bits come "
+        "last, with their signal to noise."
     )
 
     def __init__(self, old: str, new: str, *, empty: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
 
 _SLICE_S = 0.015
-_EXAMPLES = "group > 1 and kernel_shape = [3, 3] and name contains attn and not has bias"
+_EXAMPLES = "group > 1 and name contains attn   or   Mul(x, Sigmoid(x))"
 
 
 class TypeList(LineView):
@@ -84,10 +84,11 @@ class FilterDialog(Dialog[NodeFilter]):
         nodes: All nodes that could be shown.
         counts: How many there are of each (domain, operator type).
         present: The filter that is on.
+        live: Is told the filter as it stands, while it is typed.
     """
 
     TITLE_TEXT = "Filter"
-    KEYS = "Enter filter  Space choose  ^X clear  Esc close"
+    KEYS = "Enter filter  Space choose  Tab next  ^X clear  Esc close"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "apply", "filter", show=False),
         Binding("ctrl+x", "clear", "clear", show=False, priority=True),
@@ -98,8 +99,10 @@ class FilterDialog(Dialog[NodeFilter]):
         nodes: Sequence[Node],
         counts: Mapping[tuple[str, str], int],
         present: NodeFilter | None,
+        live: Callable[[NodeFilter], None] | None = None,
     ) -> None:
         super().__init__()
+        self.live = live
         self.nodes = nodes
         self.present = present or NodeFilter()
         self._counts = sorted(counts.items(), key=lambda item: (-item[1], item[0][1].lower()))
@@ -164,6 +167,8 @@ class FilterDialog(Dialog[NodeFilter]):
         shown = f"{found:,} of {len(self.nodes):,} nodes"
         answer = self.query_one("#filter-answer", Rows)
         answer.set_rows([[(shown, "strong" if found else "warn")], []])
+        if self.live is not None:
+            self.live(chosen)
 
     def _answer(self, error: UsageError) -> None:
         mark = glyphs.current().error

@@ -35,6 +35,8 @@ class Sort(Enum):
     FILE = "file order"
     NAME = "name"
     TYPE = "type"
+    FIGURE = "figure"
+    """Of the column that there is while the colours of the graph are figures; the largest first."""
 
 
 class Entry:

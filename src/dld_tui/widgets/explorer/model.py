@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, NodeTexts
@@ -48,6 +48,15 @@ _SORT_KEYS: dict[Sort, Callable[[Entry], str | tuple[str, str]]] = {
 }
 
 
+class Figures(NamedTuple):
+    """A figure of nodes, such as their operations."""
+
+    title: str
+    values: Mapping[Node, float]
+    shown: Callable[[float], str]
+    """Returns one as text."""
+
+
 class ExplorerModel:
     """Arranges the nodes of one root scope and of everything inside it.
 
@@ -73,6 +82,7 @@ class ExplorerModel:
         self.hidden_constants = 0
         self.longest_type = 0  # cells of the longest operator type that has been seen
         self.has_precisions = False  # whether a node with a TensorRT precision has been seen
+        self.figures: Figures | None = None
         self._entries: dict[Scope, list[Entry]] = {}
         self._by_node: dict[Node, Entry] = {}
         self._verdicts: dict[Node, bool] = {}
@@ -367,7 +377,12 @@ class ExplorerModel:
         for word in self.text.lower().split():
             entries = [e for e in entries if word in e.haystack or e.node in self._kept]
         if self.condition is not None:
-            entries = [entry for entry in entries if self._verdict(entry.node)]
+            known = self._verdicts.get
+            entries = [
+                entry
+                for entry in entries
+                if (verdict := known(entry.node)) or (verdict is None and self._verdict(entry.node))
+            ]
         return entries
 
     def _verdict(self, node: Node) -> bool:
@@ -376,6 +391,23 @@ class ExplorerModel:
             passes = self.condition is None or node in self._kept or self.condition(node)
             verdict = self._verdicts[node] = passes
         return verdict
+
+    def set_figures(self, figures: Figures | None) -> None:
+        """Take the figures of the nodes for the column, and for sorting by it."""
+        self.figures = figures
+        if self.sort is Sort.FIGURE:
+            self._sorted.clear()
+            self._siblings.clear()
+            self._rows.clear()
+
+    def _sort_key(self, sort: Sort) -> Callable[[Entry], Any] | None:
+        """Return by what entries are sorted; None for the order of the file."""
+        if sort is not Sort.FIGURE:
+            return _SORT_KEYS.get(sort)
+        if self.figures is None:
+            return None
+        values = self.figures.values
+        return lambda entry: -values.get(entry.node, 0.0)
 
     # --- arrangements ---------------------------------------------------------------------------
 
@@ -395,8 +427,9 @@ class ExplorerModel:
     def _arrange_scope(self, scope: Scope) -> list[Item]:
         if self.nested:
             entries = self._with_holders.get(scope, [])
-            if self.sort is not Sort.FILE:
-                entries = sorted(entries, key=_SORT_KEYS[self.sort])
+            key = self._sort_key(self.sort)
+            if key is not None:
+                entries = sorted(entries, key=key)
             if self.descending:
                 entries = entries[::-1]
             if self.view is View.TREE:
@@ -427,8 +460,9 @@ class ExplorerModel:
         everything = self._sorted.get((scope, sort))
         if everything is None:
             everything = [entry for inner in scopes for entry in self.entries(inner)]
-            if sort in _SORT_KEYS:
-                everything.sort(key=_SORT_KEYS[sort])
+            key = self._sort_key(sort)
+            if key is not None:
+                everything.sort(key=key)
             self._sorted[scope, sort] = everything
         shown = {id(entry) for inner in scopes for entry in self._matching.get(inner, ())}
         if len(shown) == len(everything):

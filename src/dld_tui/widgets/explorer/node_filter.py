@@ -57,6 +57,9 @@ _TOKEN = re.compile(
 _ONLY_IN_QUERIES = re.compile(r"\b(?:where|or|is)\b|\b(?:in|out)\s*[.\[]|[%(]", re.IGNORECASE)
 """What a text has that no condition of this grammar has."""
 
+_IS_PATTERN = re.compile(r"\s*(?:\w+\s*:\s*)?&?(?:[_A-Z]|[\w.]+\.[A-Z])(?:(?!\bwhere\b).)*[({]")
+"""How a pattern begins: with an operator that has inputs, or its label."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -68,6 +71,11 @@ class Condition:
     operator: str
     """``=``, ``!=``, ``>``, ``>=``, ``<``, ``<=``, ``contains``, ``has`` or ``not has``."""
     value: Any = None
+
+    @property
+    def needs_types(self) -> bool:
+        """Whether it asks for types, of which shape inference may tell later."""
+        return self.subject.lower() in ("dtype", "shape")
 
     def holds(self, node: Node, default_of: DefaultOf | None = None) -> bool:
         """Return whether a node meets it."""
@@ -87,6 +95,11 @@ class QueryCondition:
     """As it was typed."""
     query: Query
 
+    @property
+    def needs_types(self) -> bool:
+        """Whether it asks for types."""
+        return self.query.needs_types
+
     def holds(self, node: Node, default_of: DefaultOf | None = None) -> bool:
         """Return whether a node meets it; a field that there is not is met by none."""
         try:
@@ -103,6 +116,11 @@ class PatternCondition:
     """As it was typed."""
     pattern: Pattern
     _live: LiveHits | None = None
+
+    @property
+    def needs_types(self) -> bool:
+        """Whether it asks for types."""
+        return self.pattern.needs_types
 
     def prepare(self, document: ScopeOwner) -> Iterator[None]:
         """Search the document; yields between steps."""
@@ -142,6 +160,11 @@ class NodeFilter:
     def text(self) -> str:
         return " and ".join(condition.text for condition in self.conditions)
 
+    @property
+    def needs_types(self) -> bool:
+        """Whether it has to be asked again where other types are known."""
+        return any(condition.needs_types for condition in self.conditions)
+
     def prepare(self, document: ScopeOwner) -> Iterator[None]:
         """Work out what patterns find, before nodes are asked about; yields between steps."""
         for condition in self.conditions:
@@ -175,10 +198,11 @@ def parse_conditions(text: str) -> tuple[AnyCondition, ...]:
     parts = [part.strip() for part in _split(text)]
     if parts == [""]:
         return ()
-    found = None
     if _ONLY_IN_QUERIES.search(text) is not None:
         found = _query(text) or _pattern(text)
-    return (found,) if found is not None else tuple(_parse(part) for part in parts)
+        if found is not None:
+            return (found,)
+    return tuple(_parse(part) for part in parts)
 
 
 def _query(text: str) -> QueryCondition | None:
@@ -196,11 +220,14 @@ def _query(text: str) -> QueryCondition | None:
 
 
 def _pattern(text: str) -> PatternCondition | None:
+    """Return a pattern; None where a text is none and does not begin like one."""
     from dld_tui.core.rewrite.pattern import parse_pattern
 
     try:
         return PatternCondition(text, parse_pattern(text))
     except UsageError:
+        if _IS_PATTERN.match(text) is not None:
+            raise
         return None
 
 

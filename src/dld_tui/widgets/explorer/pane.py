@@ -7,7 +7,7 @@ is on goes out as :class:`Explorer.Selected`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import monotonic
@@ -27,6 +27,7 @@ from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.model import (
     NOTHING,
     ExplorerModel,
+    Figures,
     all_nodes,
     below,
     next_match,
@@ -142,7 +143,7 @@ _SLICE_S = 0.015
 """How long an advanced filter may keep the event loop before it lets others run."""
 _LEAST_FILLED = 24
 """Rows that are unfolded at first even if fewer are seen."""
-_VIEWS, _SORTS = list(View), list(Sort)
+_VIEWS = list(View)
 
 
 class Explorer(Framed, Vertical):
@@ -178,6 +179,8 @@ class Explorer(Framed, Vertical):
         self.node_filter: NodeFilter | None = None
         self._last_text = ""
         self._rows = Rows()
+        self._edits = 0
+        """How many the filter has heard of."""
         self._filled = False
         self.list = ExplorerList(self)
 
@@ -342,7 +345,15 @@ class Explorer(Framed, Vertical):
 
     def cycle_sort(self) -> None:
         """Sort in the next order."""
-        self.list_by(self.model.view, _SORTS[(_SORTS.index(self.model.sort) + 1) % len(_SORTS)])
+        sorts = [one for one in Sort if one is not Sort.FIGURE or self.model.figures is not None]
+        at = sorts.index(self.model.sort) if self.model.sort in sorts else -1
+        self.list_by(self.model.view, sorts[(at + 1) % len(sorts)])
+
+    def set_figures(self, figures: Figures | None) -> None:
+        """Show figures of the nodes in a column of their own; None for no such column."""
+        if figures is not None or self.model.figures is not None:
+            self.model.set_figures(figures)
+            self.rebuild()
 
     def reverse_sort(self) -> None:
         """Reverse the order of the rows; the cursor stays on its node."""
@@ -446,30 +457,52 @@ class Explorer(Framed, Vertical):
         self.clear()
         self.rebuild()
 
-    def set_filter(self, node_filter: NodeFilter | None) -> None:
-        """Show only nodes that an advanced filter lets through."""
+    def set_filter(self, node_filter: NodeFilter | None, *, is_typed: bool = False) -> None:
+        """Show only nodes that an advanced filter lets through.
+
+        Args:
+            node_filter: The filter, or None.
+            is_typed: Whether it is being typed elsewhere: keys do not wait for the list then.
+        """
         active = node_filter is not None and node_filter.active > 0
         self.node_filter = node_filter if active else None
-        self.tasks.start(self._judge(self.node_filter), "filter", replace=True)
+        group = "preview" if is_typed else "filter"
+        self.tasks.start(self._judge(self.node_filter), group, replace=True)
 
     async def _judge(self, node_filter: NodeFilter | None) -> None:
         """Ask the filter about every node, in slices between which keys are answered."""
         verdicts: dict[Node, bool] = {}
-        if node_filter is not None:
-            deadline = monotonic() + _SLICE_S
-            for _ in node_filter.prepare(self.model.document):
+        deadline, began = monotonic() + _SLICE_S, -1
+        while began != self._edits:  # anew after an edit
+            began = self._edits
+            verdicts.clear()
+            for _ in self._verdicts(node_filter, verdicts):
                 if monotonic() > deadline:
                     await asyncio.sleep(0)
+                    if began != self._edits:
+                        break
                     deadline = monotonic() + _SLICE_S
-            for node in all_nodes(self.model):
-                verdicts[node] = node_filter(node)
-                if monotonic() > deadline:
-                    await asyncio.sleep(0)
-                    deadline = monotonic() + _SLICE_S
+        if node_filter is not self.node_filter:
+            return  # another one was chosen meanwhile
         before = self.node
         self.model.set_condition(node_filter, verdicts)
         self.rebuild()
         self._go_to_match(before)
+
+    def _verdicts(
+        self, node_filter: NodeFilter | None, verdicts: dict[Node, bool]
+    ) -> Iterator[None]:
+        if node_filter is not None:
+            yield from node_filter.prepare(self.model.document)
+            for node in all_nodes(self.model):
+                verdicts[node] = node_filter(node)
+                yield
+
+    def types_changed(self) -> None:
+        """Draw types anew, and ask a filter again that looks at them."""
+        self.list.invalidate()
+        if self.node_filter is not None and self.node_filter.needs_types:
+            self.set_filter(self.node_filter)
 
     def find(self, step: int) -> None:
         """Go to the next (1) or previous (-1) node that fits the last filter text."""
@@ -511,6 +544,7 @@ class Explorer(Framed, Vertical):
         from dld_tui.widgets.explorer.model import model_anew
 
         transaction = change.transaction
+        self._edits += 1
         if self.node_filter is not None:
             self.model.doubt(self.node_filter.follow(change))
         if transaction is None or transaction.is_whole:

@@ -18,13 +18,14 @@ from dld_tui.widgets.parameters.rows import stale_mark
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.widgets.explorer.model import ExplorerModel
+    from dld_tui.widgets.explorer.model import ExplorerModel, Figures
 
 _FILTER_GLYPH = {"unicode": "▽", "ascii": "v"}
 _SHAPE_FROM = 62
 """Rows of so many cells have a column for the output's shape."""
 _DTYPE_FROM = 34
 _DTYPE_CELLS = 5
+_FIGURE_CELLS = 9
 _PRECISION_TITLE = "TRT-Pre"
 _MAX_DEPTH_SHARE = 3
 """Indentation takes at most the third part of a row."""
@@ -33,8 +34,11 @@ _MAX_DEPTH_SHARE = 3
 class Columns:
     """Cells of the columns at one width of the pane; 0 for a column that is not shown."""
 
-    def __init__(self, width: int, longest_type: int, precision: bool = False) -> None:
+    def __init__(
+        self, width: int, longest_type: int, precision: bool = False, figure: bool = False
+    ) -> None:
         self.width = width
+        self.figure = _FIGURE_CELLS if figure and width >= _DTYPE_FROM else 0
         wide = width >= _SHAPE_FROM
         self.precision = (len(_PRECISION_TITLE) if wide else _DTYPE_CELLS) if precision else 0
         self.type = min(longest_type, 11 if width < 50 else 18)
@@ -44,7 +48,8 @@ class Columns:
     @property
     def right(self) -> int:
         """Cells of all columns right of the name, with the blank before each."""
-        return sum(cells + 1 for cells in (self.shape, self.dtype, self.precision) if cells)
+        shown = (self.figure, self.shape, self.dtype, self.precision)
+        return sum(cells + 1 for cells in shown if cells)
 
 
 class Seen(Protocol):
@@ -54,6 +59,8 @@ class Seen(Protocol):
     """Cells of the longest operator type."""
     has_precisions: bool
     """Whether there is a column for the TensorRT precision."""
+    figures: Figures | None
+    """What there is a column of, beside."""
 
 
 class ExplorerRows:
@@ -78,6 +85,7 @@ class ExplorerRows:
         self._is_unfolded = is_unfolded
         self._seen = seen
         self._columns = Columns(0, 0)
+        self._has_figure = False
         self._places: dict[Hashable, int] | None = None
 
     def __len__(self) -> int:
@@ -86,8 +94,11 @@ class ExplorerRows:
     def columns(self, width: int) -> Columns:
         """Return the columns at a width."""
         precision = self._seen.has_precisions
-        if self._columns.width != width or bool(self._columns.precision) != precision:
-            self._columns = Columns(width, self._seen.longest_type, precision)
+        figure = self._seen.figures is not None
+        now = (self._columns.width, bool(self._columns.precision), self._has_figure)
+        if now != (width, precision, figure):
+            self._columns = Columns(width, self._seen.longest_type, precision, figure)
+            self._has_figure = figure
         return self._columns
 
     def key(self, index: int) -> Hashable:
@@ -120,6 +131,9 @@ class ExplorerRows:
         columns = self.columns(width)
         left = fit(title, width - columns.right)
         pieces = [(left, "header-sort")]
+        if columns.figure and self._seen.figures is not None:
+            name = clip(self._seen.figures.title, columns.figure)
+            pieces.append((f" {name:>{columns.figure}}", "header"))
         if columns.shape:
             pieces.append((" " + fit("output", columns.shape), "header"))
         if columns.dtype:
@@ -146,6 +160,11 @@ class ExplorerRows:
         if self._is_context(entry):
             style = name_style = "faint"
         pieces = [(kind, style), (" " + name, name_style)]
+        if columns.figure and self._seen.figures is not None:
+            value = self._seen.figures.values.get(entry.node)
+            text = fmt.UNKNOWN if value is None else self._seen.figures.shown(value)
+            text = clip(text, columns.figure)
+            pieces.append((f" {text:>{columns.figure}}", "faint" if value is None else "number"))
         if columns.right:
             pieces += _output_pieces(entry, columns)
         if columns.precision:

@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
+from textual.widgets.input import Selection
 
 from dld_tui.core import fmt
 from dld_tui.core.tables.table import Column, Table
@@ -155,6 +156,11 @@ class PathInput(Vertical):
         field = self.query_one(Input)
         field.value = text
         field.cursor_position = len(text)
+
+    def on_mount(self) -> None:
+        """Let what is typed take the place of the name that the field begins with."""
+        end = len(self._value)
+        self.query_one(Input).selection = Selection(end - len(os.path.basename(self._value)), end)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Look for matches in a thread: the folder may be on a slow network."""

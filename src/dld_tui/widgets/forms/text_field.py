@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.suggester import Suggester
 from textual.widgets import Input
+from textual.widgets.input import Selection
 
 from dld_tui.core.text import visible
 
@@ -28,6 +29,11 @@ class TextField(Input):
             value, placeholder, suggester=suggester, select_on_focus=select_on_focus, id=id
         )
         self.cursor_blink = False
+
+    def action_delete_left_all(self) -> None:
+        """Delete all that is left of the cursor, a selection or not."""
+        self.selection = Selection.cursor(self.selection.end)
+        super().action_delete_left_all()
 
     @property
     def _value(self) -> Text:

@@ -50,6 +50,8 @@ class Drawing:
     """The style of the lines of a net; those that go straight down have none."""
     marks: set[int] = field(default_factory=set)
     """Vertices that are marked."""
+    port: Callable[[int, str], str] | None = None
+    """What the operator of a vertex calls a tensor; None where boxes have no room to say it."""
     ports: Mapping[int, Sequence[tuple[int, str]]] = field(default_factory=dict)
     """By vertex, the columns in which tensors arrive, and what the operator calls each."""
     badges: dict[int, Piece] = field(default_factory=dict)
@@ -62,6 +64,14 @@ class Drawing:
         """Put the cursor on a link, or take it away from there."""
         self.link = link
         self.link_cells = frozenset() if link is None else cells_of(self.layout, link)
+
+    def name_ports(self) -> None:
+        """Name the inputs of each box at which several lines arrive.
+
+        That asks for the schemas of operators, which the first rows do not wait for.
+        """
+        if self.port is not None:
+            self.ports = _named_ports(self.graph, self.layout, self.port)
 
     def box(self, vertex: int) -> Box:
         """Return where a vertex is."""
@@ -120,12 +130,13 @@ def draw(
         return (width + 4, len(rows) + 2) if zoom else (width + 2, 1)
 
     layout = lay_out(graph, size, shifts=shifts)
-    ports = _named_ports(graph, layout, says) if zoom == ZOOMS - 1 else {}
-    return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout), ports=ports)
+    port = says.port if zoom == ZOOMS - 1 else None
+    return Drawing(graph, layout, texts, styles, zoom > 0, line_styles(layout), port=port)
 
 
-def _named_ports(graph: Graph, layout: Layout, says: Says) -> dict[int, list[tuple[int, str]]]:
-    """Return the names of the inputs of each box at which several lines arrive."""
+def _named_ports(
+    graph: Graph, layout: Layout, port: Callable[[int, str], str]
+) -> dict[int, list[tuple[int, str]]]:
     found: dict[int, list[tuple[int, str]]] = {}
     for gap, boxes in zip(layout.gaps, layout.ranks[1:], strict=True):
         nets = {column: wire.net for wire in gap.wires for column in wire.arrows}
@@ -133,7 +144,7 @@ def _named_ports(graph: Graph, layout: Layout, says: Says) -> dict[int, list[tup
             inside = [at for at in range(box.x, box.x + box.width) if at in nets]
             if len(inside) > 1:
                 vertex = box.vertex
-                named = [(at, says.port(vertex, graph.nets[nets[at]].name)) for at in inside]
+                named = [(at, port(vertex, graph.nets[nets[at]].name)) for at in inside]
                 found[vertex] = [(at, visible(name)) for at, name in named if name]
     return found
 

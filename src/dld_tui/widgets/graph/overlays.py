@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any
 
 from dld_tui.core import fmt
@@ -28,12 +29,18 @@ class Overlay:
     name = "operators"
     has_text = False
     """Whether rows end with :meth:`text`."""
+    figures: Mapping[Any, float] = MappingProxyType({})
+    """The figures of nodes, where it shows such of each."""
     has_bar = False
     """Whether :meth:`value` tells how long a bar is."""
 
     def value(self, start: int, end: int) -> float:
         """Return the figure of some rows, 0 for none."""
         return 0.0
+
+    def shown(self, value: float) -> str:
+        """Return a figure as text."""
+        return f"{value:g}"
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of some rows; None for the colour of the operator."""
@@ -138,7 +145,6 @@ class HeatOverlay(Overlay):
         return self.shown(value) if value else ""
 
     def shown(self, value: float) -> str:
-        """Return a figure as text."""
         return fmt.size(round(value))
 
     @property
@@ -241,13 +247,17 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
         title: Where they come from. Foreign text.
     """
     own = model.row_times(times)
-    return TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own) if any(own) else None
+    made = TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own)
+    made.figures = times
+    return made if any(own) else None
 
 
 def cost_overlay(model: ViewedGraph, flops: Mapping[Any, float], title: str) -> CostOverlay | None:
     """Return the operations of nodes as heat; None when none is known of this graph."""
     own = model.row_times(flops)
-    return CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own) if any(own) else None
+    made = CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own)
+    made.figures = flops
+    return made if any(own) else None
 
 
 def error_overlay(
@@ -255,7 +265,9 @@ def error_overlay(
 ) -> ErrorOverlay | None:
     """Return the errors of nodes as heat; None when none is known of this graph."""
     own = model.row_times(errors)
-    return ErrorOverlay("errors", f" in {visible(title)}", own, own) if any(own) else None
+    made = ErrorOverlay("errors", f" in {visible(title)}", own, own)
+    made.figures = errors
+    return made if any(own) else None
 
 
 def overlays_of(

@@ -33,7 +33,7 @@ from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import Commands, bindings_for
+from dld_tui.widgets.shell.commands import Commands, bindings_for, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
@@ -75,6 +75,7 @@ class GraphList(LineView):
         "near the cursor as boxes. {graph.overlay} colours by precision, findings, weights, time "
         "or errors."
     )
+    BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
 
     def __init__(self, pane: GraphPane) -> None:
         super().__init__(empty="The graph is being arranged", id="graph-list")
@@ -109,6 +110,8 @@ class Colours:
         """How many quantized tensors nodes take and make, or would."""
         self.ask_flops: AskTimes = lambda: ({}, "")
         """How many operations nodes compute."""
+        self.tell: Callable[[Overlay], None] = lambda overlay: None
+        """Called with what the colours say now."""
         self.has_reports: Callable[[], bool] = lambda: False
         """Whether there is anything that may know times; asked often."""
         self.overlay = Overlay()
@@ -141,6 +144,7 @@ class Colours:
     def find(self) -> None:
         """Take the overlay that was chosen, of this graph, where it has something to say."""
         self.overlay = Overlay()
+        self.tell(self.overlay)
         if self._chosen == Overlay.name:
             return
         if self._chosen or self.has_reports():
@@ -150,6 +154,7 @@ class Colours:
         wanted = self._chosen or TimeOverlay.name
         same = (overlay for overlay in found if overlay.name == wanted)
         self.overlay = next(same, self.overlay)
+        self.tell(self.overlay)
         if self._is_large:
             self.pane.show_view(self.pane.cursor_vertex)
 
@@ -162,6 +167,7 @@ class Colours:
         at = names.index(self.overlay.name) if self.overlay.name in names else -1
         self.overlay = found[(at + 1) % len(found)]
         self._chosen = self.overlay.name
+        self.tell(self.overlay)
         self.pane.show_view(self.pane.cursor_vertex)
 
     @property
@@ -244,6 +250,8 @@ class GraphPane(Framed, Commands, Vertical):
         """What each box of the canvas is: a vertex, or a fold that is closed."""
         self.has_precisions = False
         """Whether to leave room for the precision that layers are set to."""
+        self._names_ports = False
+        """Whether the schemas of operators are known, without which no input has a name."""
         self.is_outdated = False
         """Whether what it shows is no more, and another graph is being arranged."""
         self._findings: Sequence[Any] = ()
@@ -546,12 +554,21 @@ class GraphPane(Framed, Commands, Vertical):
     def _show_drawing(self, drawing: Drawing, things: list[int | Fold], vertex: int) -> None:
         """Show a drawing on the canvas, whose boxes are so many things."""
         self.boxes, self._wanted, self._drawing = things, None, None
+        if self._names_ports:
+            drawing.name_ports()
         had_focus = self.list.has_focus
         self.list.display, self.canvas.display = False, True
         self.canvas.set_drawing(drawing, self.box_of(vertex))
         self._note_boxes()
         if had_focus:
             self.canvas.focus()
+
+    def name_ports(self) -> None:
+        """Name the inputs of boxes from now on: the schemas of operators have been read."""
+        self._names_ports = True
+        if self.canvas.drawing is not None:
+            self.canvas.drawing.name_ports()
+            self.canvas.refresh()
 
     def box_of(self, thing: int | Fold) -> int:
         """Return the box of a fold, or of a vertex or the fold that it is in; 0 without one."""

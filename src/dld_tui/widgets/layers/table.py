@@ -10,7 +10,7 @@ from textual import on
 from textual.message import Message
 
 from dld_tui.core import fmt
-from dld_tui.core.report.groups import has_gpu_times, whole_ms
+from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.layer_filter import (
     ENGINE_FILTER,
     REPORT_FILTER,
@@ -255,7 +255,6 @@ class LayerPane(TablePane):
             self.groups = groups_of(
                 self.all_layers,
                 self.by,
-                whole_ms(self.all_layers, self.by, self.by_pass, self.gpu_by_pass),
                 self.filter,
                 self.by_pass,
                 self.gpu_by_pass,

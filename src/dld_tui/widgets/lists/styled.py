@@ -73,13 +73,21 @@ class PieceStyles:
         self.known.clear()
 
     def strip(self, pieces: Sequence[Piece], width: int, states: tuple[str, ...] = ()) -> Strip:
-        """Return a strip of exactly `width` cells; `states` colour the whole row."""
+        """Return a strip of exactly `width` cells; `states` colour the whole row.
+
+        A text that does not fit ends with a mark.
+        """
         segments = [
             Segment(text, self.style(name, states)) for text, name in self._marked(pieces, width)
         ]
         strip = Strip(segments)
         if strip.cell_length > width:
-            strip = strip.crop(0, width)
+            is_cut = width > 0 and not strip.crop(width).text.isspace()
+            strip = strip.crop(0, width - is_cut)
+            if is_cut:
+                strip = Strip(
+                    [*strip, Segment(glyphs.current().ellipsis, self.style("dim", states))]
+                )
         return strip.extend_cell_length(width, self.style("", states))
 
     def _marked(self, pieces: Sequence[Piece], room: int) -> Iterator[Piece]:
@@ -87,7 +95,7 @@ class PieceStyles:
         pattern = "" if finder is None else finder.pattern
         for text, name in pieces:
             # A source should have made the text safe and short; never trust that it did.
-            safe = glyphs.shown(visible(text[: max(0, room)]))
+            safe = glyphs.shown(visible(text[: max(0, room + 1)]))
             for part, is_match in matches(safe, pattern):
                 yield part, f"{name} match" if is_match else name
 

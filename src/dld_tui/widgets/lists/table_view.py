@@ -27,7 +27,7 @@ from dld_tui.core.tables.names import SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table, sort_places
 from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.charts.bars import ASCII_EIGHTHS, EIGHTHS, HEATS, bar, heat, hottest
+from dld_tui.widgets.charts.bars import HEATS, bar, bar_ramp, heat, hottest
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import FilterBar
@@ -169,11 +169,10 @@ def _squeezed(sizes: list[tuple[Column[Any], int]], room: int) -> list[tuple[Col
 _MOST_FITTED = 2_000
 """Rows whose texts are looked at for the width of columns."""
 _SORT_MARK = 1
-
-
-def bar_ramp() -> str:
-    """Return the glyphs of a horizontal bar in the glyph set in use."""
-    return ASCII_EIGHTHS if glyphs.current().name == "ascii" else EIGHTHS
+_WIDE_NAME = 32
+"""Cells of names that other columns make room for."""
+_MOST_SHARE = 0.8
+"""The part of the names of a column that has to share what is left out."""
 
 
 class TableLines:
@@ -309,16 +308,20 @@ class TableView(LineView):
             return tuple(self.table.columns)
         found = []
         for column in self.table.columns:
-            width = column.width
-            if width is not None and column.title:
-                texts = (visible(column.shown_text(row)[: width + 1]) for row in rows)
-                longest = max(len(column.title) + _SORT_MARK, *map(cell_width, texts))
-                width = min(width, longest)
-            found.append(replace(column, width=width))
+            texts = [column.shown_text(row) for row in rows]
+            if column.width is not None and column.title:
+                shown = (visible(text[: column.width + 1]) for text in texts)
+                longest = max(len(column.title) + _SORT_MARK, *map(cell_width, shown))
+                column = replace(column, width=min(column.width, longest))
+            elif column.width is None and column.pinned:
+                ends = shared_ends(texts, _MOST_SHARE)
+                longest = max(cell_width(visible(ends.without(text))) for text in texts)
+                column = replace(column, least=max(column.least, min(longest, _WIDE_NAME)))
+            found.append(column)
         return tuple(found)
 
     def ends(self, column: Column[Any], cells: int) -> SharedEnds | None:
-        """Return what all names of a column share, which is left out where not all of them fit.
+        """Return what most names of a column share, which is left out where not all of them fit.
 
         The title says it then. Only columns of names have it, where there are few enough rows.
         """
@@ -331,7 +334,7 @@ class TableView(LineView):
         if found is None:
             names = [column.shown_text(row) for row in rows]
             longest = max(cell_width(visible(name)) for name in names)
-            found = self._ends[column.key] = shared_ends(names), longest
+            found = self._ends[column.key] = shared_ends(names, _MOST_SHARE), longest
         ends, longest = found
         return ends if longest > cells and ends.said else None
 

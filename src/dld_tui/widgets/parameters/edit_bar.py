@@ -70,14 +70,14 @@ class EditBar(Vertical):
         yield Rows([self._help])
 
     def on_mount(self) -> None:
-        """Take the keys; the cursor is behind the text."""
+        """Take the keys; what is typed takes the place of the text, keys that move keep it."""
         self._before = self.screen.focused
         for bar in self.screen.query(EditBar):
             if bar is not self:
                 bar.remove()
         field = self.query_one(Input)
         field.focus()
-        field.cursor_position = len(self._value)
+        field.select_all()
 
     @on(Input.Submitted)
     def submitted(self, event: Input.Submitted) -> None:

@@ -1,4 +1,4 @@
-"""Attribute values in a few cells: literals of short values, the beginning of long ones."""
+"""Values in a few cells: literals of short attributes, the beginning of long ones, elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import re
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.document.literals import LiteralError, format_literal, parse_literal
+from dld_tui.core.document.literals import (
+    LiteralError,
+    format_literal,
+    format_string,
+    parse_literal,
+)
 from dld_tui.core.document.node import Attribute
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import dtype_name, value_type_of
@@ -17,9 +22,29 @@ from dld_tui.core.types import JSON, is_array
 
 MAX_ITEMS = 32
 _MAX_BYTES = 400
+_MAX_STRING = 60
 _WORD = re.compile(r"\w+")
 MAX_EDITABLE = 20_000
 """Characters of the longest literal that is offered for editing."""
+
+
+def value_text(value: Any) -> str:
+    """Return one value in a few cells."""
+    if isinstance(value, bytes | str):
+        more = "…" if len(value) > _MAX_STRING else ""
+        return visible(format_string(value[:_MAX_STRING])) + more
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, complex):
+        return f"{value:.4g}"
+    return number(float(value))
+
+
+def number(value: float | None) -> str:
+    """Return a figure in four digits."""
+    return fmt.UNKNOWN if value is None else f"{float(value):.4g}"
 
 
 def attribute_text(attribute: Attribute) -> str:

@@ -102,12 +102,12 @@ def constant_text(node: Node) -> str:
 
 def tensor_text(tensor: Tensor) -> str:
     """Return the values of a small tensor that is in the model file; else an empty text."""
-    from dld_tui.widgets.tensors.side import value_text
+    from dld_tui.widgets.parameters.literal_preview import value_text
 
     if tensor.is_external or tensor.element_count > _MAX_INLINE or tensor.dtype == "undefined":
         return ""
     try:
-        values = [value_text(value) for value in tensor.read().tolist()]
+        values = [value_text(value) for value in tensor.listed()]
     except DldError:
         return ""
     return f"= {values[0]}" if values and not tensor.shape else f"= [{', '.join(values)}]"
@@ -570,7 +570,7 @@ class ScopeRows:
         return ParameterRow(
             key,
             value=visible(name),
-            right=shown_type(scope, name, fmt.UNKNOWN),
+            right=visible(with_aliases(shown_type(scope, name, fmt.UNKNOWN), aliases_in(scope))),
             glyph=glyph if node is not None else "",
             value_style="io",
             node=node,
@@ -636,8 +636,7 @@ class ScopeRows:
         yield _fact("producer", visible(producer) or fmt.UNKNOWN)
         if summary is not None:
             yield _fact("nodes", f"{summary.nodes_total:,} in all scopes")
-            size = fmt.size(summary.initializer_bytes)
-            yield _fact("parameters", f"{fmt.short_count(summary.parameters)}  {size}")
+            yield _fact("weights", summary.parameters_text)
         if document.functions:
             yield _fact("functions", fmt.count(len(document.functions)))
         for function in document.functions[:_MANY]:

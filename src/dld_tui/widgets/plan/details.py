@@ -273,7 +273,8 @@ class PlanFindings(LineView):
 
     HELP = (
         "What may cost time in this engine, the costliest first: the layer, what is wrong with it "
-        "and, in the details, what to do. {list.activate} goes to the layer."
+        "and, in the details, what to do. {list.activate} goes to the layer; where a rule of dld "
+        "rewrite is named, {plan.improve} shows what it would change in the model."
     )
 
     def __init__(self, *, id: str | None = None) -> None:

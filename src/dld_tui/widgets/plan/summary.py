@@ -17,13 +17,12 @@ from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.charts.bars import Block, Line, bar, block, fitted, flow, width_of
+from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.report.summary import (
     Advice,

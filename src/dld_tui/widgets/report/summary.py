@@ -29,6 +29,7 @@ from dld_tui.widgets.charts.bars import (
     Block,
     Line,
     bar,
+    bar_ramp,
     block,
     columns,
     fitted,
@@ -40,7 +41,6 @@ from dld_tui.widgets.charts.bars import (
 )
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.lists.table_view import bar_ramp
 from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.progress import big_digits

@@ -18,9 +18,10 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import same_facts
 from dld_tui.widgets.shell.host import host
 
-MOST = 8
+MOST = 5
+"""Commands before those at the end."""
 _ORDER = {command.id: number for number, command in enumerate(COMMANDS)}
-_LAST = ("app.close", "app.palette", "app.help")
+_LAST = ("menu.open", "report.menu", "app.close", "app.palette", "app.help")
 """Commands that close the row, so that they are always found at the same place."""
 
 
@@ -70,7 +71,7 @@ class KeyBar(Rows):
             self._run.setdefault(key, (binding.action, active.node))
             ids[binding.action] = binding.id or ""
         ends = sorted(last, key=lambda action: _LAST.index(ids[action]))
-        keys = [*list(first.values())[: MOST - len(last)], *(last[action] for action in ends)]
+        keys = [*list(first.values())[:MOST], *(last[action] for action in ends)]
         self._last = len(last)
         if keys != self._keys:
             self._keys = keys

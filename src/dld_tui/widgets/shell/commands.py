@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -49,6 +50,12 @@ def bindings_for(*scopes: str) -> list[BindingType]:
         ]
         taken.update(key for _, keys in rows for key in keys)
     return found
+
+
+def shown_too(id: str) -> list[BindingType]:
+    """Return the bindings of a command of lists that the footer shows for one of them."""
+    bindings = (one for one in bindings_for("list") if isinstance(one, Binding))
+    return [replace(binding, show=True) for binding in bindings if binding.id == id]
 
 
 @runtime_checkable

@@ -79,6 +79,10 @@ class Host(Protocol):
         """Show an error in a dialog whose text can be copied."""
 
     @property
+    def is_used(self) -> bool:
+        """Whether somebody types or points just now: what can wait does not make keys late."""
+
+    @property
     def ended_jobs(self) -> Collection[EndedJob]:
         """The jobs that have ended in this session, the newest last."""
 
@@ -146,6 +150,12 @@ def _shown(value: JSON) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_shown(item)}" for name, item in value.items())
     return f"{value:,.6g}" if isinstance(value, float) else str(value)
+
+
+def offer_rules(owner: Host, model: Path, rules: Sequence[str]) -> None:
+    """Open a model and show what rules of ``dld rewrite`` would change in it."""
+    names = " ".join(rules)
+    owner.open_path(model, lambda page: page.when_open(lambda: page.offer_rules(names)))
 
 
 def host(node: Widget | Screen[object]) -> Host:

@@ -109,6 +109,8 @@ _ALWAYS = ("escape", "ctrl+c", "ctrl+q")
 """Keys that wait for no work: only for keys that were typed before them."""
 _PAINT_S = 0.1
 """While keys wait the screen is painted so often."""
+_USED_S = 0.3
+"""So long after a key the next one is expected."""
 _STUCK_S = 20.0
 """Something that never comes to rest does not hold keys for longer."""
 Typed = events.Key | events.Paste | events.MouseEvent
@@ -129,6 +131,7 @@ class KeyQueue:
         self._moving: Widget | None = None
         """The list whose cursor the last event moved."""
         self._painted = 0.0
+        self._last_came = 0.0
         self._busy_since = self._held_since = self._behind_since = 0.0
         """Since when a key waits for message pumps, for other work, for a pane; 0 is not at all."""
 
@@ -145,6 +148,7 @@ class KeyQueue:
             return True
         if event.is_forwarded:  # it comes back from a widget
             return True
+        self._last_came = monotonic()
         if isinstance(event, events.MouseMove) or (
             isinstance(event, events.MouseEvent) and self._feeder is None
         ):
@@ -165,6 +169,11 @@ class KeyQueue:
         if self._feeder is None:
             self._feeder = asyncio.create_task(self._feed(), name="keys")
         return False
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the last key came a moment ago."""
+        return monotonic() - self._last_came < _USED_S
 
     @property
     def is_empty(self) -> bool:

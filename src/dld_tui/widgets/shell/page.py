@@ -125,6 +125,9 @@ class Page(Front, Screen[None]):
     def show_beside(self, other: Page) -> None:
         """Show another open model beside the one that is shown; other pages stay as they are."""
 
+    def offer_rules(self, names: str) -> None:
+        """Show what rules would change in the model that is shown; others stay as they are."""
+
     def reveal_layer(self, index: int) -> None:
         """Go to a layer of the report that is shown; other pages stay as they are."""
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document.literals import format_string
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.tensors.histogram import Histogram, tensor_histogram
@@ -18,6 +15,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, block, columns, flow
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.parameters.literal_preview import number, value_text
 from dld_tui.widgets.parameters.rows import ParameterRow
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 _FIRST = 24
 """Values that are shown."""
-_MAX_STRING = 60
 
 
 @dataclass
@@ -65,25 +62,6 @@ def first_values(tensor: Tensor) -> list[str]:
         InputError: They cannot be read.
     """
     return [value_text(value) for value in tensor.read(0, _FIRST).tolist()]
-
-
-def value_text(value: Any) -> str:
-    """Return one value in a few cells."""
-    if isinstance(value, bytes | str):
-        more = "…" if len(value) > _MAX_STRING else ""
-        return visible(format_string(value[:_MAX_STRING])) + more
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, complex):
-        return f"{value:.4g}"
-    return number(float(value))
-
-
-def number(value: float | None) -> str:
-    """Return a figure in four digits."""
-    return fmt.UNKNOWN if value is None else f"{np.float64(value):.4g}"
 
 
 def preview_rows(key: Hashable, preview: TensorPreview) -> Iterator[ParameterRow]:

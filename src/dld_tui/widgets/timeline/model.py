@@ -411,6 +411,47 @@ def counter_rows(report: Report, origin_us: float) -> list[CounterRow]:
     return rows
 
 
+_LARGE = 1_000_000
+
+
+def memory_rows(report: Report, events: Sequence[PassEvent]) -> list[CounterRow]:
+    """Return the row of the activations in use during a pass, if a layer tells of them.
+
+    They are those of the first pass: later ones take all that they need as one block.
+    """
+    known = {one.index: one.in_use_bytes for one in report.layers if one.in_use_bytes is not None}
+    steps = sorted((one.start_us, known[one.layer]) for one in events if one.layer in known)
+    top = max((size for _, size in steps), default=0)
+    if not top:
+        return []
+    scale, unit = (1e6, "MB") if top >= _LARGE else (1e3, "kB")
+    starts, sizes = [start for start, _ in steps], [size / scale for _, size in steps]
+    return [CounterRow("activations", unit, top / scale, None, partial(highest, starts, sizes))]
+
+
+def highest(
+    starts: Sequence[float], sizes: Sequence[float], start_us: float, end_us: float, parts: int
+) -> Sequence[Bucket | None]:
+    """Return the highest of the sizes in equal parts of a time; each holds until the next.
+
+    Args:
+        starts: When each begins, ascending.
+        sizes: Of each.
+        start_us: Where the first part begins.
+        end_us: Where the last one ends.
+        parts: How many.
+    """
+    width = (end_us - start_us) / max(parts, 1)
+    found: list[Bucket | None] = []
+    for part in range(parts):
+        begin = start_us + part * width
+        first = max(bisect_right(starts, begin) - 1, 0)
+        last = max(bisect_left(starts, begin + width), first + 1)
+        seen = sizes[first:last] if begin + width > starts[0] else ()
+        found.append(Bucket(len(seen), max(seen), min(seen), max(seen)) if seen else None)
+    return found
+
+
 def _absent_row(title: str, reason: str) -> CounterRow:
     return CounterRow(title, "", 1.0, visible(reason), lambda start, end, parts: [None] * parts)
 
@@ -427,5 +468,6 @@ def timeline_of(report: Report, index: int) -> Timeline:
     if found is None:
         return Timeline([], 0.0)
     gpu = report.gpu_events(index)
-    counters = counter_rows(report, found.counter_origin_us)
-    return build(report.pass_events(index), report, found.duration_us, gpu, counters)
+    events = list(report.pass_events(index))
+    counters = [*memory_rows(report, events), *counter_rows(report, found.counter_origin_us)]
+    return build(events, report, found.duration_us, gpu, counters)

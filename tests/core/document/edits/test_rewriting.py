@@ -9,7 +9,9 @@ import pytest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.rewriting import line_of, preview
 from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.document.node import Node
 from dld_tui.core.errors import EditError
+from dld_tui.core.rewrite import matcher
 from tests.core.rewrite.rewriting import copy_of, operators, rewritten, saved, values
 from tests.support.drawn_models import drawn_model
 from tests.support.models import parse
@@ -171,3 +173,29 @@ def test_rules_that_do_not_end_or_make_sense_change_nothing(rules: str) -> None:
     with pytest.raises(EditError, match=r"do(es)? not end|no operator"):
         document.apply("rewrite", rules=rules)
     assert saved(document) == saved(Document(copy_of(model)))
+
+
+def test_rules_without_an_end_are_found_out_before_the_model_is_large() -> None:
+    """A rule that doubles what it finds is tried on one place before it is on all again."""
+    lines = " ".join(f"v{n + 1} = Relu(v{n})" for n in range(200))
+    text = f'<ir_version: 10, opset_import: ["" : 18]>\ng (float v0) => (float v200) {{ {lines} }}'
+    document = Document(parse(text))
+    tried: list[Node] = []
+    new_node = document.main.new_node
+    document.main.new_node = lambda proto: tried.append(new_node(proto)) or tried[-1]  # type: ignore[func-returns-value, method-assign]
+    with pytest.raises(EditError, match="does not end"):
+        document.apply("rewrite", rules="Relu(x) => Relu(Relu(x))")
+    assert len(document.main.nodes) == 200
+    assert len(tried) < 3 * 200
+
+
+def test_a_search_that_gives_up_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matcher, "MOST_IN_ALL", 200)
+    lines = " ".join(f"v{n} = Neg(x)" for n in range(40))
+    document = Document(parse(
+        '<ir_version: 10, opset_import: ["" : 18]>\n'
+        f"g (float x) => (float y) {{ {lines} y = Sum({', '.join(f'v{n}' for n in range(40))}) }}"
+    ))  # fmt: skip
+    done = preview(document, "(x) => (a, b) { a = Neg(x) b = Neg(x) } => { a = Abs(x) b = Exp(x) }")
+    assert 0 < sum(done.counts.values()) < 20
+    assert any("too many ways" in reason for reason in done.refused)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import calls_itself, key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of
+from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.value_types import dtype_name, dtype_number
@@ -118,7 +119,7 @@ def rewrite_document(
     chosen = None if at is None else set(nodes_at(document, at))
     work = _Work(document, transaction, lines)
     parsed = parse_rules(rules)
-    limit = 10_000 + 20 * sum(len(scope.nodes) for scope in document.scopes())
+    limit = 1_000 + 5 * sum(len(scope.nodes) for scope in document.scopes())
     for round_number in range(MOST_TURNS):
         changed = sum(work.all_of(rule, chosen, round_number) for rule in parsed)
         if not changed or chosen is not None:
@@ -149,6 +150,21 @@ def preview(
         scratch.roll_back()
 
 
+def planned(document: Document, hit: Hit, one: Rewrite) -> tuple[list[str], list[str]]:
+    """Return lines of the nodes that would go and come at one place; nothing is changed.
+
+    Raises:
+        Refused: It cannot be replaced.
+        EditError: The replacement is none.
+    """
+    if hit.problem:
+        raise Refused(hit.problem)
+    if not one.removes:
+        return [line_of(node) for node in hit.nodes], [one.text.partition("=>")[2].strip()]
+    local = {key_of(function)[:2] for function in document.functions}
+    return _Plan(document, hit, one, {}, local, Ends(hit.scope)).lines
+
+
 class _Work:
     """One run of rules over a document."""
 
@@ -160,6 +176,10 @@ class _Work:
         self._made: dict[Node, tuple[str, int, int]] = {}
         """By which rewrite and in which application a node was made, and its generation."""
         self._applications = 0
+        self._given_up: set[str] = set()
+        """Rewrites of which a search took too long to be made again."""
+        self._probed: dict[str, int] = {}
+        """By rewrite: the latest generation of what it has made of which it has replaced one."""
         self._refused: dict[str, dict[str, int]] = {}
         self._functions: dict[bytes, str] = {}
         self._local = {key_of(function)[:2] for function in document.functions}
@@ -179,6 +199,8 @@ class _Work:
 
     def once(self, name: str, key: str, one: Rewrite, chosen: set[Node] | None) -> int:
         """Replace the hits that there are now and return how many."""
+        if key in self._given_up:
+            return 0
         search, count = Matcher(one.pattern), 0
         refused = self._refused[key] = {}
         for scope in list(self._document.scopes()):
@@ -191,6 +213,10 @@ class _Work:
                 if hit.problem:
                     _count(refused, hit, hit.problem)
             hits, _ = apart([hit for hit in found if not hit.problem])
+            late = max(hits, key=lambda hit: self._generation(key, hit), default=None)
+            if late is not None and self._generation(key, late) > self._probed.get(key, 0):
+                # One first: rules that do not end would double the model with each generation.
+                hits, self._probed[key] = [late], self._generation(key, late)
             gone: list[str] = []
             ends = Ends(scope) if hits else None
             # From the last one on, so that the places of those before stay right.
@@ -210,6 +236,7 @@ class _Work:
                     self.done.hits.append((name, place, went, came))
             self._forget(scope, gone)
         for node in search.given_up[:1]:
+            self._given_up.add(key)
             refused[f"{quoted(node.ref)}: there are too many ways to try around it"] = len(
                 search.given_up
             )
@@ -239,26 +266,29 @@ class _Work:
             if self._lines:
                 self._note(hit, [], [], one.text.partition("=>")[2].strip())
             return []
-        origins = {self._made.get(node) for node in hit.nodes}
-        generation = 0
-        origin = next(iter(origins))
-        if len(origins) == 1 and origin is not None and origin[0] == key:
-            generation = origin[2] + 1
-            if generation > MOST_GENERATIONS:
-                raise EditError(
-                    f"the rule {quoted(key.rpartition(' ')[0])} does not end: it finds what it has"
-                    " made",
-                    hint="Add a condition that no longer holds afterwards",
-                )
+        generation = self._generation(key, hit)
+        if generation > MOST_GENERATIONS:
+            raise EditError(
+                f"the rule {quoted(key.rpartition(' ')[0])} does not end: it finds what it has"
+                " made",
+                hint="Add a condition that no longer holds afterwards",
+            )
         plan = _Plan(self._document, hit, one, self._functions, self._local, ends)
         added = plan.carry_out(self._transaction)
         self._applications += 1
         for node in added:
             self._made[node] = (key, self._applications, generation)
         if self._lines:
-            self._note(hit, plan.removed_lines, added, "")
+            self._note(hit, plan.lines[0], added, "")
         made = {output for node in added for output in node.outputs}
         return [value for value in plan.gone if value not in made]
+
+    def _generation(self, key: str, hit: Hit) -> int:
+        """Return how often a rewrite has made this out of what it has made; 0 where others have."""
+        origins = {self._made.get(node) for node in hit.nodes}
+        origin = next(iter(origins))
+        is_own = len(origins) == 1 and origin is not None and origin[0] == key
+        return origin[2] + 1 if is_own and origin is not None else 0
 
     def _note(self, hit: Hit, removed: list[str], added: Iterable[Node], action: str) -> None:
         came = [line_of(node) for node in added]
@@ -387,8 +417,13 @@ def _is_current(hit: Hit) -> bool:
 
 def line_of(node: Node) -> str:
     """Return a node as a line: its operator, what goes in and what comes out. Foreign text."""
-    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-    return f"{', '.join(node.outputs)} = {operator}({', '.join(node.inputs)})"
+    return _line(node.proto)
+
+
+def _line(proto: onnx.NodeProto) -> str:
+    domain, op_type = text_of(proto.domain), text_of(proto.op_type)
+    operator = f"{domain}.{op_type}" if domain else op_type
+    return f"{', '.join(texts_of(proto.output))} = {operator}({', '.join(texts_of(proto.input))})"
 
 
 def _node(
@@ -434,7 +469,7 @@ class _Plan:
         body = hit.pattern.body
         self._outputs = [hit.values[name] for name in body.outputs]
         self._removed = self._removable(ends)
-        self.removed_lines = [line_of(node) for node in self._removed]
+        removed = [line_of(node) for node in self._removed]
         kept = set(hit.nodes) - set(self._removed)
         if any(out in self._outputs for node in kept for out in node.outputs):
             raise Refused("a node that stays makes what is replaced")
@@ -447,6 +482,8 @@ class _Plan:
             self._plan_action(one.action)
         else:
             self._plan_replacement()
+        self.lines = removed, [_line(proto) for proto in self._protos]
+        """Of the nodes that go, and of those that come."""
         removed_values = [name for node in self._removed for name in node.outputs if name]
         used = [name for node in self._removed for name in node.inputs if name]
         # A constant that replaces what only others used that went before has no use either.
@@ -881,6 +918,11 @@ class _Plan:
 def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, JSON]:
     """Return the kind of an attribute and its value as :func:`set_attribute` takes them."""
     known = schema.attribute(name) if schema is not None else None
+    if known is not None and known.kind == "tensor":
+        array = np.asarray(value)
+        raw = base64.b64encode(array.tobytes()).decode("ascii")
+        dtype = dtype_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+        return "tensor", {"dtype": dtype, "dims": list(array.shape), "raw": raw}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, bool):

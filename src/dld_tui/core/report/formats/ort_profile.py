@@ -139,12 +139,15 @@ _CONTRIB_HOLDERS = ("BeamSearch", "GreedySearch", "Sampling")
 _TYPE_NAMES = MappingProxyType({"float": "float32", "double": "float64"})
 """ONNX Runtime's C++ names where they differ from ONNX's."""
 
+IN_USE = "in_use_bytes"
+"""What is in use of an arena after a kernel, in the first pass, and was not before all kernels."""
 _BYTES = MappingProxyType(
     {
         "activation_size": "activation_bytes",
         "parameter_size": "parameter_bytes",
         "output_size": "output_bytes",
         "mem_in_use_peak": "arena_peak_bytes",
+        "mem_arena_held": "arena_bytes",
     }
 )
 
@@ -291,6 +294,8 @@ class OrtProfile:
         self.warnings: list[str] = []
         self._argument_names: set[str] = set()
         self._fences = False
+        self._in_use_before: dict[str | None, int] = {}
+        """Bytes of the arena of a provider: weights."""
         self._numbers: dict[tuple[str, str], int] = {}
         self._pending: list[_Event] = []
         self._open_fences: set[str] = set()
@@ -386,9 +391,18 @@ class OrtProfile:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.kernels)
-            self.kernels.append(kernel_from(name, arguments))
+            self.kernels.append(self._with_memory(kernel_from(name, arguments), arguments))
             self._argument_names.update(arguments)
         self._pending.append((number, *times, self._passes))
+
+    def _with_memory(self, kernel: Kernel, arguments: dict[str, JSON]) -> Kernel:
+        """Note what is in use after the first run of a kernel: later passes take one block."""
+        used = whole(arguments.get("mem_bytes_requested_in_use"))
+        if used is not None:
+            grown = whole(arguments.get("mem_requested_in_use_delta")) or 0
+            before = self._in_use_before.setdefault(kernel.provider, used - grown)
+            kernel.details[IN_USE] = max(0, used - before)
+        return kernel
 
     def _end_run(self, start: float, duration: float, thread: int) -> ProfilePass:
         """Take the kernels of a run out of those that are waiting for theirs to end."""

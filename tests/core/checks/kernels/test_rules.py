@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper, numpy_helper, parser
 
+from dld_tui.core.checks import check
 from dld_tui.core.checks.prediction import predict
+from dld_tui.core.document import Document
 from tests.support.runtime import needs_onnxruntime
 
 pytestmark = needs_onnxruntime(31)
@@ -340,3 +344,43 @@ def test_a_sparse_weight_is_a_dense_one_to_operators() -> None:
     made.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 4]))
     assert not refused(made.SerializeToString(), fed)
     assert predict(made)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("opset", "function_opset", "body", "is_wrong"),
+    [
+        (18, 12, "b = ReduceSum<axes=[1]>(a)", True),
+        (12, 18, "b = ReduceSum<axes=[1]>(a)", False),
+        (5, 18, "b = Erf(a)", True),
+        (18, 5, "b = Erf(a)", True),
+        (17, 18, "b = Relu(a)", False),
+        (4, 18, "c = Constant<value_ints=[3, 2]>() b = Reshape(a, c)", True),
+    ],
+)
+def test_a_function_is_taken_in_the_version_of_the_model(
+    tmp_path: Path, opset: int, function_opset: int, body: str, is_wrong: bool
+) -> None:
+    made = parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["" : {opset}, "local" : 1]>
+        main (float[2, 3] i0) => (y) {{ y = local.called(i0) }}
+        <domain: "local", opset_import: ["" : {function_opset}]>
+        called (a) => (b) {{ {body} }}"""
+    )
+    assert refused(made.SerializeToString(), {"i0": f(2, 3)}) is is_wrong
+    onnx.save(made, tmp_path / "m.onnx")
+    with contextlib.closing(Document.open(tmp_path / "m.onnx")) as document:
+        errors = [finding for finding in check(document) if finding.level == "error"]
+    assert bool(errors) is is_wrong
+
+
+@pytest.mark.parametrize(
+    ("dims", "shape", "allowzero"),
+    [
+        ((0, 3, 4), (0, 3, -1), 0), ((0, 3, 4), (0, 12), 0), ((0, 3, 4), (-1, 12), 0),
+        ((2, 3), (0, -1), -1), ((2, 3), (0, 3), -1), ((2, 3), (0, 3), 1), ((0, 3), (0, 5), -1),
+        ((2, 3), (0, -1), 1 << 40), ((2, 3), (0, -1), 1 << 40 | 1),
+    ],
+)  # fmt: skip
+def test_nothing_is_reshaped(dims: tuple[int, ...], shape: tuple[int, ...], allowzero: int) -> None:
+    data, fed = model("Reshape", [f(*dims), of(*shape)], [0], {"allowzero": allowzero}, 17)
+    assert bool(predict(onnx.ModelProto.FromString(data))[1]) is refused(data, fed)

@@ -1,0 +1,62 @@
+"""Run an activity in a process of its own, so that a library that crashes ends only that."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.events import Failed, Finished, Progress, event_from_line, event_to_line
+from dld_tui.core.types import JSON
+
+
+def apart(
+    activity: str, settings: Mapping[str, JSON], folder: Path, limit: float
+) -> Generator[Progress, None, Any]:
+    """Run an activity and return its result, decoded.
+
+    Args:
+        activity: Its id.
+        settings: Of its request.
+        folder: For the file that it leaves.
+        limit: How long it may take, in seconds.
+
+    Raises:
+        DldError: As the activity does.
+        ActivityError: The process crashed or took too long.
+    """
+    from dld_tui.activities.registry import decode_result
+    from dld_tui.backends.tools.process import run_tool
+
+    line = json.dumps({"activity": activity, "request": dict(settings)})
+    said = folder / "end.json"
+    said.unlink(missing_ok=True)
+    waiting = run_tool(__name__, [line, str(said)], limit)
+    while True:
+        try:
+            passed = next(waiting)
+        except StopIteration as stop:
+            end = stop.value
+            break
+        yield Progress(passed, limit, "s", activity)
+    event = event_from_line(said.read_text()) if said.exists() else None
+    if isinstance(event, Failed):
+        raise event.to_error()
+    if isinstance(event, Finished):
+        return decode_result(activity, event.result)
+    how = "took too long" if end.timed_out else f"crashed: {end.crashed or end.status}"
+    raise ActivityError(how, where=activity, details=end.said)
+
+
+def main() -> None:
+    """Run one activity in this process: its line and where its end goes are the arguments."""
+    from dld_tui.activities.worker import Control, EventWriter, run_request
+    from dld_tui.core.files.writer import write_text
+
+    line, said = sys.argv[1:]
+    ending = run_request(line.encode(), EventWriter(os.open(os.devnull, os.O_WRONLY)), Control())
+    write_text(Path(said), event_to_line(ending), overwrite=True)

@@ -1,0 +1,141 @@
+"""What memory a run of a model needs, of the graph that ONNX Runtime makes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core.cost.memory import MemoryPlan
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.params import FIRST_PAGE, like, param
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.value_types import ValueType
+
+Result = MemoryPlan
+_MOST_ROUNDS = 3
+"""How often shapes are inferred: what follows from values tells ONNX Runtime more, and again."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which model, and how it is run."""
+
+    model: Path = param(
+        label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
+    )
+    provider: str = like(Profile, "provider")
+    optimization_level: str = like(Profile, "optimization_level", page=FIRST_PAGE)
+    device_id: int = like(Profile, "device_id", page=FIRST_PAGE)
+    shape: tuple[str, ...] = like(InputSettings, "shape")
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Have a session made, and plan the memory of what it would run; nothing is run.
+
+    Raises:
+        InputError: The model cannot be read.
+        UsageError: A shape is none, or does not fit.
+        UnavailableError: ONNX Runtime or the provider is missing.
+        ActivityError: No session can be made of it.
+    """
+    from dld_tui.backends.onnxruntime.session import Session, version
+    from dld_tui.core.cost.memory import memory_plan
+    from dld_tui.core.cost.nodes import ModelCosts
+    from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.inputs.search import guess_inputs
+    from dld_tui.core.inputs.shapes import parse_shapes
+
+    asked = Profile(
+        model=request.model, provider=request.provider, device_id=request.device_id,
+        optimization_level=request.optimization_level,
+    ).session_settings()  # fmt: skip
+    yield Progress(0, 3, stage="Making a session")
+    with tempfile.TemporaryDirectory(prefix="dld-") as name:
+        path = Path(name) / "optimized.onnx"
+        session = Session(request.model, replace(asked, quiet=True, optimized_path=path))
+        with contextlib.closing(Document.open(request.model)) as document:
+            given = parse_shapes(request.shape, document.main.inputs)
+            specs = specs_for(session.inputs, document)
+            shapes = dict(guess_inputs(specs, document, given).shapes)
+        del session
+        with contextlib.closing(Document.open(path)) as document:
+            yield Progress(1, 3, stage="Inferring shapes")
+            _note_types(document)
+            planned = _kinds_of(document)
+        with contextlib.closing(Document.open(path)) as document:
+            for scope in document.scopes():  # declared for any size, and now there are numbers
+                scope.records.get("value_info", []).clear()
+            sizes = declare_inputs(document, shapes)
+            for _ in range(_MOST_ROUNDS):
+                _note_types(document)
+                sizes = follow_shapes(document, shapes) | sizes
+                if not _open_sizes(document):
+                    break
+            yield Progress(2, 3, stage="Counting the memory")
+
+            def kind(scope: Scope, name: str) -> ValueType | None:
+                return planned.get((scope.path, name))
+
+            plan = memory_plan(ModelCosts(document, sizes), ordered=True, kinds=kind)
+    yield Finished(
+        replace(
+            plan,
+            graph=f"of ONNX Runtime {version()}, {request.provider}, optimization"
+            f" {request.optimization_level}",
+            shapes=tuple(f"{name}:{'x'.join(map(str, shapes[name]))}" for name in shapes),
+        )
+    )
+
+
+def _kinds_of(document: Document) -> dict[tuple[Sequence[str], str], ValueType]:
+    """Return the types of all values by the places of their scopes and their names."""
+    return {
+        (scope.path, name): kind
+        for scope in document.scopes()
+        for node in scope.nodes
+        for name in node.outputs
+        if (kind := scope.value_type(name)) is not None
+    }
+
+
+def _open_sizes(document: Document) -> bool:
+    """Return whether a value of the main graph has no shape in numbers."""
+    main = document.main
+    kinds = (main.value_type(name) for node in main.nodes for name in node.outputs if name)
+    return not all(map(_in_numbers, kinds))
+
+
+def _in_numbers(kind: ValueType | None) -> bool:
+    return kind is not None and kind.dims is not None and all(isinstance(d, int) for d in kind.dims)
+
+
+def _note_types(document: Document) -> None:
+    """Note the types that can be inferred of what the document declares, and of what is noted."""
+    import onnx
+
+    from dld_tui.backends.onnxruntime.types import contrib_types
+    from dld_tui.core.document.proto_text import set_text
+    from dld_tui.core.document.serialise import snapshot
+    from dld_tui.core.document.type_inference import infer, take_types
+    from dld_tui.core.document.value_types import type_proto_of
+
+    model = onnx.ModelProto.FromString(b"".join(snapshot(document, doubtful=True)))
+    for name, kind in document.main.inferred.items():
+        if _in_numbers(kind) and document.main.producer(name) is not None:
+            proto = type_proto_of(kind)
+            if proto is not None:
+                info = model.graph.value_info.add()
+                set_text(info, "name", name)
+                info.type.CopyFrom(proto)
+    take_types(document, infer(model, told=contrib_types).model)

@@ -1,0 +1,434 @@
+"""Find the build route that gives the fastest TensorRT engine, as trtexec's tuner does.
+
+Each route is built, measured and compared in processes of its own, as some crash the compiler. What
+was tried is noted at once, so a search that was stopped goes on where it was. The fastest engine
+has to beat that of the default route in runs that take turns.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.activities.apart import apart
+from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
+from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
+from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.params import like, param, settings_of, to_json
+from dld_tui.core.tensorrt.measuring import MeasureSettings
+from dld_tui.core.tensorrt.route_search import RouteSearch, RouteTrial, fastest
+from dld_tui.core.tensorrt.routes import (
+    FAST,
+    FULL,
+    MIXED,
+    SEARCHES,
+    Knobs,
+    combined_routes,
+    fast_routes,
+    full_routes,
+    parse_routes,
+    route_count,
+    route_text,
+)  # fmt: skip
+from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.tensorrt.library import Library
+    from dld_tui.core.compare.gate import GateRow
+    from dld_tui.core.document.document import Document
+
+Result = RouteSearch
+_PAGE = "Routes"
+
+
+@dataclass(frozen=True)
+class Request(BuildSettings):
+    """What to try, how to build, and what is right."""
+
+    output: Path | None = param(
+        None,
+        label="Keep the engine",
+        help="Where to keep the fastest engine. By default NAME.engine in the current folder, where"
+        " a route is faster than the default.",
+        kind="output",
+        spellings=("--output", "-o", "--save-engine", "--saveEngine"),
+        metavar="ENGINE",
+    )
+    routes: str = param(
+        "",
+        label="Routes",
+        help="Knobs and the values to try, as '-copy_ppg=[on|off] -peep:max=2'. Without any the"
+        " knobs are only listed.",
+        spellings=("--routes", "--tuneBuildRoutes"),
+        metavar="EXPR",
+        page=_PAGE,
+        empty="list the knobs",
+    )
+    routes_file: Path | None = param(
+        None,
+        label="Routes file",
+        help="File with such an expression, one knob a line.",
+        kind="file",
+        spellings=("--routes-file", "--tuneBuildRouteFile"),
+        metavar="FILE",
+        page=_PAGE,
+    )
+    search: str = param(
+        FAST,
+        label="Search",
+        help="fast changes one knob at a time, full tries all combinations, mixed is fast and then"
+        " combines what helped.",
+        choices=SEARCHES,
+        spellings=("--search", "--tuningSearch"),
+        page=_PAGE,
+    )
+    budget: float = param(
+        3600.0,
+        label="Time",
+        help="After how long no build is begun any more.",
+        unit="s",
+        minimum=1,
+        spellings=("--budget", "--tuningTimeOut"),
+        metavar="S",
+        page=_PAGE,
+    )
+    limit: float = param(
+        1800.0,
+        label="Limit",
+        help="How long the build of a route may take.",
+        unit="s",
+        minimum=1,
+        spellings=("--limit",),
+        metavar="S",
+        page=_PAGE,
+    )
+    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance", page=_PAGE)
+    inputs: Path | None = like(InputSettings, "inputs", page=_PAGE)
+    seed: int = like(InputSettings, "seed", page=_PAGE)
+    iterations: int = like(MeasureSettings, "iterations", 20, page=_PAGE)
+    duration: float = like(MeasureSettings, "duration", 1.0, page=_PAGE)
+    use_cuda_graph: bool = like(MeasureSettings, "use_cuda_graph", page=_PAGE)
+    again: bool = param(
+        False,
+        label="From the start",
+        help="Forget the routes of a search that was stopped.",
+        spellings=("--from-start",),
+        page=_PAGE,
+    )
+
+    @property
+    def engine_path(self) -> Path:
+        """Where the fastest engine goes."""
+        return self.output or Path(f"{self.model.stem}.engine")
+
+    def require(self) -> None:
+        """Refuse settings that do not go together, before anything is loaded.
+
+        Raises:
+            UsageError: Says which.
+        """
+        parse_tolerances(self.tolerance)
+        if self.routes and self.routes_file is not None:
+            raise UsageError("--routes and --routes-file are both given")
+        if self.build_route:
+            raise UsageError("--build-route is what this search finds")
+
+    def expression(self) -> str:
+        """Return the knobs to try, empty where there are none.
+
+        Raises:
+            UsageError: The file cannot be read.
+        """
+        if self.routes_file is None:
+            return self.routes
+        try:
+            return self.routes_file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{self.routes_file} cannot be read: {error}") from None
+
+
+_OWN = ("model", "output", "open_metadata", "layer_info", "log", "build_route")
+"""Settings of a build that each route has its own of."""
+_NO_MATTER = ("output", "open_metadata", "layer_info", "log", "budget", "limit", "again", "search",
+              "routes", "routes_file")  # fmt: skip
+"""Settings that change no trial."""
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Search.
+
+    Raises:
+        UsageError: The library has no knobs or not these, or a setting does not fit the model.
+        InputError: The model or an input cannot be read.
+        UnavailableError: There is no library that works, or no GPU for it.
+        ActivityError: The model cannot be built or run by the default route.
+        SaveError: The engine cannot be written.
+    """
+    from dld_tui.backends.tensorrt.cuda import select_device
+    from dld_tui.backends.tensorrt.library import find_library
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.availability import refused
+
+    request.require()
+    yield Progress(0, None, stage="Loading TensorRT")
+    select_device(request.device)  # before anything of CUDA
+    library = find_library(request.library)
+    title = library.facts.title
+    knobs = _knobs(library)
+    expression = request.expression()
+    if not expression.strip():
+        listed = tuple(knobs.knobs.values())
+        yield Finished(RouteSearch(title, knobs.version, request.search, (), True, knobs=listed))
+        return
+    tried = parse_routes(expression, knobs)
+    if problems := refused(request, library.facts):
+        raise UsageError(f"{title}: {'; '.join(problems)}")
+    if library.facts.no_driver:
+        raise UnavailableError(
+            f"{title} cannot run engines here: {library.facts.no_driver}",
+            hint="Run it on a target that has a GPU, with --target NAME",
+        )
+    yield Progress(0, None, stage="Reading the model")
+    with contextlib.closing(Document.open(request.model)) as document:
+        yield from _Searching(request, library, document, knobs, tried).events()
+
+
+def _knobs(library: Library) -> Knobs:
+    from dld_tui.backends.tensorrt.config import known_knobs
+    from dld_tui.backends.tensorrt.library import trt
+
+    builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
+    return known_knobs(builder.create_builder_config(), library.facts)
+
+
+@dataclass
+class _Notes:
+    """The trials of a search that was stopped: a line each, by route."""
+
+    path: Path
+    known: dict[str, RouteTrial] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read them, up to the first line that is damaged."""
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                route, ms, problem = json.loads(line)
+                self.known[str(route)] = RouteTrial(str(route), ms, str(problem))
+
+    def add(self, trial: RouteTrial) -> None:
+        """Keep a trial; a file that cannot be written is no reason to stop."""
+        self.known[trial.route] = trial
+        rows = ([one.route, one.ms, one.problem] for one in self.known.values())
+        with contextlib.suppress(SaveError):
+            write_text(self.path, "\n".join(map(json.dumps, rows)), overwrite=True)
+
+
+class _Searching:
+    """One search."""
+
+    def __init__(
+        self,
+        request: Request,
+        library: Library,
+        document: Document,
+        knobs: Knobs,
+        tried: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        self._request, self._library = request, library
+        self._knobs, self._tried = knobs, tried
+        self._begin = time.monotonic()
+        self._shapes = _shapes(document, request)
+        self._folder = _folder(request, library, document, knobs)
+        self._trials: dict[str, RouteTrial] = {}
+        self._kept: dict[str, str] = {}
+
+    def events(self) -> Iterator[Event]:
+        from dld_tui.core.paths import ensure
+
+        asked = self._request
+        if asked.again:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        ensure(self._folder)
+        notes = _Notes(self._folder / "routes.jsonl")
+        notes.read()
+        routes = full_routes if asked.search == FULL else fast_routes
+        count = route_count(self._tried, asked.search, self._knobs)
+        is_whole = yield from self._all(routes(self._tried, self._knobs), notes, count)
+        if asked.search == MIXED and is_whole:
+            ms = {name: one.ms for name, one in self._trials.items() if one.ms and not one.problem}
+            more = combined_routes(ms, self._tried, self._knobs)
+            is_whole = yield from self._all(iter(more), notes, count + len(more))
+        default, best = next(iter(self._trials.values())), fastest(self._trials.values())
+        confirmed, engine = None, None
+        if best is not None and best is not default and not default.problem:
+            confirmed = yield from self._confirmed(default.route, best.route)
+            if confirmed.verdict == "faster":
+                engine = self._keep(best.route)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        yield Finished(
+            RouteSearch(
+                self._library.facts.title, self._knobs.version, asked.search,
+                tuple(self._trials.values()), is_whole, confirmed, engine,
+                self._command(best.route) if engine is not None and best is not None else "",
+            )
+        )  # fmt: skip
+
+    def _all(
+        self, routes: Iterator[dict[str, str]], notes: _Notes, count: int
+    ) -> Generator[Event, None, bool]:
+        """Try routes; return whether there was time for all."""
+        for values in routes:
+            route = route_text(values)
+            if self._trials and time.monotonic() - self._begin > self._request.budget:
+                return False
+            trial = notes.known.get(route)
+            if trial is None:
+                yield Progress(len(self._trials), count, "routes", f"Building {visible(route)}")
+                trial = yield from self._trial(route)
+                notes.add(trial)
+            self._trials[route] = trial
+            found = visible(trial.problem) or f"{trial.ms:.4g} ms"
+            yield Log(f"{visible(route)}: {found}")
+        return True
+
+    def _ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
+        return apart(activity, settings, self._folder, self._request.limit)
+
+    def _trial(self, route: str) -> Generator[Event, None, RouteTrial]:
+        engine = self._folder / "trial.engine"
+        engine.unlink(missing_ok=True)
+        ms = None
+        try:
+            ms = yield from self._built(route, engine)
+            problem = yield from self._problem(engine)
+        except (ActivityError, UnavailableError) as error:
+            if not self._trials:  # without the default there is nothing to compare with
+                raise
+            return RouteTrial(route, ms, error.message)
+        if not problem:
+            self._keep_if_needed(route, ms, engine)
+        return RouteTrial(route, ms, problem)
+
+    def _keep_if_needed(self, route: str, ms: float, engine: Path) -> None:
+        """Keep the engine of the default, and of what is the fastest so far."""
+        best = fastest(self._trials.values())
+        name = "default" if not self._trials else "best"
+        if name == "default" or best is None or best.ms is None or ms < best.ms:
+            engine.replace(self._folder / f"{name}.engine")
+            self._kept[name] = route
+
+    def _built(self, route: str, engine: Path) -> Generator[Event, None, float]:
+        """Build an engine and return the median of its passes."""
+        mine = to_json(self._request)
+        names = {setting.name for setting in settings_of(BuildSettings)} - {*_OWN}
+        settings = {name: mine[name] for name in names}
+        return (
+            yield from self._measured(
+                **settings, build_route=route, output=str(engine), model=mine["model"]
+            )
+        )
+
+    def _measured(self, **settings: JSON) -> Generator[Event, None, float]:
+        asked = self._request
+        result = yield from self._ask(
+            "profile_tensorrt", report=str(self._folder / "trial.dldprof"), layer_passes=0,
+            gpu_timeline=False, gpu_counters="off", seed=asked.seed, shape=[*self._shapes],
+            iterations=asked.iterations, duration=asked.duration,
+            use_cuda_graph=asked.use_cuda_graph, **settings,
+        )  # fmt: skip
+        (self._folder / "trial.dldprof").unlink(missing_ok=True)
+        return float(result.phases_ms["compute"]["median"])
+
+    @property
+    def _loading(self) -> dict[str, JSON]:
+        asked = self._request
+        plugins: list[JSON] = [*asked.plugins, *asked.dynamic_plugins]
+        device: dict[str, JSON] = {"library": asked.library, "device": asked.device}
+        return {**device, "plugins": plugins, "trust": True}
+
+    def _problem(self, engine: Path) -> Generator[Event, None, str]:
+        """Return which output is wrong; empty where none is."""
+        mine = to_json(self._request)
+        given = {name: mine[name] for name in ("tolerance", "inputs", "seed")}
+        shapes: list[JSON] = [] if self._request.inputs is not None else [*self._shapes]
+        result = yield from self._ask(
+            "accuracy", model=mine["model"], against=str(engine), shape=shapes, **given,
+            **self._loading,
+        )  # fmt: skip
+        return "" if result.is_good else f"output {result.first} is not within {result.tolerance}"
+
+    def _confirmed(self, default: str, best: str) -> Generator[Event, None, GateRow]:
+        """Measure the engines of two routes in turns."""
+        from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, judge
+
+        sides: tuple[list[float], list[float]] = ([], [])
+        paths = []
+        for name, route in (("default", default), ("best", best)):
+            paths.append(self._folder / f"{name}.engine")
+            if self._kept.get(name) != route:  # found by an earlier run of the program
+                yield from self._built(route, paths[-1])
+        model = str(self._request.model)
+        for number in range(RUNS):
+            late = time.monotonic() - self._begin > self._request.budget
+            if number >= LEAST_RUNS and late:
+                break
+            yield Progress(number, RUNS, "pairs", "Confirming the fastest")
+            for side in (0, 1) if number % 2 == 0 else (1, 0):
+                engine = str(paths[side])
+                ms = yield from self._measured(
+                    engine=engine, model=model, dla_core=self._request.dla_core, **self._loading
+                )
+                sides[side].append(ms)
+        return judge("end to end", *sides)
+
+    def _keep(self, route: str) -> Path:
+        from dld_tui.core.files.writer import write_pieces
+
+        path = self._request.engine_path.absolute()
+        write_pieces(path, [(self._folder / "best.engine").read_bytes()])
+        return path
+
+    def _command(self, route: str) -> str:
+        from dld_tui.core.params import command_line
+
+        values = {name: one for name, one in to_json(self._request).items() if name not in _OWN}
+        known = {setting.name for setting in settings_of(BuildSettings)}
+        kept = {name: value for name, value in values.items() if name in known}
+        return command_line(
+            ("dld", "build"), BuildSettings,
+            {**kept, "model": str(self._request.model), "build_route": route},
+        )  # fmt: skip
+
+
+def _shapes(document: Document, request: Request) -> list[str]:
+    """Return the shapes to run with: the usual ones of the first profile."""
+    from dld_tui.core.tensorrt.profiles import profiles_for, shape_inputs
+
+    profiles = profiles_for(document, request).ranges
+    values = shape_inputs(document)
+    return [
+        f"{name}:{'x'.join(map(str, ranged.opt))}"
+        for name, ranged in (profiles[0] if profiles else {}).items()
+        if name not in values
+    ]
+
+
+def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
+    """Return where the trials of this very search are noted."""
+    from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
+    from dld_tui.core.paths import cache_dir
+
+    matter = {name: one for name, one in to_json(request).items() if name not in _NO_MATTER}
+    facts = model_and_inputs(matter, document, request.inputs)
+    facts["library"] = [library.facts.title, library.facts.path, knobs.version]
+    return cache_dir() / "route-search" / search_name(facts)

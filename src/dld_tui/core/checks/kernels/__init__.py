@@ -1,0 +1,1 @@
+"""What single kernels of ONNX Runtime refuse."""

@@ -1,0 +1,175 @@
+"""What an execution provider compiled: the EPContext nodes that ONNX Runtime writes.
+
+Such a node stands for a part of the model that was compiled before. It holds the result, for
+TensorRT and TensorRT-RTX an engine, or names the file beside the model that does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from dld_tui.core import fmt
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.recognise import EngineHeader, engine_header
+from dld_tui.core.files.source import Source
+from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
+
+OPERATOR = "EPContext"
+_HEAD = 64
+
+
+@dataclass(frozen=True)
+class EpContext:
+    """One such node. Texts are foreign."""
+
+    node: Node
+    provider: str
+    """What compiled it, as the node says."""
+    is_inside: bool
+    """Whether the result is in the model, and not in a file of its own."""
+    file: str
+    """That file as the node names it; empty where the result is in the model."""
+    bytes: int | None
+    """None where there is none: the node uses what another one has, or its file is not there."""
+    header: EngineHeader | None
+    """What an engine of TensorRT says of itself; None where it is none, or not known."""
+    facts: dict[str, str]
+    """What else the node says: the part, the SDK, the hardware, the original model."""
+
+    @property
+    def line(self) -> str:
+        """For people; free of foreign text."""
+        size = "with another node" if self.bytes is None else fmt.size(self.bytes)
+        if self.file:
+            size = f"{visible(self.file)}, {'not there' if self.bytes is None else size}"
+        what = self.header.text if self.header is not None else visible(self.provider)
+        told = [visible(f"{key} {value}") for key, value in self.facts.items()]
+        return ", ".join([f"{visible(self.node.ref)}: {what or 'unknown provider'}", size, *told])
+
+    def to_json(self) -> dict[str, JSON]:
+        """Return the fields of ``dld inspect --json``. Fields may be added, never renamed."""
+        header = self.header
+        return {
+            "node": self.node.ref, "provider": self.provider, "file": self.file or None,
+            "bytes": self.bytes, "engine": None if header is None else header.text, **self.facts,
+        }  # fmt: skip
+
+
+_FACTS = {
+    "partition_name": "part", "ep_sdk_version": "sdk", "hardware_architecture": "hardware",
+    "onnx_model_filename": "of",
+}  # fmt: skip
+
+
+def contexts_of(document: Document) -> list[EpContext]:
+    """Return the compiled parts of a model, in the order of its nodes."""
+    return [
+        _context(document, node)
+        for scope in document.scopes()
+        for node in scope.nodes
+        if node.op_type == OPERATOR
+    ]
+
+
+def _context(document: Document, node: Node) -> EpContext:
+    is_inside = bool(_number(node, "embed_mode", 1))
+    file = "" if is_inside else _text(node, "ep_cache_context")
+    facts = {key: _text(node, name) for name, key in _FACTS.items()}
+    known = {key: value for key, value in facts.items() if value}
+    content = _content(document, node)
+    head, size = b"", None
+    if isinstance(content, Blob):
+        head, size = content.read(0, min(_HEAD, content.length)), content.length
+    elif content is not None:
+        head, size = content[:_HEAD], len(content)
+    return EpContext(node, _text(node, "source"), is_inside, file, size, engine_header(head), known)
+
+
+def _content(document: Document, node: Node) -> bytes | Blob | None:
+    """Return what was compiled; long contents stay in their file. None where there is none."""
+    attribute = node.attribute("ep_cache_context")
+    if attribute is None or not attribute.proto.s:
+        return None
+    if _number(node, "embed_mode", 1):
+        return attribute.blob or attribute.proto.s
+    path = _beside(document, _text(node, "ep_cache_context"))
+    if path is None:
+        return None
+    try:
+        source = Source.open(path, follow_link=False)
+    except InputError:
+        return None
+    return Blob(source, 0, source.size, "s")
+
+
+def _beside(document: Document, file: str) -> Path | None:
+    """Return the file beside the model; None for a name that leads out of its folder."""
+    parts = (*PurePosixPath(file).parts, *PureWindowsPath(file).parts)
+    is_away = PurePosixPath(file).is_absolute() or PureWindowsPath(file).drive or ".." in parts
+    if document.path is None or not file or is_away:
+        return None
+    return document.path.parent / file
+
+
+def extract_context(document: Document, name: str, target: Path) -> EpContext:
+    """Write what a provider compiled, such as a TensorRT engine, to a file.
+
+    Args:
+        document: The model.
+        name: Of the node; empty where the model has one with such a result only.
+        target: The file.
+
+    Raises:
+        UsageError: There is no such node, or there are several.
+        InputError: The file that the node names is not there.
+        SaveError: It cannot be written.
+    """
+    found = [one for one in contexts_of(document) if one.is_inside is False or one.bytes]
+    if name:
+        found = [one for one in found if name in (one.node.name, one.node.ref)]
+    if len(found) != 1:
+        known = ", ".join(visible(one.node.ref) for one in found)
+        problem = f"several nodes hold compiled parts: {known}" if found else (
+            "no EPContext node of the model holds a compiled part"
+            if not name else f"no EPContext node {name!r} holds a compiled part"
+        )  # fmt: skip
+        raise UsageError(problem, hint="Name one with --context NODE" if found else None)
+    write_context(document, found[0], target)
+    return found[0]
+
+
+def write_context(document: Document, context: EpContext, target: Path) -> None:
+    """Write what a node holds, or names, to a file.
+
+    Raises:
+        InputError: It holds nothing, or the file that it names is not there.
+        SaveError: It cannot be written.
+    """
+    content = _content(document, context.node)
+    if content is None:
+        raise InputError(
+            f"the file {visible(context.file)!r} that the node names is not beside the model"
+            if context.file
+            else "the node holds nothing: it uses what another one has",
+            where=str(document.path),
+        )
+    write_pieces(target, [content])
+
+
+def _text(node: Node, name: str) -> str:
+    attribute = node.attribute(name)
+    if attribute is None or attribute.blob is not None:
+        return ""
+    return text_of(attribute.proto.s)
+
+
+def _number(node: Node, name: str, default: int) -> int:
+    attribute = node.attribute(name)
+    return default if attribute is None else int(attribute.proto.i)

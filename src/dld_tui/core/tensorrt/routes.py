@@ -1,0 +1,188 @@
+"""Build routes of TensorRT 11.1 and later: knobs of its compiler, and which of their values to try.
+
+A route is a text such as ``-copy_ppg=off -peep:max=2``; what it does not name has its default. An
+expression gives several values to try, ``-copy_ppg=[on|off] -peep:max=[1|2|3]``. Both, and the ways
+to search, are those of trtexec's Global Performance Tuner.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import clip, visible
+
+FAST, FULL, MIXED = "fast", "full", "mixed"
+SEARCHES = (FAST, FULL, MIXED)
+MOST_HELPFUL = 10
+"""Knobs that a mixed search combines, at most, as in trtexec."""
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_TOKEN = re.compile(r"(-[^\s=\[\]]+)=(?:\[([^\[\]]*)\]|([^\s\[\]]+))(?:\s+|$)")
+
+
+@dataclass(frozen=True)
+class Knob:
+    """An option of the compiler. Texts are foreign."""
+
+    name: str
+    """With its dash, such as ``-kgen:tiling``."""
+    values: tuple[str, ...]
+    """Empty where any value may be given."""
+    default: str
+    help: str
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """All knobs of a library."""
+
+    version: str
+    """Of the tuner; routes of another version may name other knobs."""
+    knobs: Mapping[str, Knob]
+
+
+def read_knobs(text: str) -> Knobs:
+    """Return what ``IBuilderConfig.all_build_routes`` says; without knobs where it says nothing."""
+    try:
+        data = json.loads(text or "{}")
+    except ValueError:
+        data = {}
+    options = data.get("tuner_options") if isinstance(data, dict) else None
+    found = {}
+    for option in options if isinstance(options, list) else ():
+        name = option.get("option") if isinstance(option, dict) else None
+        if isinstance(name, str) and name:
+            texts = {key: str(option.get(key) or "") for key in ("default_value", "help")}
+            values = _allowed(str(option.get("allowed_values") or ""))
+            found[name] = Knob(name, values, texts["default_value"], texts["help"])
+    version = data.get("tuner_version", "") if isinstance(data, dict) else ""
+    return Knobs(str(version), found)
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    """Return the values of ``-knob=[a|b]``; none of ``=int32_t`` or ``=[0|...|9]``."""
+    found = _BRACKETS.search(text)
+    return () if found is None or "..." in found[1] else _listed(found[1])
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split("|") if part.strip())
+
+
+def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
+    """Return the values to try by knob; one value is fixed.
+
+    Args:
+        expression: Words such as ``-knob=[a|b]`` and ``-knob=value``, also one a line.
+        knobs: Of the library.
+
+    Raises:
+        UsageError: It cannot be read, or names a knob or a value that there is not.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    text, at = expression.strip(), 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise UsageError(
+                f"{clip(visible(text[at:]), 40)!r} is no part of a build route",
+                hint="Write -knob=value or -knob=[a|b|c], separated by spaces",
+            )
+        name, at = match[1], match.end()
+        if name in found:
+            raise UsageError(f"the knob {visible(name)} is given twice")
+        found[name] = _listed(match[2]) if match[2] is not None else (match[3],)
+        _check(name, found[name], knobs)
+    if not found:
+        raise UsageError("no knob is given", hint="dld routes MODEL lists them")
+    return found
+
+
+def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:
+    knob = knobs.knobs.get(name)
+    if knob is None:
+        near = [other for other in knobs.knobs if name.strip("-").lower() in other.lower()]
+        hint = f"There is {', '.join(map(visible, near[:5]))}" if near else "dld routes lists them"
+        raise UsageError(f"there is no knob {clip(visible(name), 60)}", hint=hint)
+    if not values:
+        raise UsageError(f"the knob {visible(name)} has no value")
+    wrong = [value for value in values if knob.values and value not in knob.values]
+    if wrong:
+        raise UsageError(
+            f"{visible(name)} cannot be {clip(visible(wrong[0]), 40)}",
+            hint=f"It can be {', '.join(map(visible, knob.values))}",
+        )
+
+
+def route_text(values: Mapping[str, str]) -> str:
+    """Return a route as the library takes it."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def default_route(tried: Mapping[str, Sequence[str]], knobs: Knobs) -> dict[str, str]:
+    """Return what the other routes are compared with: each knob that varies at its default."""
+    return {
+        name: values[0] if len(values) == 1 else knobs.knobs[name].default
+        for name, values in tried.items()
+    }
+
+
+def fast_routes(tried: Mapping[str, Sequence[str]], knobs: Knobs) -> Iterator[dict[str, str]]:
+    """Return the default route, then those in which one knob has another value, the last first."""
+    default = default_route(tried, knobs)
+    yield default
+    for name, values in reversed([*tried.items()]):
+        for value in values if len(values) > 1 else ():
+            if value != default[name]:
+                yield {**default, name: value}
+
+
+def full_routes(tried: Mapping[str, Sequence[str]], knobs: Knobs) -> Iterator[dict[str, str]]:
+    """Return the default route, then all combinations of the values."""
+    default = default_route(tried, knobs)
+    yield default
+    for values in itertools.product(*tried.values()):
+        route = dict(zip(tried, values, strict=True))
+        if route != default:
+            yield route
+
+
+def combined_routes(
+    ms: Mapping[str, float], tried: Mapping[str, Sequence[str]], knobs: Knobs
+) -> list[dict[str, str]]:
+    """Return the routes of a mixed search that follow the fast ones: what helped, combined.
+
+    Args:
+        ms: Times of the fast routes that gave right results, by text.
+        tried: As the fast routes had it.
+        knobs: Of the library.
+    """
+    default = default_route(tried, knobs)
+    base = ms.get(route_text(default), math.inf)
+    gains: dict[str, list[tuple[float, str]]] = {}
+    for route in fast_routes(tried, knobs):
+        changed = [name for name in route if route[name] != default[name]]
+        time = ms.get(route_text(route), math.inf)
+        if changed and time < base:
+            gains.setdefault(changed[0], []).append((time, route[changed[0]]))
+    best = sorted(gains, key=lambda name: min(gains[name]))[:MOST_HELPFUL]
+    kept = {name: (default[name], *(value for _, value in gains[name])) for name in best}
+    routes = (
+        {**default, **dict(zip(kept, values, strict=True))}
+        for values in itertools.product(*kept.values())
+    )
+    return [route for route in routes if route_text(route) not in ms] if len(kept) > 1 else []
+
+
+def route_count(tried: Mapping[str, Sequence[str]], search: str, knobs: Knobs) -> int:
+    """Return how many routes a search tries: of a mixed one those of its first part."""
+    if search == FULL:
+        default = default_route(tried, knobs)
+        inside = all(default[name] in values for name, values in tried.items())
+        return math.prod(map(len, tried.values())) + (not inside)
+    return sum(1 for _ in fast_routes(tried, knobs))

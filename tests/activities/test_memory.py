@@ -1,0 +1,147 @@
+"""The memory that a run will need against what ONNX Runtime's arena hands out in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.activities.memory import Request, run
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile_onnxruntime import run as profile
+from dld_tui.core.cost.memory import IN_PLACE, MemoryPlan
+from dld_tui.core.document.document import Document
+from dld_tui.core.events import Finished
+from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.inputs.search import guess_inputs
+from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.model import Report
+from dld_tui.widgets.timeline.model import memory_rows
+from tests.support.arena import deltas, measured
+from tests.support.models import write
+from tests.support.tiers import first
+
+pytest.importorskip("onnxruntime")
+LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
+HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
+ATTENTION = (
+    HEAD
+    + """
+m (float[N, T, 64] x) => (float[N, T, 64] y)
+<float[64, 64] q = {WEIGHT}, float[64, 64] k = {WEIGHT}, float[64] g = {SCALE}>
+{
+    n = LayerNormalization(x, g)
+    a = MatMul(n, q)
+    b = MatMul(n, k)
+    t = Transpose<perm = [0, 2, 1]>(b)
+    s = MatMul(a, t)
+    p = Softmax(s)
+    o = MatMul(p, n)
+    r = Add(o, x)
+    e = Sigmoid(r)
+    f = Mul(e, r)
+    y = Add(f, r)
+}
+""".replace("WEIGHT", ", ".join(["0.01"] * 4096)).replace("SCALE", ", ".join(["1"] * 64))
+)
+BRANCHES = (
+    HEAD
+    + """
+m (float[4, 64] x, bool p) => (float[4, 64] y)
+{
+    a = Exp(x)
+    r = If (p) <
+        then_branch = yes () => (float[4, 64] t) { u = Exp(a)  v = Cos(u)  t = Add(v, u) },
+        else_branch = no () => (float[4, 64] t) { t = Exp(a) }
+    >
+    y = Mul(r, a)
+}
+"""
+)
+
+
+def planned(path: Path, *shapes: str) -> tuple[MemoryPlan, int]:
+    """Return the plan, and the peak that a run with the same shapes has."""
+    *_, last = run(Request(path, shape=shapes))
+    assert isinstance(last, Finished)
+    plan: MemoryPlan = last.result
+    document = Document.open(path)
+    given = parse_shapes(plan.shapes, document.main.inputs)
+    guess = guess_inputs(input_specs(document), document, given)
+    document.close()
+    feed = {name: np.ones_like(value) if value.dtype == bool else value
+            for name, value in guess.values(0).items()}  # fmt: skip
+    return plan, measured(path, feed).after_nodes
+
+
+@pytest.mark.parametrize("shape", ["x:1x16x64", "x:3x200x64"])
+def test_views_kernels_in_place_and_free_buffers_are_as_in_a_run(
+    tmp_path: Path, shape: str
+) -> None:
+    plan, peak = planned(write(tmp_path, ATTENTION), shape)
+    assert (plan.peak, plan.unknown, plan.shapes) == (peak, (), (shape,))
+    assert sum(one.bytes for one in plan.alive) == plan.peak
+
+
+def test_a_branch_makes_the_outputs_of_its_node(tmp_path: Path) -> None:
+    plan, peak = planned(write(tmp_path, BRANCHES))
+    assert plan.peak == peak == 4 * 1024
+
+
+@pytest.mark.parametrize("name", first(1, ["squeezenet", "shufflenet", "inception_v1"]))
+def test_the_peak_of_networks_is_that_of_a_run(name: str) -> None:
+    plan, peak = planned(LIGHT / f"light_{name}.onnx")
+    assert plan.peak == pytest.approx(peak, rel=0.1)
+
+
+_ASIDE = {"Add", "Mul", "Exp", "Erf", "Neg", "LayerNormalization", "MatMul", "Gelu"}
+"""Operators whose kernels write elsewhere."""
+
+
+def test_kernels_write_in_place_where_onnx_runtime_has_it_so() -> None:
+    """A kernel between one whose input has another shape and one that gives another type."""
+    nodes, weights, kinds = [], [], []
+    ops = sorted({name for domain, name in IN_PLACE if not domain and name != "ScatterElements"})
+    size = [1, 8, 16, 16]
+    weights.append(numpy_helper.from_array(np.ones(16, np.float32), "ones"))
+    weights.append(numpy_helper.from_array(np.eye(16, dtype=np.float32), "eye"))
+    for number, op in enumerate([*ops, *sorted(_ASIDE)]):
+        times = np.array([number + 2, 1, 1, 1])  # no two chains have buffers of one shape
+        weights.append(numpy_helper.from_array(times, f"{op}_times"))
+        more = {"LayerNormalization": ["ones"], "MatMul": ["eye"], "Add": ["ones"], "Mul": ["ones"]}
+        attributes: dict[str, Any] = {"to": TensorProto.INT32} if op == "Cast" else {}
+        nodes += [
+            helper.make_node("Tile", ["x", f"{op}_times"], [f"{op}_in"]),
+            helper.make_node(op, [f"{op}_in", *more.get(op, [])], [f"{op}_out"], name=op,
+                             **attributes),
+            helper.make_node("Cast", [f"{op}_out"], [f"{op}_y"], to=TensorProto.DOUBLE),
+            helper.make_node("ReduceMax", [f"{op}_y"], [f"{op}_z"], keepdims=0),
+        ]  # fmt: skip
+        kinds.append(helper.make_tensor_value_info(f"{op}_z", TensorProto.DOUBLE, []))
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, size)
+    graph = helper.make_graph(nodes, "m", [given], kinds, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    grown = deltas(model.SerializeToString(), {"x": np.ones(size, np.float32)})
+    assert {op for op in (*ops, *_ASIDE) if grown[op] == 0} == set(ops)
+
+
+def test_a_profile_has_in_use_what_was_planned(tmp_path: Path) -> None:
+    path = write(tmp_path, ATTENTION)
+    plan, _ = planned(path, "x:2x64x64")
+    report = tmp_path / "a.dldprof"
+    for _ in profile(Profile(path, report, shape=("x:2x64x64",), duration=0.02)):
+        pass
+    with Report.open(report) as found:
+        in_use = {one.name: one.in_use_bytes for one in found.layers}
+        assert max(filter(None, in_use.values())) == plan.peak
+        events = found.pass_events(found.passes[-1].index)
+        (row,) = memory_rows(found, events)
+        last = events[-1].start_us + events[-1].duration_us
+        assert max(one.maximum for one in row.series(0, last, 50) if one) == row.top
+        assert row.top == pytest.approx(plan.peak / {"kB": 1e3, "MB": 1e6}[row.unit])
+        assert any("at the peak" in one.text for one in measured_facts(found))

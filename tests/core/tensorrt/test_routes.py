@@ -1,0 +1,132 @@
+"""Build routes: the examples of trtexec's documentation, and what cannot be read."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+
+from dld_tui.core.compare.gate import judge
+from dld_tui.core.errors import UsageError
+from dld_tui.core.tensorrt.route_search import RouteSearch, RouteTrial, search_lines, trial_table
+from dld_tui.core.tensorrt.routes import (
+    Knobs,
+    combined_routes,
+    fast_routes,
+    full_routes,
+    parse_routes,
+    read_knobs,
+    route_count,
+    route_text,
+)
+
+
+def knobs(**defaults: str) -> Knobs:
+    options = [
+        {
+            "option": f"-{name}",
+            "allowed_values": f"-{name}={'[on|off]' if value in ('on', 'off') else '[0|1|2]'}",
+            "default_value": value,
+        }
+        for name, value in defaults.items()
+    ]
+    return read_knobs(json.dumps({"tuner_version": "2.17.83", "tuner_options": options}))
+
+
+KNOBS = knobs(opt1="off", opt2="2")
+TRIED = parse_routes("-opt1=[on|off] -opt2=[0|1|2]", KNOBS)
+
+
+def test_the_fast_search_of_trtexecs_header() -> None:
+    assert [route_text(route) for route in fast_routes(TRIED, KNOBS)] == [
+        "-opt1=off -opt2=2",
+        "-opt1=off -opt2=0",
+        "-opt1=off -opt2=1",
+        "-opt1=on -opt2=2",
+    ]
+    assert route_count(TRIED, "fast", KNOBS) == 4
+
+
+def test_the_full_search_has_each_combination_once_and_the_default_first() -> None:
+    routes = [tuple(route.values()) for route in full_routes(TRIED, KNOBS)]
+    assert routes[0] == ("off", "2")
+    assert sorted(routes) == sorted(itertools.product(("on", "off"), "012"))
+    assert route_count(TRIED, "full", KNOBS) == 6
+    other = parse_routes("-opt1=on -opt2=[0|1]", KNOBS)
+    assert [route_text(route) for route in full_routes(other, KNOBS)] == [
+        "-opt1=on -opt2=2", "-opt1=on -opt2=0", "-opt1=on -opt2=1"
+    ]  # fmt: skip
+    assert route_count(other, "full", KNOBS) == 3
+
+
+def test_the_mixed_search_of_trtexecs_readme() -> None:
+    abc = knobs(A="on", B="on", C="on")
+    tried = parse_routes("-A=[on|off] -B=[on|off] -C=[on|off]", abc)
+    base, c, b, a = (route_text(route) for route in fast_routes(tried, abc))
+    # A and C improved; their combinations with B at its default, less what was measured.
+    ms = {base: 2.0, a: 1.8, b: 2.1, c: 1.9}
+    assert [route_text(one) for one in combined_routes(ms, tried, abc)] == ["-A=off -B=on -C=off"]
+    assert combined_routes({base: 2.0, a: 1.8, b: 2.1}, tried, abc) == []
+
+
+def test_what_the_library_says_of_its_knobs() -> None:
+    known = read_knobs(
+        json.dumps({
+            "tuner_version": "2.19.45",
+            "tuner_options": [
+                {"option": "-a:b", "allowed_values": "-a:b=[ 0 | 1 ]", "default_value": "0"},
+                {"option": "-range", "allowed_values": "-range=[0|...|9]", "default_value": "3"},
+                {"option": "-number", "allowed_values": "-number=int32_t"},
+                {"option": ""}, 7, {"option": 3},
+            ],
+        })
+    )  # fmt: skip
+    assert known.version == "2.19.45"
+    assert {name: (knob.values, knob.default) for name, knob in known.knobs.items()} == {
+        "-a:b": (("0", "1"), "0"), "-range": ((), "3"), "-number": ((), "")
+    }  # fmt: skip
+    for text in ("", "{", "[]", "null", '{"tuner_options": 3}'):
+        assert not read_knobs(text).knobs
+    assert parse_routes("\n-range=12\n-a:b=[1]\n", known) == {"-range": ("12",), "-a:b": ("1",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no knob is given"),
+        ("-opt1", "is no part of a build route"),
+        ("opt1=on", "is no part of a build route"),
+        ("-opt1=[on", "is no part of a build route"),
+        ("-opt1=on -opt1=off", "given twice"),
+        ("-opt=on", "there is no knob -opt"),
+        ("-opt1=[]", "has no value"),
+        ("-opt2=[0|7]", "-opt2 cannot be 7"),
+        ("-opt2=\x1b[31m", "is no part of a build route"),
+    ],
+)
+def test_what_cannot_be_read(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        parse_routes(text, KNOBS)
+    assert "\x1b" not in error.value.message
+
+
+def test_what_is_said_of_a_search() -> None:
+    trials = (
+        RouteTrial("-a=1 -b=1", 2.0),
+        RouteTrial("-a=0 -b=1", 1.0),
+        RouteTrial("-a=1 -b=0", None, "crashed: \x1b[31mSIGSEGV"),
+    )
+    row = judge("end to end", [2.0] * 6, [1.0] * 6)
+    search = RouteSearch("TensorRT 11.4", "2.19", "fast", trials, False, row, None, "dld build m")
+    cells = [column.value(trial_table(search).rows[0]) for column in trial_table(search).columns]
+    assert cells == ["-a=0", 1.0, 2.0, ""]
+    lines = search_lines(search)
+    assert lines[0] == "TensorRT 11.4, tuner 2.19: 3 routes built, 2 of them give right results"
+    assert lines[1] == "The time was up before all routes were tried"
+    assert lines[2].startswith("-a=0 is faster than the default: 2 to 1 ms, -50.0 %")
+    assert lines[3] == "Build it again: dld build m"
+    same = RouteSearch("T", "2", "fast", trials[:1], True)
+    assert search_lines(same)[-1] == "No route is faster than the default"
+    wrong = RouteSearch("T", "2", "fast", trials[2:], True)
+    assert search_lines(wrong)[-1] == "No engine gives right results"

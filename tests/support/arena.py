@@ -1,0 +1,84 @@
+"""What ONNX Runtime's arena hands out in a run, from its own profile."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dld_tui.backends.onnxruntime.session import load
+
+
+@functools.cache
+def exact_arena() -> None:
+    """Have sessions that ask for it share an arena that hands out what is asked for, once."""
+    runtime = load()
+    place = runtime.OrtMemoryInfo(
+        "Cpu", runtime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, runtime.OrtMemType.DEFAULT
+    )
+    exact = {
+        "max_mem": 0, "arena_extend_strategy": 1, "initial_chunk_size_bytes": 256,
+        "max_dead_bytes_per_chunk": 1,
+    }  # fmt: skip
+    runtime.create_and_register_allocator(place, runtime.OrtArenaCfg(exact))
+
+
+class Peak(NamedTuple):
+    """The most bytes of activations in use."""
+
+    after_nodes: int
+    with_scratch: int
+    """Within nodes, too: with what kernels ask for while they run."""
+    before: int
+    """In use before the first node: weights."""
+
+
+def measured(path: Path, feed: Mapping[str, Any]) -> Peak:
+    """Return what a session that runs once has in use."""
+    rows = _rows(str(path), feed, "ORT_ENABLE_ALL")
+    first = min(rows, key=lambda row: row.begin)
+    before = first.used - first.grown
+    return Peak(
+        max(row.used for row in rows) - before, max(row.most for row in rows) - before, before
+    )
+
+
+def deltas(model: bytes, feed: Mapping[str, Any]) -> dict[str, int]:
+    """Return by how many bytes each node of a model as it is adds to what is in use."""
+    return {row.node: row.grown for row in _rows(model, feed, "ORT_DISABLE_ALL")}
+
+
+class _Row(NamedTuple):
+    begin: float
+    node: str
+    used: int
+    grown: int
+    most: int
+    """In use at any time so far."""
+
+
+def _rows(model: str | bytes, feed: Mapping[str, Any], level: str) -> list[_Row]:
+    exact_arena()
+    runtime = load()
+    with tempfile.TemporaryDirectory() as folder:
+        options = runtime.SessionOptions()
+        options.enable_profiling, options.profile_file_prefix = True, f"{folder}/run"
+        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        options.enable_mem_pattern = False
+        options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
+        options.add_session_config_entry("session.use_env_allocators", "1")
+        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session.run(None, dict(feed))
+        events = json.loads(Path(session.end_profiling()).read_text())
+    return [
+        _Row(
+            event["ts"], event["name"].removesuffix("_kernel_time"),
+            int(event["args"]["mem_bytes_in_use"]), int(event["args"]["mem_in_use_delta"]),
+            int(event["args"]["mem_in_use_peak"]),
+        )
+        for event in events
+        if event["cat"] == "Node" and event["name"].endswith("_kernel_time")
+    ]  # fmt: skip
