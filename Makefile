@@ -10,6 +10,10 @@ COMMA := ,
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What is installed beside the base; `cpu,rtx` adds TensorRT-RTX, so that engines are built.
 EXTRAS ?= cpu
+# What failed runs once more, alone: of 10,000 tests with threads and processes one may fail by the
+# machine's doing. pytest names it both times, and it is a fault to be mended (CONTRIBUTING.md).
+AGAIN := { test $$? = 1 && echo "what failed runs once more, alone" >&2 && \
+  $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m 'not bench and not exhaustive'; }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -54,7 +58,7 @@ check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tes
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive' || $(AGAIN)
 
 conformance: $(DEVELOPED)  ## hold what is asked of TensorRT against the bindings of ten versions
 	@$(BIN)/python -m pytest -q -rP tests/backends/test_tensorrt_conformance.py -m 'not slow' | grep -E '^(TensorRT|[0-9]+ (passed|failed)|FAILED|ERROR)'

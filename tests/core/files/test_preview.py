@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
 
@@ -110,6 +111,27 @@ def test_a_file_that_ends_the_child_is_one_line(
     monkeypatch.setattr(previewer, "_START", "import sys; sys.stdin.readline()")
     found = previewer.Previewer().preview(str(tmp_path), "ONNX", never)
     assert found.problem == "it cannot be read"
+
+
+def test_a_child_that_starts_while_the_previewer_is_closed_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = previewer._started
+    children = []
+
+    def start_late() -> subprocess.Popen[bytes]:
+        asked.close()
+        children.append(start())
+        return children[0]
+
+    asked = previewer.Previewer()
+    monkeypatch.setattr(previewer, "_started", start_late)
+    with pytest.raises(CancelledError):
+        asked.preview(str(tmp_path), "ONNX", never)
+    (child,) = children
+    assert child.wait(30)
+    assert child.stdout is not None
+    assert child.stdout.closed
 
 
 def test_without_a_child_this_process_reads(

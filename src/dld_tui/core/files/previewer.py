@@ -44,11 +44,16 @@ class Previewer:
         self._number = 0
         self._asked_at = 0.0
         """When the question was asked that has no answer yet; 0 for none."""
+        self._closed = False
 
     def preview(
         self, path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str] = ()
     ) -> Preview:
-        """Return what is in a file, as :func:`~dld_tui.core.files.preview.preview` does."""
+        """Return what is in a file, as :func:`~dld_tui.core.files.preview.preview` does.
+
+        Raises:
+            CancelledError: `cancelled` said so, or this was closed.
+        """
         while not self._lock.acquire(timeout=_LOOK_S):
             if cancelled():
                 raise CancelledError
@@ -59,7 +64,7 @@ class Previewer:
 
     def _ask(self, path: str, kind: str, cancelled: CancelCheck, reports: list[str]) -> Preview:
         if self._asked_at and monotonic() - self._asked_at > _STUCK_S:
-            self.close()
+            self._end()
         self._number += 1
         question = json.dumps([self._number, path, kind, reports]).encode() + b"\n"
         try:
@@ -70,7 +75,7 @@ class Previewer:
         answer = self._answer(process, cancelled)
         self._asked_at = 0.0
         if answer is None:
-            self.close()
+            self._end()
             return Preview(problem="it cannot be read")
         _, lines, blocks, problem = answer
         return Preview([(a, b) for a, b in lines], [(a, b) for a, b in blocks], problem)
@@ -80,18 +85,22 @@ class Previewer:
 
         Raises:
             OSError: There is none, and none can be started.
+            CancelledError: This was closed, which another thread may do at any time.
         """
         for is_last in (False, True):
             if self._process is None or self._process.poll() is not None:
-                self.close()
+                self._end()
                 self._process = _started()
+            if self._closed:
+                self._end()
+                raise CancelledError
             assert self._process.stdin is not None  # a pipe
             try:
                 self._process.stdin.write(question)
             except BrokenPipeError:  # it has just ended
                 if is_last:
                     raise
-                self.close()
+                self._end()
             else:
                 break
         assert self._process is not None
@@ -120,7 +129,11 @@ class Previewer:
         raise CancelledError
 
     def close(self) -> None:
-        """End the child, whatever it is doing."""
+        """End the child, whatever it is doing; none is started any more."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
         process, self._process, self._asked_at = self._process, None, 0.0
         if process is None:
             return
