@@ -120,7 +120,7 @@ def main(argv: list[str]) -> int:
     failed = 0
     for model in models:
         with harness.work_folder() as folder:
-            sets = _calibration(model, folder / "sets")
+            sets = input_sets(model, folder / "sets")
             for conversion in chosen:
                 for line, is_bad in _rows(model, conversion, folder, sets, options.limit):
                     print(line, flush=True)
@@ -241,7 +241,7 @@ def _end(steps: Any) -> Any:
             return stop.value
 
 
-def _calibration(model: Path, folder: Path) -> Path | None:
+def input_sets(model: Path, folder: Path) -> Path | None:
     """Write sets of inputs that the model takes; None where none can be made."""
     import numpy as np
     from onnx import numpy_helper

@@ -117,7 +117,7 @@ def test_a_child_that_starts_while_the_previewer_is_closed_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = previewer._started
-    children = []
+    children: list[subprocess.Popen[bytes]] = []
 
     def start_late() -> subprocess.Popen[bytes]:
         asked.close()

@@ -1,0 +1,213 @@
+"""What ``dld tune`` claims, beside a sweep of equal time, both judged by ``dld gate`` afterwards.
+
+    python -m benchmarks.bench_tune MODEL... [--budget 100] [--runs 10]
+
+The sweep is what people write by hand: dynamic int8 and fp16 by ONNX Runtime's own tools,
+numbers of threads, levels of optimisation, each timed alone for an equal share of the time, the
+least median of those whose outputs are near enough wins. Both have the same bound of accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import harness
+from benchmarks.bench_conversions import input_sets
+from dld_tui.core.machine.environment import physical_cores, usable_threads
+from dld_tui.core.tune.changes import CHANGES, Setup, thread_changes
+from dld_tui.core.types import JSON
+
+_COSINE = 0.999
+_FOUND = "found.tune.json"
+_LEVELS = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC"}
+
+
+def main(argv: list[str]) -> int:
+    """Print a row a model; return 1 where a bound is broken."""
+    parser = harness.parser(__doc__)
+    parser.add_argument("models", type=Path, nargs="*")
+    parser.add_argument("--budget", type=float, default=100.0, help="seconds for each of the two")
+    parser.add_argument("--runs", type=int, default=10, help="of each side of a gate")
+    parser.add_argument("--keep", type=Path, help="folder for the results of dld tune")
+    parser.add_argument("--sweep", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.sweep:
+        print(json.dumps(_sweep(*options.sweep)))
+        return 0
+    print("| model | tune: set-up | claimed | gate | held | attributed | measuring | sweep: set-up"
+          " | gate | load |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
+    ratios: list[tuple[float, float]] = []
+    for model in map(Path.resolve, options.models):
+        with harness.work_folder() as folder:
+            row, pair = _row(model, folder, options.budget, options.runs)
+            if options.keep:
+                options.keep.mkdir(parents=True, exist_ok=True)
+                shutil.copy(folder / _FOUND, options.keep / f"{model.stem}.tune.json")
+        print(f"| {' | '.join(row)} |", flush=True)
+        ratios.append(pair)
+    means = [math.exp(statistics.fmean(map(math.log, one))) for one in zip(*ratios, strict=True)]
+    print(f"\nas fast as before, geometric mean of {len(ratios)}: tune {means[0]:.3f} x,"
+          f" sweep {means[1]:.3f} x")  # fmt: skip
+    return int(means[0] < means[1])
+
+
+def _row(
+    model: Path, folder: Path, budget: float, runs: int
+) -> tuple[list[str], tuple[float, float]]:
+    """Return the cells of a model, and how many times as fast both made it by the gate."""
+    found = folder / _FOUND
+    _run([*harness.dld(), "tune", str(model), "--budget", str(budget), "-o", str(found),
+          "--tolerance", f"cosine={_COSINE}"], folder)  # fmt: skip
+    tuned = json.loads(found.read_text(encoding="utf-8"))
+    claimed, gated, held = 0.0, 1.0, "–"
+    if tuned["model"]:
+        confirmed = tuned["confirmed"]
+        claimed = -confirmed["change_percent"] / 100
+        gated = _gate(model, Path(tuned["model"]), _settings(tuned["best"]), folder, runs)
+        held = f"{(1 - 1 / gated) / claimed:.0%}"
+    seconds = tuned["seconds"]
+    share = tuned["attributed_percent"]
+    sets = input_sets(model, folder / "sets")
+    swept: dict[str, Any] = {"model": str(model), "settings": {}, "name": "no inputs"}
+    if sets is not None:
+        words = [sys.executable, "-m", "benchmarks.bench_tune", "--sweep", str(model), str(sets),
+                 str(folder), str(budget)]  # fmt: skip
+        swept = json.loads(_run(words, harness.REPOSITORY).splitlines()[-1])
+    by_sweep = 1.0
+    if swept["settings"] or swept["model"] != str(model):
+        by_sweep = _gate(model, Path(swept["model"]), swept["settings"], folder, runs)
+    row = [
+        model.stem, tuned["best"], f"-{claimed:.1%}" if tuned["model"] else "nothing",
+        f"{gated:.2f} x" if tuned["model"] else "–", held,
+        "–" if share is None else f"{share:.0f} %",
+        f"{seconds['measuring'] / seconds['all']:.0%} of {seconds['all']:.0f} s",
+        swept["name"], f"{by_sweep:.2f} x", f"{os.getloadavg()[0]:.1f}",
+    ]  # fmt: skip
+    return row, (gated, by_sweep)
+
+
+def _settings(best: str) -> dict[str, JSON]:
+    """Return the settings of ``profile_onnxruntime`` of a set-up by its key."""
+    known = {one.id: one for one in (*CHANGES, *thread_changes(usable_threads(), physical_cores()))}
+    return Setup(Path(), tuple(known[name] for name in best.split("+"))).session
+
+
+def _gate(model: Path, new: Path, settings: dict[str, Any], folder: Path, runs: int) -> float:
+    """Return how many times as fast `new` is, from runs that take turns."""
+    words = [*harness.dld(), "gate", str(model), str(new), "--runs", str(runs), "--json"]
+    for name, value in settings.items():
+        for one in value if isinstance(value, list) else [value]:
+            words += ["--new-set", f"{name}={one}"]
+    change: float = json.loads(_run(words, folder))["end_to_end"]["change_percent"]
+    return 1 / (1 + change / 100)
+
+
+def _run(words: Sequence[str], folder: Path) -> str:
+    """Return what a command prints; 1 is a verdict, no failure."""
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False,
+                          env=harness.environment())  # fmt: skip
+    if done.returncode > 1:
+        sys.exit(f"{' '.join(words)}: status {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+# --- the sweep, in a process of its own, without a line of dld-tui -------------------------------
+
+
+def _sweep(model: str, sets: str, folder: str, budget: str) -> dict[str, Any]:
+    import onnxruntime as ort
+
+    ort.set_default_logger_severity(4)
+    begin = time.monotonic()
+    feeds = [_feed(one) for one in sorted(Path(sets).iterdir())]
+    models = [model, *_converted(model, Path(folder))]
+    cores = os.cpu_count() or 1
+    tried = list(itertools.product(models, sorted({1, cores // 2 or 1, cores}), _LEVELS))
+    expected: list[list[Any]] = []
+    best: tuple[float, str, int, str] | None = None
+    for left, (path, threads, level) in zip(range(len(tried), 0, -1), tried, strict=True):
+        share = (float(budget) - (time.monotonic() - begin)) / left
+        if share <= 0:
+            break
+        end = time.monotonic() + share
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[level])
+        try:
+            session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            outputs = [session.run(None, one) for one in feeds]
+        except Exception:  # noqa: BLE001 - ONNX Runtime's errors have no common class
+            continue
+        expected = expected or outputs
+        if not all(map(_near, expected, outputs)):
+            continue
+        times: list[float] = []
+        while time.monotonic() < end or not times:
+            start = time.perf_counter()
+            session.run(None, feeds[0])
+            times.append(time.perf_counter() - start)
+        figure = (statistics.median(times), path, threads, level)
+        best = min(best or figure, figure)
+    assert best is not None, "the model itself does not run"
+    _, path, threads, level = best
+    name = "+".join((Path(path).stem, f"threads-{threads}", level))
+    return {"model": path, "settings": {"threads": threads, "optimization_level": level},
+            "name": name}  # fmt: skip
+
+
+def _converted(model: str, folder: Path) -> Iterator[str]:
+    import onnx
+    from onnxruntime.quantization import quantize_dynamic
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    def int8(path: str) -> None:
+        quantize_dynamic(model, path)
+
+    def fp16(path: str) -> None:
+        onnx.save(convert_float_to_float16(onnx.load(model), keep_io_types=True), path)
+
+    for convert in (int8, fp16):
+        path = str(folder / f"{convert.__name__}.onnx")
+        try:
+            convert(path)
+        except Exception:  # noqa: BLE001 - what a tool cannot convert is not tried
+            continue
+        yield path
+
+
+def _feed(folder: Path) -> dict[str, Any]:
+    import onnx
+    from onnx import numpy_helper
+
+    tensors = [onnx.load_tensor(one) for one in sorted(folder.iterdir())]
+    return {one.name: numpy_helper.to_array(one) for one in tensors}
+
+
+def _near(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
+    import numpy as np
+
+    for one, other in zip(expected, actual, strict=True):
+        if not isinstance(one, np.ndarray) or one.dtype.kind not in "fiub":
+            continue
+        first, second = one.astype(float).ravel(), other.astype(float).ravel()
+        product = np.linalg.norm(first) * np.linalg.norm(second)
+        if product and not first @ second / product >= _COSINE:
+            return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
