@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,14 @@ from dld_tui.core.rewrite.rule import own_rules, rules_of, text_of_rules
 from tests.core.rewrite.rewriting import operators, rewritten, saved, values
 from tests.core.rewrite.test_onnxscript_behaviours import CASES as MORE_CASES
 from tests.support.models import parse
+
+
+def counted(name: str, *dims: int) -> str:
+    """Return an initializer of the numbers around 0."""
+    count = math.prod(dims)
+    numbers = ", ".join(f"{(at - count // 2) / count:.3f}" for at in range(count))
+    return f"float[{', '.join(map(str, dims))}] {name} = {{{numbers}}}"
+
 
 HEAD = '<ir_version: 11, opset_import: ["" : %d, "com.microsoft" : 1]>\ng '
 GELU = "float k = {1.4142135}, float one = {1}, float half = {0.5}"
@@ -307,6 +316,14 @@ CASES: dict[str, tuple[int, str, str]] = {
         f"{QUANTIZED}{WEIGHT} q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z)"
         " y = Conv(d, w) }",
         "Conv DequantizeLinear DequantizeLinear QuantizeLinear",
+    ),
+    "channels": (
+        18,
+        f"(float[1, 2, 6, 6] x) => (float[1, 3, 2, 2] y) <{counted('w', 5, 2, 1, 1)},"
+        f" {counted('b', 5)}, {counted('v', 5, 5, 1, 1)}, {counted('u', 3, 5, 2, 2)}> {{"
+        " c = Conv(x, w, b) r = Sigmoid(c) d = Conv(r, v) p = Softplus(d)"
+        " m = AveragePool <kernel_shape = [2, 2], strides = [2, 2]> (p) y = Conv(m, u) }",
+        "AveragePool Conv Conv Conv Sigmoid Softplus",
     ),
 }  # fmt: skip
 CHANGE_VALUES = {"without-quantization", "qdq-residual", "qdq-scales", "qdq-weights"}
@@ -672,3 +689,13 @@ def test_fused_operators_come_apart_again(there: str, back: str, fused: str) -> 
     assert fused not in operators(after)
     for old, new in zip(values(model), values(after), strict=True):
         np.testing.assert_allclose(old, new, rtol=2e-6, atol=2e-6)
+
+
+def test_channels_grow_to_a_multiple_of_eight_but_at_the_ends() -> None:
+    opset, body, _ = CASES["channels"]
+    after = rewritten(parse(HEAD % opset + body), text_of_rules(rules_of(["channels"])))
+    sizes = {tensor.name: tensor.dims for tensor in after.graph.initializer}
+    weights = [
+        tuple(sizes[node.input[1]])[:2] for node in after.graph.node if node.op_type == "Conv"
+    ]
+    assert weights == [(8, 2), (8, 8), (3, 8)]

@@ -165,15 +165,21 @@ def _alignment(node: Node) -> Iterator[Finding]:
     sizes = [dim for dim in weight.dims if isinstance(dim, int)]
     if multiple is None or len(sizes) < len(weight.dims) or _product(sizes) < _SMALL_WEIGHT:
         return
-    for what, size in _channels(node, sizes):
-        if size % multiple and size > _FEW_CHANNELS:
-            padded = -(-size // multiple) * multiple
-            yield speed_finding(
-                "speed:alignment",
-                f"{what} {size} is not a multiple of {multiple} ({weight.dtype}): Tensor Cores"
-                f" compute {padded} of them",
-                node,
-            )
+    odd = [
+        (what, size)
+        for what, size in _channels(node, sizes)
+        if size % multiple and size > _FEW_CHANNELS
+    ]
+    rules = rules_at(node, "channels") if odd and node.op_type == "Conv" else ()
+    for what, size in odd:
+        padded = -(-size // multiple) * multiple
+        yield speed_finding(
+            "speed:alignment",
+            f"{what} {size} is not a multiple of {multiple} ({weight.dtype}): Tensor Cores"
+            f" compute {padded} of them",
+            node,
+            rules=rules,
+        )
 
 
 def _channels(node: Node, sizes: Sequence[int]) -> Iterator[tuple[str, int]]:

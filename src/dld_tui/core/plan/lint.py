@@ -372,9 +372,7 @@ def layer_findings(links: Links, nodes: Mapping[int, LayerNodes]) -> Iterator[Pl
     timed = sum(layer.percent is not None for layer in links.layers)
     for place, layer in enumerate(links.layers):
         found = [
-            PlanFinding(layer.index, *said, layer.percent)
-            for rule in _RULES
-            for said in rule(layer, links, place)
+            _layer_finding(layer, *said) for rule in _RULES for said in rule(layer, links, place)
         ]
         if place in float_outputs:
             found.append(_float_output(links, place, float_outputs[place]))
@@ -390,6 +388,14 @@ def layer_findings(links: Links, nodes: Mapping[int, LayerNodes]) -> Iterator[Pl
 
 
 # --- quantization --------------------------------------------------------------------------------
+
+
+def _layer_finding(
+    layer: EngineLayer, rule: str, level: str, hazard: str, advice: str
+) -> PlanFinding:
+    rules = _REWRITES.get(rule, ()) if level == "warning" else ()
+    advice += f" ({command_of(rules)})" if rules else ""
+    return PlanFinding(layer.index, rule, level, hazard, advice, layer.percent, rules=rules)
 
 
 def _writes_floats(layer: EngineLayer) -> bool:
@@ -431,10 +437,7 @@ def _unfused(links: Links, place: int, role: str) -> Iterator[PlanFinding]:
         level = "note"
         hazard = f"An input of the network is quantized by a layer of its own ({of} to {to})"
         advice = f"It is needed as long as the input is {of}: feed {to} to save it"
-    rules = _UNFUSED_RULES[role] if level == "warning" else ()
-    advice += f" ({command_of(rules)})" if rules else ""
-    rule = f"unfused-{role.lower()}"
-    yield PlanFinding(layer.index, rule, level, hazard, advice, layer.percent, rules=rules)
+    yield _layer_finding(layer, f"unfused-{role.lower()}", level, hazard, advice)
 
 
 _WHY_UNFUSED = {
@@ -444,7 +447,12 @@ _WHY_UNFUSED = {
         " the pair to where the type has to change"
     ),
 }
-_UNFUSED_RULES = {"Quantize": ("qdq-pooling", "qdq-scales"), "Dequantize": ("qdq-weights",)}
+_REWRITES = {
+    "conv-channels-unaligned": ("channels",),
+    "unfused-quantize": ("qdq-pooling", "qdq-scales"),
+    "unfused-dequantize": ("qdq-weights",),
+}
+"""Rules of ``dld rewrite`` that do what a warning of a layer advises."""
 
 
 # --- Tensor Cores --------------------------------------------------------------------------------

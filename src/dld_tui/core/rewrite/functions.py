@@ -206,6 +206,15 @@ def _padded(pads: Any, more: Any) -> Any:
     return [int(a) + b for a, b in zip(pads or zero, [*first, *last], strict=True)]
 
 
+def _grown(x: Any, axis: int, multiple: int) -> Any:
+    """Return a tensor with zeros behind it along an axis, up to a multiple of so many items."""
+    tensor = _numbers(x)
+    pads = [(0, 0)] * tensor.ndim
+    pads[axis] = (0, -tensor.shape[axis] % multiple)
+    _bounded([size + after for size, (_, after) in zip(tensor.shape, pads, strict=True)])
+    return np.pad(tensor, pads)
+
+
 def _functions(*functions: Function) -> dict[str, Function]:
     return {function.usage.partition("(")[0]: function for function in functions}
 
@@ -247,6 +256,7 @@ FUNCTIONS = _functions(
     Function("maxima(x, axis)", "the largest absolute values along an axis", _maxima),
     Function("sums(x)", "the sum of each item of the first axis", _sums),
     Function("quantized(x, scale)", "x / scale as int8", _quantized),
+    Function("grown(x, axis, multiple)", "x with zeros behind it along an axis", _grown),
     Function("full(dims, x)", "a tensor of one number", lambda d, x: np.full(_bounded(d), x)),
 )  # fmt: skip
 """By name."""
