@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.config import Config
 from dld_tui.core.events import Failed, Log, Progress
 from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.home.welcome import WelcomeScreen
+from dld_tui.screens.home import welcome
 from tests.screens.test_job import ScriptedJob
 from tests.support.tui import HOSTILE, until
 
@@ -23,12 +24,17 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(WelcomeScreen, "tab_status", "dld-tui")
+    monkeypatch.setattr(welcome, "__version__", "0")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)], ids=["80x24", "200x50"])
-def test_start_page(snap_compare: Any, size: tuple[int, int]) -> None:
+def test_start_page(
+    snap_compare: Any, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Open, recent files and what to start; the first steps where there is room."""
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path / "models")
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert snap_compare(DldApp(), terminal_size=size)
 
 

@@ -155,8 +155,31 @@ async def test_the_files_of_this_folder_are_browsed(
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.focused, HereTable))
         await until(pilot, lambda: "below/bad.onnx" in screen_text(app))
+        assert screen_text(app).splitlines()[0].split() == ["dld", str(tmp_path), "2", "models"]
         app.screen.query_one(HereTable).go_to_key(str(tmp_path / "chain.onnx"))
         await until(pilot, lambda: "weights" in screen_text(app))
         await pilot.press("slash", *"bad", "enter")
         await until(pilot, lambda: opened == [str(tmp_path / "below" / "bad.onnx")])
         await until(pilot, lambda: "HTML" in screen_text(app))
+
+
+async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = models.write(tmp_path, models.CHAIN, "chain.onnx")
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
+    opened: list[Any] = []
+    app = DldApp()
+    monkeypatch.setattr(app, "open_path", opened.append)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: isinstance(app.focused, HereTable))
+        field = app.screen.query_one("#open")
+        assert not field.display
+        await pilot.press("i", *"chain.onnx")
+        assert field.display
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.focused, HereTable) and not field.display)
+        await pilot.press("i", "ctrl+u", *str(path), "enter")
+        await until(pilot, lambda: [*map(str, opened)] == [str(path)])
+        await pilot.resize_terminal(80, 50)
+        await until(pilot, lambda: field.display)

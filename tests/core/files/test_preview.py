@@ -9,7 +9,9 @@ import pytest
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files import previewer
 from dld_tui.core.files.preview import Preview, preview
+from dld_tui.core.report.model import Report
 from tests.support import models
+from tests.support.report_files import make_report
 
 
 def never() -> bool:
@@ -17,7 +19,7 @@ def never() -> bool:
 
 
 def said(found: Preview) -> list[object]:
-    return [list(found.lines), list(found.blocks), found.problem]
+    return [list(found.lines), list(found.parts), found.problem]
 
 
 def test_a_model_is_told_by_its_ends_operators_and_weights(tmp_path: Path) -> None:
@@ -30,6 +32,29 @@ def test_a_model_is_told_by_its_ends_operators_and_weights(tmp_path: Path) -> No
     assert parsed.graph.node[0].op_type in lines["nodes"]
     assert "parameters" in lines["weights"]
     assert "profile" not in lines
+
+
+def test_a_graph_is_told_by_its_blocks_and_by_the_operators_between_them(tmp_path: Path) -> None:
+    block = "".join(f"a{n} = Relu(x{n}) b{n} = Tanh(a{n}) x{n + 1} = Neg(b{n})\n" for n in range(6))
+    text = f"""g (float[N] x) => (float[N] y) {{ x0 = Sqrt(x) {block} c = Abs(x6) d = Exp(c)
+        e = Log(d) f = Sin(e) y = Cos(f) }}"""
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    parts = preview(str(path), "ONNX", never).parts
+    assert [(title, text) for title, text, _ in parts] == [
+        ("Sqrt", "2"), ("6 × block", "18"), ("Abs Exp Log …", "6"),
+    ]  # fmt: skip
+    assert [share for *_, share in parts] == [2 / 18, 1, 6 / 18]
+
+
+def test_a_report_is_told_by_the_types_of_its_layers(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "r.dldprof")
+    with Report.open(path) as report:
+        groups = report.groups("type")
+    parts = preview(str(path), "REPORT", never).parts
+    assert [title for title, *_ in parts] == [group.key for group in groups][: len(parts)]
+    assert parts[0][2] == 1
+    for (_, _, share), group in zip(parts, groups, strict=False):
+        assert share == group.percent / groups[0].percent
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _MOST_TERMINALS = 3
 _MOST_TYPES = 5
-_MOST_BLOCKS = 12
+_MOST_PARTS = 12
+_MOST_BETWEEN = 3
+"""Operators that name a part that is no block."""
 _MOST_NODES = 5_000
 """Of a graph whose blocks are looked for: a tenth of a second."""
 _MOST_REPORTS = 20
@@ -36,8 +38,12 @@ class Preview:
 
     lines: Sequence[tuple[str, str]] = ()
     """What a line is about, and the line."""
-    blocks: Sequence[tuple[str, int]] = field(default=())
-    """The parts of the graph in their order, and how many nodes each has."""
+    parts: Sequence[tuple[str, str, float]] = field(default=())
+    """What it is made of: a name, how much as text, and that as a part of the largest one.
+
+    Of a model the parts of its graph in their order, by nodes; of a report types of layers, by
+    their time.
+    """
     problem: str = ""
     """Why there is nothing to show."""
 
@@ -94,11 +100,11 @@ def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Prev
             lines.append(
                 ("from", visible(summary.producer) + (f", opset {version}" if version else ""))
             )
-        blocks = _blocks(document) if summary.nodes <= _MOST_NODES else ()
+        parts = _parts(document) if summary.nodes <= _MOST_NODES else ()
     finally:
         document.close()
     lines += _last_profile(path, reports)
-    return Preview(lines, blocks)
+    return Preview(lines, parts)
 
 
 def _terminal_lines(
@@ -106,7 +112,7 @@ def _terminal_lines(
 ) -> list[tuple[str, str]]:
     from dld_tui.core.tables.names import with_aliases
 
-    types = [with_aliases(one.type.text, aliases) if one.type else "–" for one in terminals]
+    types = [with_aliases(one.type.short, aliases) if one.type else "–" for one in terminals]
     lines = [
         ("" if index else title, f"{visible(one.name)}  {visible(types[index])}")
         for index, one in enumerate(terminals[:_MOST_TERMINALS])
@@ -144,25 +150,36 @@ def _precisions(document: Document) -> str:
     return "".join(f", {name} {share:.0f} %" for name, share in shares if share >= 0.5)
 
 
-def _blocks(document: Document) -> list[tuple[str, int]]:
-    """Return the parts of the main graph, neighbours that are no blocks in one."""
+def _parts(document: Document) -> list[tuple[str, str, float]]:
+    """Return the parts of the main graph: blocks, and by their operators what is between."""
     from dld_tui.core.graph.build import graph_of
     from dld_tui.core.graph.folding import fold_tree
+    from dld_tui.core.graph.graph import Kind
     from dld_tui.core.graph.lanes import demand_order, lay_rails
 
     graph = graph_of(document.main).graph
     rails = lay_rails(graph, demand_order(graph))
     found: list[tuple[str, int]] = []
     at = 0
+
+    def between(end: int) -> None:
+        if end > at:
+            inside = rails.order[at:end]
+            nodes = [one for one in inside if graph.kinds[one] not in (Kind.INPUT, Kind.OUTPUT)]
+            names = [*dict.fromkeys(graph.labels[vertex] for vertex in nodes or inside)]
+            more = ["…"] if len(names) > _MOST_BETWEEN else []
+            found.append((" ".join([*map(visible, names[:_MOST_BETWEEN]), *more]), end - at))
+
     for fold in fold_tree(graph, rails):
-        if fold.start > at:
-            found.append(("", fold.start - at))
+        between(fold.start)
         times = f"{fold.count} × " if fold.count > 1 else ""
         found.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))
         at = fold.end
-    if found and at < len(graph):
-        found.append(("", len(graph) - at))
-    return found[:_MOST_BLOCKS]
+    if found:
+        between(len(graph))
+    shown = found[:_MOST_PARTS]
+    most = max((nodes for _, nodes in shown), default=0)
+    return [(title, f"{nodes:,}", nodes / most) for title, nodes in shown]
 
 
 def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
@@ -215,12 +232,12 @@ def _of_report(path: str) -> Preview:
         )
         if report.status == "partial":
             lines.append(("", "stopped before its end"))
-        for index, group in enumerate(report.groups("type")[:_MOST_TYPES]):
-            share = fmt.percent(group.percent)
-            lines.append(("" if index else "layers", f"{share:>5} %  {visible(group.key)}"))
+        groups = [(group.key, group.percent) for group in report.groups("type")[:_MOST_TYPES]]
     finally:
         report.close()
-    return Preview(lines)
+    most = max((percent for _, percent in groups), default=0.0) or 1.0
+    parts = [(visible(key), f"{fmt.percent(one)} %", one / most) for key, one in groups]
+    return Preview(lines, parts)
 
 
 def _of_engine(path: str) -> Preview:

@@ -77,8 +77,8 @@ class Previewer:
         if answer is None:
             self._end()
             return Preview(problem="it cannot be read")
-        _, lines, blocks, problem = answer
-        return Preview([(a, b) for a, b in lines], [(a, b) for a, b in blocks], problem)
+        _, lines, parts, problem = answer
+        return Preview([(a, b) for a, b in lines], [(a, b, c) for a, b, c in parts], problem)
 
     def _send(self, question: bytes) -> subprocess.Popen[bytes]:
         """Send a question to the child, or to a new one where it has ended.
@@ -177,7 +177,7 @@ def main() -> None:
                 found = preview(path, kind, lambda: bool(selector.select(0)), reports)
             except CancelledError:
                 continue
-            answer = [number, list(found.lines), list(found.blocks), found.problem]
+            answer = [number, list(found.lines), list(found.parts), found.problem]
             data = json.dumps(answer).encode() + b"\n"
             while data:
                 data = data[os.write(1, data) :]

@@ -15,7 +15,7 @@ from dld_tui.core.files.folder import FoundFile
 from dld_tui.core.files.preview import Preview, ago
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, NOTE, Unit
-from dld_tui.core.text import cell_width, fit, visible
+from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.search import FilterBar
@@ -40,7 +40,7 @@ KINDS = {
 SECONDS = Unit("s", ago)
 """How long ago."""
 _TITLE = 8
-_BLOCK_BAR = 16
+_PART_BAR = 32
 _MOST_ROWS = 3
 """Of one line of a preview."""
 
@@ -135,8 +135,8 @@ class PreviewRows(Rows):
         if self.preview.problem:
             return [[(row, "warn")] for row in wrap(self.preview.problem, width)]
         rows = [row for title, text in self.preview.lines for row in _rows(title, text, width)]
-        if self.preview.blocks:
-            rows += [[], *_block_rows(self.preview.blocks, width)]
+        if self.preview.parts:
+            rows += [[], *_part_rows(self.preview.parts, width)]
         return rows
 
 
@@ -149,16 +149,18 @@ def _rows(title: str, text: str, width: int) -> list[list[Piece]]:
     ]
 
 
-def _block_rows(blocks: Sequence[tuple[str, int]], width: int) -> list[list[Piece]]:
-    longest = max(nodes for _, nodes in blocks)
-    name = min(max(cell_width(title) for title, _ in blocks), max(width - _BLOCK_BAR - 8, 8))
+def _part_rows(parts: Sequence[tuple[str, str, float]], width: int) -> list[list[Piece]]:
+    figure = max(cell_width(text) for _, text, _ in parts) + 2
+    longest = max(cell_width(title) for title, *_ in parts)
+    name = min(longest, max(width - min(_PART_BAR, width // 3) - figure - 1, 8))
+    cells = max(min(_PART_BAR, width - name - figure - 1), 0)
     return [
         [
-            (fit(visible(title) or "…", name, keep="end"), "" if title else "faint"),
-            (f" {nodes:>5,} ", "dim"),
-            (bar(nodes / longest, max(min(_BLOCK_BAR, width - name - 7), 0), bar_ramp()), "bar"),
+            (fit(title, name), ""),
+            (fit(text, figure, align="right") + " ", "dim"),
+            (bar(share, cells, bar_ramp()), "bar"),
         ]
-        for title, nodes in blocks
+        for title, text, share in parts
     ]
 
 

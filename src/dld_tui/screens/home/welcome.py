@@ -6,11 +6,13 @@ import asyncio
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.widget import Widget
@@ -168,19 +170,25 @@ class WelcomeScreen(Page):
         (0, "-narrow"), (72, "-middle"), (120, "-wide"),
     ]  # fmt: skip
     HELP = "Open a file of this folder or a recent one, type a path, or start an activity."
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-high")]  # noqa: RUF012 - as Textual has it
     tab_title = "start"
-    tab_status = f"dld-tui {__version__}"
 
     def __init__(self) -> None:
         super().__init__()
+        self.tab_status = f"dld-tui {__version__}"
+        self.place = short(this_folder())
         self._scan: FolderScan | None = None
         self._previewer: Previewer | None = None
 
     def body(self) -> Iterable[Widget]:
         """Return the path field, the files here, the recent ones and the things to start."""
         # Else Textual would give every widget its styles once more before the first paint.
-        fitting = [name for least, name in self.HORIZONTAL_BREAKPOINTS if least <= self.size.width]
-        self.add_class(*fitting[-1:])
+        for breakpoints, cells in (
+            (self.HORIZONTAL_BREAKPOINTS, self.size.width),
+            (self.VERTICAL_BREAKPOINTS, self.size.height),
+        ):
+            fitting = [name for least, name in breakpoints if least <= cells]
+            self.add_class(*fitting[-1:])
         box = OpenBox(PathInput(), id="open")
         box.frame.show("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
@@ -249,6 +257,8 @@ class WelcomeScreen(Page):
         if recent.has_focus and not recent.display:
             pane.table.focus()
         self.set_class(bool(scan.files), "-files")
+        self.tab_status = _counted(scan.files) or f"dld-tui {__version__}"
+        self.tab_changed()
 
     @property
     def _model(self) -> str | None:
@@ -339,7 +349,28 @@ class WelcomeScreen(Page):
             self.on_screen_resume(None)
 
     def action_path(self) -> None:
+        self.add_class("-asked")  # where there are few rows it is there only while it is used
         self.query_one(Input).focus()
+
+    def key_escape(self) -> None:
+        """Go from the path field back to the lists."""
+        if isinstance(self.focused, Input):
+            pane = self.query_one(HerePane)
+            (pane.table if pane.display else self.query_one("#start")).focus()
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """Take the path field away again where there is no room for it."""
+        if isinstance(event.widget, Input):
+            self.remove_class("-asked")
+
+
+def _counted(files: Sequence[FoundFile]) -> str:
+    """Return how many models, engines and reports there are; empty without any."""
+    kinds = Counter(KINDS.get(file.kind, "file") for file in files)
+    shown = {kind: kinds.pop(kind) for kind in ("model", "engine", "report") if kind in kinds}
+    others = {"other": kinds.total()} if kinds.total() else {}
+    return "  ".join(f"{count:,} {kind}" if kind == "other" else fmt.plural(count, kind)
+                     for kind, count in {**shown, **others}.items())  # fmt: skip
 
 
 def _write_demo() -> list[Path]:

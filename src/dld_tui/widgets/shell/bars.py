@@ -137,8 +137,13 @@ class TabStrip(Rows):
         self._spans = []
         if not owner.pages:
             path = getattr(self.screen, "path", None)
-            name = visible(path.name) if path else "dld-tui"
-            return [(f" {clip(name, room - 2)} ", "bar-row strong accent")]
+            name = clip(visible(path.name) if path else "dld", room - 2)
+            place = "" if path else visible(getattr(self.screen, "place", ""))
+            rest = clip(place, max(room - cell_width(name) - 4, 0), keep="end")
+            return [
+                (f" {name} ", "bar-row strong accent"),
+                (f" {rest} " if rest else "", "bar-row"),
+            ]
         labels = [visible(page.tab_title[:200]) or "untitled" for page in owner.pages]
         current = owner.pages.index(owner.page) if owner.page in owner.pages else -1
         first, last, most = _shown(labels, max(current, 0), room)
