@@ -174,9 +174,9 @@ async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(app.focused, HereTable))
         field = app.screen.query_one("#open")
-        assert not field.display
+        await until(pilot, lambda: not field.display)
         await pilot.press("i", *"chain.onnx")
-        assert field.display
+        await until(pilot, lambda: field.display)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.focused, HereTable) and not field.display)
         await pilot.press("i", "ctrl+u", *str(path), "enter")

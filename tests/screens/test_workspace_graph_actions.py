@@ -12,10 +12,12 @@ from textual.geometry import Offset
 
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.metadata import position_of
+from dld_tui.core.report.model import Report
 from dld_tui.screens.context_menu import ContextMenu
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.pages import TextPage
+from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
@@ -195,6 +197,21 @@ async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(lay
         await session.pilot.pause()
         await session.settle()
         assert session.screen.graph.frame.title == shown
+
+
+async def test_a_profile_beside_the_model_is_the_heat_of_a_graph_that_is_opened(
+    layers: Path,
+) -> None:
+    report = make_report(layers.with_suffix(".dldprof"), 2, names=["/stem", "/head"], model=layers)
+    with Report.open(report) as measured:
+        times = [layer.time_ms or 0.0 for layer in measured.layers]
+    async with opened(layers) as session:
+        await session.until(partial(says, session, f"in {report.name}"))
+        assert f"· time {sum(times):.3f} ms" in session.screen.graph.frame.title
+        figures = session.screen.explorer.model.figures
+        assert figures is not None
+        shown = {node.name: value for node, value in figures.values.items()}
+        assert shown == {"/stem": times[0], "/head": times[1]}
 
 
 async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:

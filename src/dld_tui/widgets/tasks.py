@@ -90,6 +90,7 @@ GROUPS = {
     "statistics": Keys.GO_ON,
     "tensor": Keys.WAIT_NEARBY,
     "test": Keys.GO_ON,
+    "times": Keys.GO_ON,
     "tool": Keys.WAIT_NEARBY,
     "work": Keys.WAIT_SHORTLY,
 }

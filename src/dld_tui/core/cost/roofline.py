@@ -108,9 +108,12 @@ def limiter(layer: Layer) -> Limiter | None:
     return "compute" if layer.bound == "compute" else "memory"
 
 
+_HIGHER = " (above its roof)"
+
+
 def _of_roof(spent: float, least: float) -> str:
     if least > _ABOVE * spent:
-        return " (above its roof: measured while the machine was busy, or it is a cache's)"
+        return _HIGHER
     return f" (at {100 * least / spent:.0f} % of the roof)"
 
 
@@ -134,7 +137,10 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         + ("" if word == "launch" else _of_roof(*by[word]))
         for word in ("compute", "memory", "launch") if word in by
     ]  # fmt: skip
-    return f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
+    found = f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
+    if any(part.endswith(_HIGHER) for part in parts):
+        found += "; the roof was measured while the machine was busy, or the data were in a cache"
+    return found
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:

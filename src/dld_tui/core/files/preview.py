@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -28,8 +26,6 @@ _MOST_BETWEEN = 3
 """Operators that name a part that is no block."""
 _MOST_NODES = 5_000
 """Of a graph whose blocks are looked for: a tenth of a second."""
-_MOST_REPORTS = 20
-"""Reports that are asked whether they are of a model."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +181,10 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
 def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
     """Return what the newest report of a model says, if there is one."""
     from dld_tui.core.report.model import Report
+    from dld_tui.core.report.of_model import reports_of
 
-    target = os.path.realpath(path)
-    for _, file in zip(range(_MOST_REPORTS), reports, strict=False):
+    for file in reports_of(path, reports):
         try:
-            if not _is_of(file, target):
-                continue
             report = Report.open(file)
         except (DldError, OSError):
             continue
@@ -199,19 +193,6 @@ def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
         age = ago(max(time() - os.stat(file).st_mtime, 0.0))
         return [("profile", f"{latency}, {age}: {visible(os.path.basename(file))}")]
     return []
-
-
-def _is_of(report: str, model: str) -> bool:
-    """Tell whether a report is of a model; reads two rows of it."""
-    from dld_tui.core.report import database, rows
-
-    with contextlib.closing(database.open_database(Path(report))) as connection:
-        facts = rows.read_facts(
-            lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
-        )
-    found = facts.get("model")
-    path = found.get("path") if isinstance(found, dict) else None
-    return isinstance(path, str) and os.path.realpath(path) == model
 
 
 def _latency(report: Report) -> str:

@@ -176,7 +176,7 @@ class WelcomeScreen(Page):
     def __init__(self) -> None:
         super().__init__()
         self.tab_status = f"dld-tui {__version__}"
-        self.place = short(this_folder())
+        self.tab_place = short(this_folder())
         self._scan: FolderScan | None = None
         self._previewer: Previewer | None = None
 

@@ -26,6 +26,7 @@ from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.of_model import times_by_node
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import remarks
@@ -368,13 +369,7 @@ class ReportScreen(Panes):
         path = document.path
         if self.report is None or path is None or self.model_path() != path.absolute():
             return None
-        times: dict[Node, float] = {}
-        for layer in priced(self.report.layers):  # not what it takes to launch them on a GPU
-            for link in layer.nodes:
-                node = document.find_node(link.scope, link.node)
-                if node is not None and layer.time_ms is not None:
-                    times[node] = times.get(node, 0.0) + layer.time_ms * link.share
-        return times, self.tab_title
+        return times_by_node(self.report.layers, document), self.tab_title
 
     # Messages may be late: the pane with the focus leads, and its cursor counts as it is now.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document import Node, Scope
+    from dld_tui.core.report.of_model import Profile
     from dld_tui.screens.workspace.graph_building import EarlyGraph
 
 
@@ -60,6 +62,8 @@ class Graphs(Controller):
     _graph_timer: Timer | None = None
     _reports: tuple[Page, ...] = ()
     """The tabs that may know times, when the colours were chosen last."""
+    _profile: Profile | None = None
+    """The newest profile of the file, of those that lie beside it or were opened before."""
     _costs: tuple[tuple[int, bool], ModelCosts] | None = None
     """What nodes cost, and at which edit that was counted."""
     _is_other: bool = False
@@ -296,7 +300,21 @@ class Graphs(Controller):
         self.panes.explorer.list.set_marks(set[Hashable]().union(*alive))
 
     def _has_reports(self) -> bool:
-        return any(page.knows_times for page in host(self.page).pages)
+        pages = host(self.page).pages
+        return self._profile is not None or any(page.knows_times for page in pages)
+
+    def look_for_profile(self) -> None:
+        """Look for the newest profile of the file, on a thread, and colour the graph by it."""
+        self.page.tasks.start(self._look_for_profile(), "times", replace=True)
+
+    async def _look_for_profile(self) -> None:
+        path = self.document.path
+        if path is None:
+            return
+        opened = [file.path for file in host(self.page).state.recent() if file.kind == "REPORT"]
+        self._profile = await on_thread(_newest_profile, path, opened)
+        if self._profile is not None and self.model.is_open:
+            self.panes.graph.colours.weighed()
 
     def show_times(self) -> None:
         """Colour by the newest report where others were opened or closed since the last time."""
@@ -304,14 +322,20 @@ class Graphs(Controller):
         if reports != self._reports and self.model.is_open:
             self._reports = reports
             self.panes.graph.colours.weighed()
+            self.look_for_profile()
 
     def _node_times(self) -> tuple[Mapping[Node, float], str]:
         """Return the milliseconds of nodes in what was opened last: a report, or an engine.
 
-        May run on a thread.
+        Without such those of the newest profile on the disk. May run on a thread.
         """
         times = (page.node_times(self.document) for page in reversed(host(self.page).pages))
-        return next(filter(None, times), ({}, ""))
+        found = next(filter(None, times), None)
+        if found is None and self._profile is not None:
+            from dld_tui.core.report.of_model import times_by_node
+
+            found = times_by_node(self._profile.layers, self.document), self._profile.title
+        return found or ({}, "")
 
     def open_node(self, event: GraphPane.Opened) -> None:
         """Go to the node's parameters."""
@@ -323,3 +347,12 @@ class Graphs(Controller):
         from dld_tui.screens.model.graph_picture import PictureWriter
 
         PictureWriter(self.page, self.document, self.panes.graph, self.work).save()
+
+
+def _newest_profile(path: Path, opened: list[str]) -> Profile | None:
+    """Return the newest profile of a file; nothing is imported where there is no report at all."""
+    if not opened and not any(path.absolute().parent.glob("*.dldprof")):
+        return None
+    from dld_tui.core.report.of_model import newest_profile
+
+    return newest_profile(path, opened)

@@ -312,6 +312,7 @@ class WorkspaceScreen(Page):
             return
         self.checks.check()
         self.inference.infer()
+        self.graphs.look_for_profile()
         self.tasks.start(self.operators.warm_up(), "schemas")
         self.tasks.start(on_thread(opened.clean_up), "clean up")
 

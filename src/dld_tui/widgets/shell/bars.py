@@ -138,7 +138,7 @@ class TabStrip(Rows):
         if not owner.pages:
             path = getattr(self.screen, "path", None)
             name = clip(visible(path.name) if path else "dld", room - 2)
-            place = "" if path else visible(getattr(self.screen, "place", ""))
+            place = "" if path else visible(getattr(self.screen, "tab_place", ""))
             rest = clip(place, max(room - cell_width(name) - 4, 0), keep="end")
             return [
                 (f" {name} ", "bar-row strong accent"),

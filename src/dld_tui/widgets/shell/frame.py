@@ -26,6 +26,8 @@ else:
 _FILL = {"heavy": "━", "ascii": "-"}
 
 
+_TITLE = 24
+"""Cells of a title that is cut, so that all choices are seen."""
 CHOICE = "choice"
 """In the meta data of the cells that a choice is drawn in: its number."""
 
@@ -104,11 +106,11 @@ class Frame:
             self.widget.border_title = self._drawn = content
 
     def _names(self, width: int) -> tuple[str, ...]:
-        """Return what one can choose from, where all of it fits."""
+        """Return what one can choose from, where all of it fits; a long title gives way."""
         choices = self.choices
         if choices is None:
             return ()
-        others = cell_width(choices.title) + cell_width(choices.keys) + 3
+        others = min(cell_width(choices.title), _TITLE) + cell_width(choices.keys) + 3
         others += len(f"{self.number} ") if self.number else 0
         needed = others + sum(cell_width(name) + 1 for name in choices.names)
         return choices.names if needed <= width else ()

@@ -46,7 +46,7 @@ class Page(Front, Screen[None]):
     tab_status: str = ""
     """Shown at the right of the tabs, e.g. the target."""
     tab_dirty: bool = False
-    place: str = ""
+    tab_place: str = ""
     """What a page is about that shows no file, such as a folder: foreign text."""
     mode: str = ""
     """The name the app gives it."""
