@@ -137,10 +137,10 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         + ("" if word == "launch" else _of_roof(*by[word]))
         for word in ("compute", "memory", "launch") if word in by
     ]  # fmt: skip
-    found = f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
+    said = f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
     if any(part.endswith(_HIGHER) for part in parts):
-        found += "; the roof was measured while the machine was busy, or the data were in a cache"
-    return found
+        said += "; the roof was measured while the machine was busy, or the data were in a cache"
+    return said
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
