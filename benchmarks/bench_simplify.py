@@ -67,7 +67,7 @@ def _cell(count: int | None, problem: str | None) -> str:
 
 
 def _nodes(path: Path) -> int:
-    from dld_tui.activities.convert_sanitize import nodes
+    from dld_tui.activities.convert.sanitize import nodes
     from dld_tui.core.document import Document
 
     with contextlib.closing(Document.open(path)) as document:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 def own_fp16(path: str, output: str) -> dict[str, float]:
     """Convert to float16 with the activity, the trial of the result included."""
-    from dld_tui.activities.convert_fp16 import Request, run
+    from dld_tui.activities.convert.fp16 import Request, run
 
     return _timed(run(Request(Path(path), Path(output))))
 
@@ -27,7 +27,7 @@ def onnxruntime_fp16(path: str, output: str) -> dict[str, float]:
 
 def own_sanitize(path: str, output: str) -> dict[str, float]:
     """Sanitize with the activity; the library works in a child process, whose peak counts too."""
-    from dld_tui.activities.convert_sanitize import Request, run
+    from dld_tui.activities.convert.sanitize import Request, run
 
     return _timed(run(Request(Path(path), Path(output))))
 

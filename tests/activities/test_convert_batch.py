@@ -44,7 +44,7 @@ layers (float[N, 4] x) => (float[N, 4] y)
 
 
 def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dict[str, JSON]:
-    module = importlib.import_module(f"dld_tui.activities.convert_{name}")
+    module = importlib.import_module(f"dld_tui.activities.convert.{name}")
     *_, last = module.run(module.Request(model, output, **settings))
     assert isinstance(last, Finished)
     found: dict[str, Any] = encode(last.result)

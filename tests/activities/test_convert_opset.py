@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities.convert_opset import Request, run
+from dld_tui.activities.convert.opset import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion import opset
 from dld_tui.core.conversion.opset import ConversionError

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities import convert_quantize as quantize
+from dld_tui.activities.convert import quantize
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models

@@ -12,8 +12,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities import convert_sanitize
-from dld_tui.activities.convert_sanitize import Request, run
+from dld_tui.activities.convert import sanitize
+from dld_tui.activities.convert.sanitize import Request, run
 from dld_tui.backends.conversion import library_file, simplifiers
 from dld_tui.backends.conversion.verification import Question, ValueCheck
 from dld_tui.core.codec import encode
@@ -164,7 +164,7 @@ def test_external_data_and_local_functions(tmp_path: Path) -> None:
     ):
         with contextlib.closing(ValueCheck(before, Question(), SAME)) as check:
             assert check.outputs(after).is_good
-        assert convert_sanitize.nodes(after) <= convert_sanitize.nodes(before)
+        assert sanitize.nodes(after) <= sanitize.nodes(before)
 
 
 def test_our_rules_simplify_without_any_library(tmp_path: Path) -> None:
@@ -181,4 +181,4 @@ def test_our_rules_simplify_without_any_library(tmp_path: Path) -> None:
 def test_weights_that_folding_made_much_larger_are_told(
     before: int, after: int, is_told: bool
 ) -> None:
-    assert bool(convert_sanitize.growth(before, after)) == is_told
+    assert bool(sanitize.growth(before, after)) == is_told

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities.convert_shape import Request, run
+from dld_tui.activities.convert.shape import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,10 @@ def test_steps_on_the_cpu(tmp_path: Path) -> None:
     result = tried(backend="cpu", output=report)
     assert [(step.name, step.found) for step in result.steps if step.state != PASSED] == []
     found = {step.name: step.found for step in result.steps}
-    assert found["profile"].endswith("26 of 26 layers on CPU")
-    assert found["profile again and compare"].startswith("26 layers matched")
+    # How many depends on the processor: layouts with blocks of channels take reorderings.
+    layers = re.search(r"(\d+) of \1 layers on CPU$", found["profile"])
+    assert layers is not None
+    assert found["profile again and compare"].startswith(f"{layers[1]} layers matched")
     written = json.loads(report.read_text())
     assert [step["state"] for step in written["steps"]] == [PASSED] * 6
     assert written["machine"]["onnx"]

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import convert_bf16, convert_fp16
-from dld_tui.activities.convert_fp16 import Request, run
+from dld_tui.activities.convert import bf16, fp16
+from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import QUANTIZED, SAME, Agreement
 from dld_tui.core.errors import ActivityError, UsageError
@@ -249,7 +249,7 @@ def test_where_a_library_fails_the_own_converter_is_tried(
     assert caught.value.where == "node 'first'"
 
 
-@pytest.mark.parametrize("conversion", [convert_bf16, convert_fp16])
+@pytest.mark.parametrize("conversion", [bf16, fp16])
 def test_the_values_of_a_model_of_scalars_are_compared(tmp_path: Path, conversion: Any) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18]>
     scalars (float x) => (float y) <float two = {2}> { y = Mul(x, two) }"""

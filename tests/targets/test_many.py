@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities import convert_opset
+from dld_tui.activities.convert import opset
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Cancelled, Log, Progress
@@ -32,7 +32,7 @@ def test_each_target_gets_a_report_of_its_own(
 def test_what_cannot_run_on_several_targets() -> None:
     with pytest.raises(UsageError, match="twice"):
         requests_for("p", Request(Path("net.onnx")), ["a", "a"])
-    convert = convert_opset.Request(Path("a.onnx"), Path("b.onnx"), 20)
+    convert = opset.Request(Path("a.onnx"), Path("b.onnx"), 20)
     with pytest.raises(UsageError, match="only one --target"):
         requests_for("convert_opset", convert, ["a", "b"])
 

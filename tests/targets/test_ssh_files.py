@@ -10,7 +10,8 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import convert_opset, profile_llm, profile_onnxruntime
+from dld_tui.activities import profile_llm, profile_onnxruntime
+from dld_tui.activities.convert import opset
 from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
@@ -45,7 +46,7 @@ def external_model(folder: Path, name: str = "model.onnx") -> Path:
 
 
 def convert(model: Path, output: Path) -> object:
-    return to_json(convert_opset.Request(model, output, 20))
+    return to_json(opset.Request(model, output, 20))
 
 
 @needs_onnxruntime
@@ -76,7 +77,7 @@ def test_a_model_goes_with_its_data_and_the_result_comes_back(
     target = target_of(connection, REAL)
     before = files_in(tmp_path)
     with target.start(
-        "convert_opset", to_json(convert_opset.Request(model, tmp_path / "out.onnx", 20))
+        "convert_opset", to_json(opset.Request(model, tmp_path / "out.onnx", 20))
     ) as job:
         result = job.result()
     assert result["path"] == str(tmp_path / "out.onnx")
@@ -98,7 +99,7 @@ def test_hostile_names_are_only_names(
     monkeypatch.chdir(folder)
     model = models.write(folder, models.CHAIN, HOSTILE)
     output = folder / f"-o {HOSTILE}"
-    request = to_json(convert_opset.Request(model, output, 20))
+    request = to_json(opset.Request(model, output, 20))
     with target_of(connection, REAL).start("convert_opset", request) as job:
         assert job.result()["path"] == str(output)
     assert sorted(os.listdir(folder)) == sorted([model.name, output.name])
@@ -207,7 +208,7 @@ def test_records_are_counted_by_what_is_whole() -> None:
 def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path: Path) -> None:
     request = script(["finish", {"a": 1}])
     settings = to_json(
-        convert_opset.Request(models.write(tmp_path, models.CHAIN), tmp_path / "o", 20)
+        opset.Request(models.write(tmp_path, models.CHAIN), tmp_path / "o", 20)
     ).settings
     request.settings = (*request.settings, *(s for s in settings if s.name == "output"))
     request["output"] = str(tmp_path / "o")

@@ -1,9 +1,10 @@
 """Activities: one object each, from which all else that is said and done about it comes.
 
 The wizard, the command line, the palette, the job page, the worker and what opens afterwards know
-no activity by its name. A new one is a module here with a ``Request`` dataclass and a ``run``
-generator, and one row in :data:`ACTIVITIES`; or an :class:`Activity` in another package, declared
-as an entry point of the group ``dld_tui.activities``.
+no activity by its name. A new one is a module here, a conversion one of ``convert``, with a
+``Request`` dataclass and a ``run`` generator, and one row in :data:`ACTIVITIES`; or an
+:class:`Activity` in another package, declared as an entry point of the group
+``dld_tui.activities``.
 
 What an activity consists of is given as it is, or by reference, ``module:name``, so that a list of
 activities imports none of them.
@@ -107,7 +108,7 @@ class Activity:
 
 def _own(id: str, title: str, help: str, **about: Any) -> Activity:
     """Return an activity of our own, whose request and run are in the module of its name."""
-    module = f"dld_tui.activities.{id}"
+    module = f"dld_tui.activities.{id.replace('convert_', 'convert.', 1)}"
     about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.activities.convert_dequantize import Request, run
+from dld_tui.activities.convert.dequantize import Request, run
 from dld_tui.core.conversion.dequantize import dequantized
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished

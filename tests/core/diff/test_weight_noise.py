@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities.convert_quantize import Request, run
+from dld_tui.activities.convert.quantize import Request, run
 from dld_tui.core.diff.compare import diff_documents
 from dld_tui.core.diff.quantized import WeightNoise, weight_noise
 from dld_tui.core.diff.text import lines

@@ -1,0 +1,1 @@
+"""Conversions: each writes another model, and shows that its values are right."""
