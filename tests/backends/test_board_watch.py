@@ -156,8 +156,9 @@ def test_tracks_energy_mode_and_what_is_silent(
         assert report.facts["board_power_w"] == pytest.approx(7.0)
         assert report.facts["energy_per_inference_j"] == pytest.approx(7.0 * 0.25)
         assert report.facts["energy_rails"] == "VDD_IN"
-        (fact,) = [one for one in measured_facts(report) if one.name == "energy"]
-        assert "7 W of VDD_IN" in fact.text
+        facts = {one.name: one for one in measured_facts(report)}
+        assert "7 W of VDD_IN" in facts["energy"].text
+        assert (facts["power mode"].text, facts["power mode"].is_doubtful) == ("15W", False)
     metrics = {one.name: one.value for one in said if isinstance(one, Metric)}
     assert metrics["power"] == pytest.approx(7.0)
     assert metrics["hottest"] == 48.281
@@ -186,6 +187,9 @@ def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
         (note,) = [one for one in report.notes if one.level == "warning"]
         assert note.text.endswith("over-current oc3 (3 times), cpu-throttle-alert.")
         assert any("clocks were held back" in line for line in doubts([subject_of(report)]))
+        facts = {one.name: one for one in measured_facts(report)}
+        assert facts["power mode"].text.startswith("15W, slowed down by over-current oc3")
+        assert facts["power mode"].is_doubtful
 
 
 def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_path: Path) -> None:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dld_tui.backends.gpu.board_watch import BoardWatch
 from dld_tui.backends.gpu.capture import PollingSampler, jetson_meter
 from dld_tui.backends.gpu.jetson import (
     ABSENT,
@@ -46,12 +49,11 @@ def test_the_board_its_mode_and_clocks(root: Path) -> None:
 
 
 def test_load_and_clock(root: Path) -> None:
-    board = Jetson(root, no_tool)
-    assert board.read() == {"gpu": 45.6, "gpu_mhz": 624.75}
+    assert Jetson(root, no_tool).read() == {"gpu": 45.6, "gpu_mhz": 624.75}
 
     put(root, "sys/kernel/actmon_avg_activity/mc_all", "532800\n")
     put(root, "sys/kernel/debug/bpmp/debug/clk/emc/rate", "2131200000\n")
-    assert board.read()["memory"] == pytest.approx(25.0)
+    assert Jetson(root, no_tool).read()["memory"] == pytest.approx(25.0)
 
 
 def test_what_cannot_be_read_is_left_out(root: Path) -> None:
@@ -125,6 +127,53 @@ def test_clocks_for_a_user_who_is_not_root_are_those_of_sysfs(root: Path) -> Non
 def test_sensors_that_read_nan_are_unknown(root: Path) -> None:
     put(root, "sys/devices/platform/17000000.gpu/load", "nan\n")
     assert Jetson(root, no_tool).read() == {"gpu_mhz": 624.75}
+
+
+def test_a_load_that_does_not_answer_holds_nobody_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dld_tui.backends.gpu.jetson._PATIENCE_S", 0.02)
+    load = root / "sys/devices/platform/17000000.gpu/load"
+    load.unlink()
+    os.mkfifo(load)  # opening it waits for a writer
+    board = Jetson(root, answers("NV Power Mode: MAXN\n0\n"))
+    assert board.read() == {"gpu_mhz": 624.75}
+    assert board.facts()["jetson_power_mode"] == "MAXN"
+    watch = BoardWatch(board, interval_s=0.01, patience_s=0.02)
+    watch.start()
+    clock = next(one for one in watch._tracks if one.sensor.spec.title == "GPU clock")
+    while not clock.samples:  # the sensor before it is given up
+        list(watch.metrics())
+    watch.close()
+    assert {one.sensor.spec.title: one.problem for one in watch._tracks} == {
+        "GPU load": "it does not answer",
+        "GPU clock": "",
+    }
+    end_waiting_for(load)
+
+
+def test_a_load_that_stops_answering_ends_no_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dld_tui.backends.gpu.capture._PATIENCE_S", 0.02)
+    load = root / "sys/devices/platform/17000000.gpu/load"
+    meter = replace(jetson_meter(Jetson(root, no_tool)), interval_s=0.001)
+    sampler = PollingSampler(meter)
+    sampler.start()
+    os.mkfifo(root / "silent")
+    (root / "silent").replace(load)
+    rows = {one.spec.title: one for one in sampler.stop()}
+    assert rows["Memory traffic"].absent == "the driver does not tell it"
+    end_waiting_for(load)
+
+
+def end_waiting_for(pipe: Path) -> None:
+    """Let the threads go on that wait for a pipe."""
+    for thread in threading.enumerate():
+        if thread.name in ("board-file", "board-watch", "gpu-meter"):
+            while thread.is_alive():
+                os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+                thread.join(0.01)
 
 
 def test_tools_that_are_not_there_or_fail() -> None:

@@ -83,10 +83,20 @@ def test_cupti_is_loaded_as_a_profile_loads_it(
 
 def test_what_brings_a_library_on_jetpack_6(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr(probe, "_is_installed", lambda name: False)
     for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), "'dld-tui[gpu]'")):
         monkeypatch.setattr("sys.version_info", version)
         library = next(one for one in probe.LIBRARIES if one.module == "pynvml")
         assert library.install == f"pip install {command}"
+
+
+def test_what_brings_a_library_beside_the_onnxruntime_of_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
+    found = {library.module: library.install for library in probe.LIBRARIES}
+    assert found["pynvml"] == "pip install nvidia-ml-py"  # [gpu] would overwrite onnxruntime
+    assert found["polygraphy"] == "pip install 'dld-tui[polygraphy]'"
 
 
 def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

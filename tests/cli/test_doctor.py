@@ -4,7 +4,7 @@ import pytest
 
 from dld_tui.activities.doctor import Result
 from dld_tui.cli.setup import doctor
-from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check, in_environment
 from tests.support.cli import Dld
 
 
@@ -32,7 +32,7 @@ def test_what_is_missing_comes_with_its_command(dld: Dld, checks: list[Check]) -
         "Backends\n"
         "  ✓ onnxruntime  1.23.2\n"
         "  – tensorrt     not installed\n"
-        "                 → pip install x\n"
+        f"                 → {in_environment('pip install x')}\n"
         "\n"
         "GPU\n"
         "  ✓ GPU 0        odd\\x1bname\n"

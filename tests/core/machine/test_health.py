@@ -36,6 +36,27 @@ def test_terminals(environment: dict[str, str], name: str, state: str) -> None:
     assert states(**environment)[name] == state
 
 
+def test_a_remedy_is_for_the_environment_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fix = "pip uninstall -y a; pip install 'b[c]'"
+    monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    made = tmp_path / "my env"
+    assert health.in_environment(fix, str(made)) == (
+        f"uv pip uninstall --python '{made}' -y a; uv pip install --python '{made}' 'b[c]'"
+    )
+    pip = made / "bin" / "pip"
+    pip.parent.mkdir(parents=True)
+    pip.touch(0o755)
+    assert health.in_environment(fix, str(made)) == (
+        f"'{pip}' uninstall -y a; '{pip}' install 'b[c]'"
+    )
+    monkeypatch.setenv("PATH", str(pip.parent))
+    assert health.in_environment(fix, str(made)) == fix
+    other = "sudo apt install python3-pip && /usr/bin/python3 -m venv x"
+    assert health.in_environment(other, "/nowhere") == other
+
+
 def test_small_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "79")
     monkeypatch.setenv("LINES", "24")

@@ -280,6 +280,8 @@ class BoardWatch:
         self._gpu, self._interval_s, self._patience_s = gpu, interval_s, patience_s
         self._tracks: list[_Track] = []
         self._over = threading.Event()
+        self._asked = threading.Event()
+        """Every sensor was asked once."""
         self._generation = 0
         self._asking: tuple[_Track, float] | None = None
         self._window: Window | None = None
@@ -301,6 +303,7 @@ class BoardWatch:
         self._tracks = [_Track(one) for one in find_sensors(self._board, gpu=self._gpu)]
         if self._tracks:
             self._ask_on()
+            self._asked.wait(self._patience_s)  # the shortest run has a value of each
         return facts
 
     def _locked(self) -> bool:
@@ -340,6 +343,7 @@ class BoardWatch:
             if not problem:
                 track.samples.append((time.time_ns(), value))
         self._asking = None
+        self._asked.set()
 
     def _look_after(self) -> None:
         """Give up the sensor that does not answer, and ask the others."""

@@ -117,6 +117,10 @@ def _nothing() -> None:
     """Do nothing: there is nothing to close."""
 
 
+_PATIENCE_S = 5.0
+"""How long a meter may take for its last answer."""
+
+
 class PollingSampler:
     """Asks a meter again and again on a thread of its own, between start and stop.
 
@@ -139,10 +143,17 @@ class PollingSampler:
         self._thread.start()
 
     def stop(self) -> list[Series]:
-        """Stop and return all rows; one without samples says why."""
+        """Stop and return all rows; one without samples says why.
+
+        A meter that does not answer is left alone.
+        """
         self.close()
-        self.poll()
-        self._meter.close()
+        if not self._thread.is_alive():
+            last = threading.Thread(target=self.poll, name="gpu-meter", daemon=True)
+            last.start()
+            last.join(_PATIENCE_S)
+            if not last.is_alive():
+                self._meter.close()
         for one in self._series.values():
             if not one.samples:
                 one.absent = "the driver does not tell it"
@@ -152,7 +163,7 @@ class PollingSampler:
         """Stop asking."""
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_PATIENCE_S)
 
     def poll(self) -> None:
         """Ask once."""

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ _CLOCK_FOLDERS = (
     "sys/devices/platform/bus@0/*.gpu/devfreq/*",
 )
 _TIMEOUT_S = 10
+_PATIENCE_S = 1.0
+"""After which a file is given up that has not answered, such as the load of a part that sleeps."""
 _LONGEST_FILE = 1 << 20
 _SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 """Where tools of the board are, which the PATH of a session over SSH may leave out."""
@@ -103,8 +106,36 @@ def run_tool(command: Sequence[str]) -> str | None:
     return None if answer.problem else answer.printed
 
 
+def read_in_time(path: Path) -> bytes | None:
+    """Return the first megabyte of a file; None when it does not answer in time.
+
+    A file that does not answer cannot be let go: a thread waits for it until the program ends.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    answer: list[bytes | OSError] = []
+
+    def read() -> None:
+        try:
+            with path.open("rb") as file:
+                answer.append(file.read(_LONGEST_FILE))
+        except OSError as error:
+            answer.append(error)
+
+    thread = threading.Thread(target=read, name="board-file", daemon=True)
+    thread.start()
+    thread.join(_PATIENCE_S)
+    found = answer[0] if answer else None
+    if isinstance(found, OSError):
+        raise found
+    return found
+
+
 class Jetson:
-    """The files of a board.
+    """The files of a board. One that does not answer in time is not asked again.
+
+    After the board was made, `read` and `state` ask the files that answered, and wait for them.
 
     Args:
         root: Where the file system begins.
@@ -113,14 +144,17 @@ class Jetson:
 
     def __init__(self, root: Path = Path("/"), tool: Tool = ask_tool) -> None:
         self.root, self.tool = root, tool
+        self._silent: set[Path] = set()
         self.model = self.text("proc/device-tree/model")
         """What the device tree says, of any board; None when it cannot be read."""
         self.board = self._board()
         """The board's name, or None when this is no Jetson."""
         self.load_file = self._first(_LOAD_FILES)
-        """The load of the GPU in thousandths; None when there is no such file."""
+        """The load of the GPU in thousandths; None when there is no such file. It may be silent."""
         self.clock_file = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
-        """The clock of the GPU in Hz; None when there is no such file."""
+        """The clock of the GPU in Hz; None when there is no such file. It may be silent."""
+        self._traffic_file = self._first(["sys/kernel/actmon_avg_activity/mc_all"])
+        self._memory_clock_file = self._first(["sys/kernel/debug/bpmp/debug/clk/emc/rate"])
 
     def _board(self) -> str | None:
         model = self.model or ""
@@ -217,29 +251,44 @@ class Jetson:
             found["gpu"] = load / 10  # the file counts in thousandths
         if hertz is not None:
             found["gpu_mhz"] = hertz / 1e6
-        busy = self._number(self.root / "sys/kernel/actmon_avg_activity/mc_all")
-        emc = self._number(self.root / "sys/kernel/debug/bpmp/debug/clk/emc/rate")
+        busy, emc = self._number(self._traffic_file), self._number(self._memory_clock_file)
         if busy is not None and emc:
             found["memory"] = min(100.0, 100 * busy * 1000 / emc)
         return found
 
     def _first(self, patterns: Iterable[str]) -> Path | None:
+        """Return the first file that has a number; else the first that does not answer."""
+        silent = None
         for pattern in patterns:
             for path in sorted(self.root.glob(pattern)):
-                if self._number(path) is not None:
+                if self._answers(path) and self._number(path) is not None:
                     return path
-        return None
+                if path in self._silent:
+                    silent = silent or path
+        return silent
+
+    def _answers(self, path: Path) -> bool:
+        """Return whether a file can be read in time; one that cannot is silent from now on."""
+        if path in self._silent:
+            return False
+        try:
+            found = read_in_time(path)
+        except OSError:
+            return False
+        if found is None:
+            self._silent.add(path)
+        return found is not None
 
     def text(self, name: str) -> str | None:
         """Return a text file of the board; None when it is not there or cannot be read."""
         try:
-            data = (self.root / name).read_bytes()[:_LONGEST_FILE]
+            data = read_in_time(self.root / name)
         except OSError:
             return None
-        return data.rstrip(b"\0").decode("utf-8", "replace").strip()
+        return None if data is None else data.rstrip(b"\0").decode("utf-8", "replace").strip()
 
     def _number(self, path: Path | None) -> float | None:
-        if path is None:
+        if path is None or path in self._silent:
             return None
         try:
             number = float(path.read_text(encoding="utf-8").strip()[:40])

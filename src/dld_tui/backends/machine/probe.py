@@ -46,9 +46,10 @@ class Library:
         """Return the command that brings it.
 
         For Python 3.10 of aarch64 (JetPack 6) the index has no onnxruntime-gpu, so that the extra
-        cannot be installed whole.
+        cannot be installed whole; and beside onnxruntime it must not be, which it would overwrite.
         """
-        if self.packages and sys.version_info < (3, 11) and platform.machine() == "aarch64":
+        on_jetpack_6 = sys.version_info < (3, 11) and platform.machine() == "aarch64"
+        if self.packages and (on_jetpack_6 or _is_installed("onnxruntime")):
             return f"pip install {self.packages}"
         return f"pip install 'dld-tui[{self.extra}]'"
 

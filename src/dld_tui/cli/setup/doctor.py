@@ -20,6 +20,7 @@ from dld_tui.core.machine.health import (
     MISSING,
     WEAK,
     Check,
+    in_environment,
     plugin_checks,
     terminal_checks,
 )
@@ -59,6 +60,7 @@ def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> i
     if before and target is not None:
         checks = [*before, *_of_a_target(checks, target)]
     else:
+        checks = [replace(check, fix=in_environment(check.fix)) for check in checks]
         checks += [*terminal_checks(), *plugin_checks()]
     problems = sum(check.state == BROKEN for check in checks)
     if as_json:

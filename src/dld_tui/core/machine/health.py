@@ -6,11 +6,15 @@ import importlib.metadata
 import locale
 import os
 import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 
 from dld_tui import __version__
 from dld_tui.core.paths import cache_dir, config_dir, state_dir
@@ -31,6 +35,32 @@ class Check:
     """What was found, or why it does not work. Foreign text."""
     fix: str = ""
     """The command that mends it, or what to do."""
+
+
+_PIP = re.compile(r"(?<![\w/-])pip ((?:un)?install)\b")
+
+
+def in_environment(fix: str, prefix: str = sys.prefix) -> str:
+    """Return a remedy whose `pip` is the one of this Python's environment.
+
+    The one on the ``PATH`` may be of another, or not there. What `uv` makes has none of its own.
+
+    Args:
+        prefix: ``sys.prefix``.
+    """
+    folder = Path(prefix)
+    on_path = shutil.which("pip")
+    if on_path is not None and Path(on_path).parent == folder / "bin":
+        return fix
+    pip = folder / "bin" / "pip"
+    if os.access(pip, os.X_OK):
+        command = shlex.quote(str(pip))
+    elif prefix == sys.prefix and find_spec("pip") is not None:
+        command = f"{shlex.quote(sys.executable)} -m pip"
+    else:
+        where = shlex.quote(prefix)
+        return _PIP.sub(lambda match: f"uv pip {match[1]} --python {where}", fix)
+    return _PIP.sub(lambda match: f"{command} {match[1]}", fix)
 
 
 def python_checks() -> Iterator[Check]:

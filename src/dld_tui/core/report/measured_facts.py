@@ -206,12 +206,24 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
         energy = f"{1000 * joules:,.4g} mJ" if joules < 1 else f"{joules:,.4g} J"
         text = f"{energy} an inference, {watts:,.3g} W of {rails}, idle power included"
         yield MeasuredFact("energy", text, energy)
+    yield from _board_facts(report.environment)
     load = _time(report.facts.get("load_ms"))
     if load is not None:
         yield MeasuredFact("model load", f"{fmt.milliseconds(load)} ms")
     limits = roofline_text(report.layers)
     if limits:
         yield MeasuredFact("limited by", limits)
+
+
+def _board_facts(environment: dict[str, JSON]) -> Iterator[MeasuredFact]:
+    """Yield the power mode of a Jetson, without which its figures say little."""
+    mode, slowed = (environment.get(f"jetson_{name}") for name in ("power_mode", "throttling"))
+    if isinstance(mode, str) and mode:
+        held = ", clocks held at its highest" if environment.get("jetson_clocks_locked") else ""
+        is_slowed = isinstance(slowed, str) and slowed != "none"
+        slower = f", slowed down by {clip(visible(str(slowed)), _NAME)}" if is_slowed else ""
+        text = f"{clip(visible(mode), _NAME)}{held}{slower}"
+        yield MeasuredFact("power mode", text, is_doubtful=is_slowed)
 
 
 def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
