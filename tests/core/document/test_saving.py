@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,9 @@ import onnx.numpy_helper
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import data_to_bring, save
+from dld_tui.core.document.serialise import DataToBring, data_to_bring, save
 from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
+from dld_tui.core.files import cloning
 from tests.support import models
 
 
@@ -128,12 +132,14 @@ def sparse(folder: Path, size: int = 64 << 20) -> Path:
     return path
 
 
-def test_a_copy_of_data_keeps_its_holes(tmp_path: Path) -> None:
+def test_a_copy_of_data_keeps_its_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = sparse(tmp_path), tmp_path / "other"
     other.mkdir()
     before = (tmp_path / "holes.data").stat()
     document = Document.open(path)
-    assert data_to_bring(document, other / "m.onnx") == (64 << 20, before.st_blocks * 512)
+    expected = DataToBring(64 << 20, before.st_blocks * 512, can_reflink=False)
+    monkeypatch.setattr(cloning, "_share", lambda source, descriptor: False)
+    assert data_to_bring(document, other / "m.onnx") == expected
     save(document, other / "m.onnx")
     document.close()
 
@@ -147,12 +153,12 @@ def test_data_is_linked_and_stays_the_same_file(tmp_path: Path) -> None:
     path, other = sparse(tmp_path), tmp_path / "other"
     other.mkdir()
     document = Document.open(path)
-    (remark,) = save(document, other / "m.onnx", link=True)
+    (remark,) = save(document, other / "m.onnx", data="link")
     assert "holes.data is linked" in remark
     linked = other / "holes.data"
     assert linked.samefile(tmp_path / "holes.data")
     # Saved again, there or elsewhere in that folder, nothing is copied.
-    assert data_to_bring(document, other / "again.onnx") == (0, 0)
+    assert data_to_bring(document, other / "again.onnx") == DataToBring()
     assert save(document, other / "again.onnx") == []
     document.close()
     assert sorted(one.name for one in other.iterdir()) == ["again.onnx", "holes.data", "m.onnx"]
@@ -169,6 +175,86 @@ def test_links_of_a_save_that_fails_are_taken_back(tmp_path: Path) -> None:
     (other / "m.onnx").write_bytes(b"")
     document = Document.open(path)
     with pytest.raises(SaveError):
-        save(document, other / "m.onnx", overwrite=False, link=True)
+        save(document, other / "m.onnx", overwrite=False, data="link")
     document.close()
     assert [one.name for one in other.iterdir()] == ["m.onnx"]
+
+
+class FakeClones:
+    """An ioctl that copies where the file system of this machine may have no reflinks."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: int = 0) -> None:
+        self.error = error
+        self.calls = 0
+        monkeypatch.setattr(fcntl, "ioctl", self)
+
+    def __call__(self, target: int, request: int, source: int) -> int:
+        assert request == 0x40049409  # FICLONE
+        self.calls += 1
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+        size = os.fstat(source).st_size
+        os.ftruncate(target, size)
+        for at in (0, size - 4096):  # what sparse() has
+            os.pwrite(target, os.pread(source, 4096, at), at)
+        return 0
+
+
+def test_data_is_reflinked_and_is_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    ioctl = FakeClones(monkeypatch)
+    document = Document.open(path)
+    assert data_to_bring(document, other / "m.onnx").can_reflink
+    assert save(document, other / "m.onnx", data="reflink") == []
+    assert ioctl.calls == 2  # the trial, and the file
+    cloned = other / "holes.data"
+    # Saved again, there or elsewhere in that folder, nothing is copied, until it is changed.
+    assert data_to_bring(document, other / "again.onnx") == DataToBring()
+    assert save(document) == []
+    assert save(document, other / "again.onnx") == []
+    os.utime(cloned, (1, 1))
+    [remark] = save(document, other / "third.onnx")
+    assert "copied to third.onnx.data" in remark
+    document.close()
+    for name in ("again.onnx", "third.onnx", "third.onnx.data"):
+        (other / name).unlink()
+    assert not cloned.samefile(tmp_path / "holes.data")
+    assert cloned.read_bytes() == (tmp_path / "holes.data").read_bytes()
+    assert sorted(one.name for one in other.iterdir()) == ["holes.data", "m.onnx"]
+    read = Document.open(other / "m.onnx")
+    weight = read.main.initializer("w")
+    assert weight is not None
+    assert weight.read(0, 3).tolist() == [0, 1, 2]
+    read.close()
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.EXDEV, errno.ENOTTY, errno.EINVAL])
+def test_data_is_copied_where_no_blocks_can_be_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    FakeClones(monkeypatch, error)
+    document = Document.open(path)
+    assert not data_to_bring(document, other / "m.onnx").can_reflink
+    remark, _ = save(document, other / "m.onnx", data="reflink")
+    document.close()
+    assert remark == "holes.data is copied: its blocks cannot be shared there"
+    assert sorted(one.name for one in other.iterdir()) == ["m.onnx", "m.onnx.data"]
+    assert (other / "m.onnx.data").read_bytes() == (tmp_path / "holes.data").read_bytes()
+
+
+def test_a_clone_that_fails_otherwise_is_an_error_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other = sparse(tmp_path), tmp_path / "other"
+    other.mkdir()
+    FakeClones(monkeypatch, errno.ENOSPC)
+    document = Document.open(path)
+    with pytest.raises(SaveError, match="cannot be linked: No space left"):
+        save(document, other / "m.onnx", data="reflink")
+    document.close()
+    assert list(other.iterdir()) == []

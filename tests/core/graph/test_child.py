@@ -32,7 +32,7 @@ def hostile() -> Graph:
 
 def as_json(arranged: Arranged) -> Any:
     rails = [vars(one) | {"hubs": sorted(one.hubs)} for one in (arranged.rails, arranged.seen)]
-    return json.loads(json.dumps([rails, arranged.folds, arranged.links]))
+    return json.loads(json.dumps([rails, arranged.folds, arranged.links], default=list))
 
 
 @pytest.mark.parametrize(

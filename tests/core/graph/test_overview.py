@@ -10,7 +10,7 @@ from tests.support.graphs import random_graph
 
 def vertices_seen(overview: Overview) -> list[int]:
     """Return the vertices that closed rows stand for, in order."""
-    found = []
+    found: list[int] = []
     for row in overview.rows:
         if not row.is_open:
             found += overview.rails.order[row.start : row.end]

@@ -17,6 +17,7 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.serialise import DataMode
 
 
 @click.command("edit")
@@ -38,9 +39,11 @@ if TYPE_CHECKING:
     " Default: the file that the script names, while it is unchanged.",
 )
 @click.option(
-    "--link-data",
-    is_flag=True,
-    help="Give data files a second name in another folder, rather than copying them.",
+    "--data",
+    type=click.Choice(["copy", "link", "reflink"]),
+    default="copy",
+    help="How data files come to another folder: as a copy (default), by a second name of the same"
+    " file, or as a copy that shares its blocks where the file system can do that.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -50,7 +53,7 @@ def command(
     force: bool,
     new_data_limit: float | None,
     base: Path | None,
-    link_data: bool,
+    data: DataMode,
     as_json: bool,
 ) -> int:
     """Replay an edit script, the format that the user interface journals.
@@ -72,7 +75,7 @@ def command(
         with _relocation(document, model, base or _named_base(text, folder)) as relocation:
             result = replay(document, entries, relocation)
         _declare_late(document, model)
-        remarks = save(document, output, link=link_data)
+        remarks = save(document, output, data=data)
     finally:
         document.close()
     for remark in remarks:

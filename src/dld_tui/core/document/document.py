@@ -18,6 +18,7 @@ from dld_tui.core.document.scope import Scope, ShownTypes
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.parts import NodeParts, node_parts
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
@@ -29,7 +30,12 @@ NEW_DATA_LIMIT = 4 << 30
 
 
 class Document:
-    """An open model. Make one with :meth:`open` or :meth:`new`; close it when done."""
+    """An open model. Make one with :meth:`open` or :meth:`new`; close it when done.
+
+    Args:
+        parts: What nodes of the main graph, or of functions, may have: looking for it in each of
+            them takes longer than all else, and much memory.
+    """
 
     def __init__(
         self,
@@ -40,6 +46,7 @@ class Document:
         blobs: BlobTable | None = None,
         external: ExternalFiles | None = None,
         journaled: bool = False,
+        parts: NodeParts = NodeParts(),  # noqa: B008 - immutable
     ) -> None:
         self.model = model
         """The model's own fields; nodes and other records of graphs live in the scopes."""
@@ -68,8 +75,8 @@ class Document:
         """Whether edits are written to a journal: where a person makes them. A command that writes
         another file leaves no journal of its source."""
         self._recorder = Recorder(Journal(path)) if journaled and path is not None else None
-        self.main = Scope(model.graph, self)
-        functions = [Scope(function, self) for function in model.functions]
+        self.main = Scope(model.graph, self, parts=parts)
+        functions = [Scope(function, self, parts=parts) for function in model.functions]
         self.main.records["function"] = functions  # there, so that a splice can edit the list
         del model.functions[:]
 
@@ -123,6 +130,7 @@ class Document:
                     blobs=blobs,
                     external=external,
                     journaled=journaled,
+                    parts=node_parts(skeleton),
                 )
         except BaseException:
             source.close()

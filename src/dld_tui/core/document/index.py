@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document.node import Node, NodeTexts
+from dld_tui.core.document.node import Node, NodeLinks
 from dld_tui.core.document.proto_text import text_of
 
 if TYPE_CHECKING:
@@ -158,28 +159,40 @@ class NameIndex:
 class LinkIndex:
     """Producers and consumers of the values of one scope, by name, whoever defines them."""
 
-    def __init__(self, texts: NodeTexts) -> None:
-        self.producers: dict[str, list[Node]] = {}
+    def __init__(self, texts: NodeLinks) -> None:
+        self.producers: dict[str, Sequence[Node]] = {}
         """Nodes with the value as an output; more than one only in a broken model."""
-        self.consumers: dict[str, list[Node]] = {}
+        self.consumers: dict[str, Sequence[Node]] = {}
         """Nodes with the value as an input, once for each input."""
         with collector_paused():
-            self._build(self.consumers, texts.nodes, texts.inputs)
-            self._build(self.producers, texts.nodes, texts.outputs)
+            # Most values have one producer and one consumer: each node has one tuple for these,
+            # as a list for each value would take a tenth of the memory of a large model.
+            alone = list(zip(texts.nodes, strict=True))
+            self._build(self.consumers, alone, texts.inputs)
+            made = list(chain.from_iterable(texts.outputs))
+            if len(made) == len(alone) and all(texts.outputs) and all(made):  # one for each node
+                self.producers.update(zip(made, alone, strict=True))
+            if len(self.producers) < len(made):
+                self.producers.clear()
+                self._build(self.producers, alone, texts.outputs)
 
     @staticmethod
     def _build(
-        table: dict[str, list[Node]], nodes: Sequence[Node], names: Sequence[Sequence[str]]
+        table: dict[str, Sequence[Node]],
+        alone: Sequence[tuple[Node]],
+        names: Sequence[Sequence[str]],
     ) -> None:
         # The same as `add` for each node, written out: this is most of the time of an index.
-        for node, own in zip(nodes, names, strict=True):
+        for node, own in zip(alone, names, strict=True):
             for name in own:
-                if name:
-                    entry = table.get(name)
-                    if entry is None:
-                        table[name] = [node]
+                if name in table:
+                    entry = table[name]
+                    if entry.__class__ is list:
+                        entry.append(node[0])
                     else:
-                        entry.append(node)
+                        table[name] = [*entry, node[0]]
+                elif name:
+                    table[name] = node
 
     def add(self, node: Node) -> None:
         """Enter the links of a node."""
@@ -201,18 +214,23 @@ class LinkIndex:
                 self._take(self.producers, name, node)
 
     @staticmethod
-    def _enter(table: dict[str, list[Node]], name: str | bytes, node: Node) -> None:
+    def _enter(table: dict[str, Sequence[Node]], name: str | bytes, node: Node) -> None:
         key: str = name if name.__class__ is str else text_of(name)
         entry = table.get(key)
-        if entry is None:
-            table[key] = [node]
-        else:
+        if isinstance(entry, list):
             entry.append(node)
+        else:
+            table[key] = [*(entry or ()), node]
 
     @staticmethod
-    def _take(table: dict[str, list[Node]], name: str, node: Node) -> None:
+    def _take(table: dict[str, Sequence[Node]], name: str, node: Node) -> None:
         entry = table[name]
         # One entry for each use: a node that uses a value twice is in the list twice.
-        entry.remove(node)
+        if isinstance(entry, list):
+            entry.remove(node)
+        elif entry != (node,):
+            raise ValueError(f"{node} is not entered under {name!r}")
+        else:
+            entry = ()
         if not entry:
             del table[name]

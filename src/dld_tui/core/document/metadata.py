@@ -33,7 +33,7 @@ _PATTERN = re.compile(r"(-?[0-9]{1,4}),(-?[0-9]{1,4})")
 
 def position_of(node: Node) -> tuple[int, int] | None:
     """Return how many cells a node was moved to the right and down; None when it was not."""
-    for entry in reversed(node.proto.metadata_props):
+    for entry in reversed(node.metadata_entries):
         if entry.key == POSITION_KEY:
             found = _PATTERN.fullmatch(text_of(entry.value))
             return (int(found[1]), int(found[2])) if found is not None else None
@@ -50,10 +50,7 @@ PRECISIONS = (
 
 def precision_of(node: Node) -> str:
     """Return the precision that a layer is set to; empty when none is. Foreign text."""
-    entries = node.proto.metadata_props
-    if not entries:
-        return ""
-    for entry in reversed(entries):
+    for entry in reversed(node.metadata_entries):
         if entry.key == PRECISION_KEY:
             return text_of(entry.value)
     return ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import protos as onnx
+from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.types import plain_domain
 
@@ -115,17 +117,21 @@ class Attribute:
         return Tensor(proto, self.node.scope.document)
 
 
+_NO_CHILDREN: Mapping[str, list[Scope]] = MappingProxyType({})
+"""Shared by the nodes without subgraphs, nearly all."""
+
+
 class Node:
     """An operator call. Identity is stable for the life of the document."""
 
     __slots__ = ("__weakref__", "children", "place", "proto", "scope")
 
-    def __init__(self, proto: onnx.NodeProto, scope: Scope) -> None:
+    def __init__(self, proto: onnx.NodeProto, scope: Scope, place: int = 0) -> None:
         self.proto = proto
         self.scope = scope
-        self.children: dict[str, list[Scope]] = {}
+        self.children: Mapping[str, list[Scope]] = _NO_CHILDREN
         """Subgraphs by attribute name."""
-        self.place = 0
+        self.place = place
         """Where it was in its list when it was looked for last: for :meth:`Scope.index_of`."""
 
     def __repr__(self) -> str:
@@ -169,7 +175,12 @@ class Node:
     @property
     def metadata(self) -> dict[str, str]:
         """``metadata_props``; the last one wins where a key is repeated."""
-        return {text_of(entry.key): text_of(entry.value) for entry in self.proto.metadata_props}
+        return {text_of(entry.key): text_of(entry.value) for entry in self.metadata_entries}
+
+    @property
+    def metadata_entries(self) -> Sequence[onnx.StringStringEntryProto]:
+        """The messages of ``metadata_props``."""
+        return self.proto.metadata_props if self.scope.annotated else ()
 
     @property
     def ref(self) -> str:
@@ -194,7 +205,8 @@ class Node:
         """
         if scopes:
             name = text_of(attribute.name)
-            bodies = self.children.setdefault(name, [])
+            bodies = self.children.get(name, [])
+            self.children = {**self.children, name: bodies}
             at = self._bodies_before(attribute)
             bodies[at:at] = scopes
 
@@ -208,7 +220,7 @@ class Node:
         scopes = bodies[at : at + count]
         del bodies[at : at + count]
         if not bodies:
-            del self.children[name]
+            self.children = {other: its for other, its in self.children.items() if other != name}
         return scopes
 
     def _bodies_before(self, attribute: onnx.AttributeProto) -> int:
@@ -239,20 +251,28 @@ def permutation(node: Node) -> list[int] | None:
     return axes
 
 
-_ONLY_STR = frozenset((str,))
-
-
-class NodeTexts:
-    """What nodes were called and linked to when it was made; edits do not change it."""
+class NodeLinks:
+    """What nodes were linked to when it was made; edits do not change it. All foreign text."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = list(nodes)
+        with collector_paused():
+            # Slices: protobuf hands over a list faster than one name after the other.
+            self.outputs = _lists_of_texts([node.proto.output[:] for node in self.nodes])
+            self.inputs = _lists_of_texts([node.proto.input[:] for node in self.nodes])
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+class NodeTexts(NodeLinks):
+    """What nodes were called, too; to be kept: each name of a value is one object."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        super().__init__(nodes)
+        self._share_names()
         protos = [node.proto for node in self.nodes]
         self.names: list[str] = _texts([proto.name for proto in protos])
-        """Foreign text, as all of these."""
-        # Slices: protobuf hands over a list faster than one name after the other.
-        self.inputs: list[Sequence[str]] = _lists_of_texts([proto.input[:] for proto in protos])
-        self.outputs: list[Sequence[str]] = _lists_of_texts([proto.output[:] for proto in protos])
         pairs = list(
             zip(
                 _texts([proto.domain for proto in protos]),
@@ -265,8 +285,19 @@ class NodeTexts:
         self.kinds: list[tuple[str, str]] = [same[plain[pair]] for pair in pairs]
         """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
 
-    def __len__(self) -> int:
-        return len(self.nodes)
+    def _share_names(self) -> None:
+        """Keep one object of each name, and no list for a single one: a third of their memory."""
+        made = {name: name for names in self.outputs for name in names}
+        for lists in (self.outputs, self.inputs):
+            for at, names in enumerate(lists):
+                if len(names) == 1:
+                    [name] = names
+                    lists[at] = (made.get(name, name),)
+                else:
+                    lists[at] = [made.get(name, name) for name in names]
+
+
+_ONLY_STR = frozenset((str,))
 
 
 def _texts(values: list[str] | list[bytes]) -> list[str]:

@@ -206,6 +206,7 @@ class SetList(Primitive):
     def _change(self, *, forwards: bool) -> None:
         message = self.scope.proto if self._of_scope else self.message
         items = self.new if forwards else self.old
+        self.scope.annotated |= self.node is not None
         if items and isinstance(items[0], str):
             set_texts(message, self.field_name, items)
             return

@@ -10,11 +10,12 @@ from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
-from dld_tui.core.document.node import Node, NodeTexts, attribute_type
+from dld_tui.core.document.node import Node, NodeLinks, NodeTexts, attribute_type
 from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType, value_type_of
+from dld_tui.core.files.parts import NodeParts
 
 GRAPH_LISTS = (
     "node",
@@ -60,6 +61,9 @@ class Scope:
 
     The repeated fields of the graph live in Python lists (`records`), not in the protobuf message:
     records keep their identity through edits and undo, and inserting does not copy.
+
+    Args:
+        parts: What its nodes may have.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Scope:
         owner: Node | None = None,
         attribute: str = "",
         position: int | None = None,
+        parts: NodeParts = NodeParts(),  # noqa: B008 - immutable
     ) -> None:
         self.proto = proto
         self.document = document
@@ -85,6 +90,8 @@ class Scope:
         self.touched: set[str] = set()
         """Values that were stale once: what the file's ``value_info`` says of them is not sure."""
         self.is_function = isinstance(proto, onnx.FunctionProto)
+        self.annotated = parts.metadata
+        """Whether a node may have ``metadata_props``."""
         self.records: dict[str, list[Any]] = {}
         for field in FUNCTION_LISTS if self.is_function else GRAPH_LISTS:
             container = getattr(proto, field)
@@ -92,11 +99,14 @@ class Scope:
             del container[:]
         self.holders: dict[Node, None] = {}
         """Nodes that have subgraphs (a dict for its order)."""
-        self.nodes: list[Node] = [self.new_node(node) for node in self.records["node"]]
+        self.nodes: list[Node] = [
+            Node(node, self, place) for place, node in enumerate(self.records["node"])
+        ]
         self.records["node"] = self.nodes
-        for place, node in enumerate(self.nodes):
-            node.place = place
-        self.holders.update((node, None) for node in self.nodes if node.children)
+        if parts.bodies:
+            for node in self.nodes:
+                self._adopt_all(node)
+            self.holders.update((node, None) for node in self.nodes if node.children)
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
         self._by_name: NodeIndex | None = None
@@ -198,7 +208,7 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(NodeTexts(self.nodes))
+            self._links = LinkIndex(NodeLinks(self.nodes))
         return self._links
 
     def index(self, texts: NodeTexts) -> None:
@@ -233,6 +243,7 @@ class Scope:
             if list_name in self._named:
                 self._named[list_name].add(record)
             return
+        self.annotated = True
         if self.entered is not None:
             self.entered[record] = None
         for index in (self._links, self._by_name, self._by_type):
@@ -255,11 +266,14 @@ class Scope:
     def new_node(self, proto: onnx.NodeProto) -> Node:
         """Wrap a node message, with scopes for its subgraphs; it is not in the scope's list yet."""
         node = Node(proto, self)
-        for attr in proto.attribute[:]:  # a slice: half the time of asking one by one
+        self._adopt_all(node)
+        return node
+
+    def _adopt_all(self, node: Node) -> None:
+        for attr in node.proto.attribute[:]:  # a slice: half the time of asking one by one
             kind = attr.type or attribute_type(attr)
             if kind in (_GRAPH, _GRAPHS):
                 self.adopt(node, attr)
-        return node
 
     def adopt(self, node: Node, attr: onnx.AttributeProto) -> None:
         """Make the scopes of a graph attribute that has just become part of `node`."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import record_name
@@ -20,6 +21,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
 from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
+from dld_tui.core.files.cloning import can_clone, clone
 from dld_tui.core.files.external import in_huggingface_cache
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, is_pending
@@ -162,13 +164,19 @@ def _graph_span(head: bytes) -> tuple[int, int]:
     raise AssertionError("a document always has a graph")
 
 
+DataMode: TypeAlias = Literal["copy", "link", "reflink"]
+"""How data files come to another folder: as a copy without its holes; as a second name of the same
+file; as a file of its own that shares the blocks of the first until one of them is changed, where
+the file system can do that, and else as a copy."""
+
+
 def save(
     document: Document,
     path: Path | None = None,
     *,
     overwrite: bool = True,
     force: bool = False,
-    link: bool = False,
+    data: DataMode = "copy",
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> list[str]:
@@ -182,7 +190,7 @@ def save(
         path: Where to; by default the file that it was opened from.
         overwrite: False refuses a file that exists, other than the document's own.
         force: Write even if another program has changed the document's own file.
-        link: Give the data files a second name in another folder, rather than copying them.
+        data: How data files come to another folder; see :data:`DataMode`.
         progress: Called with bytes done and bytes in all.
         cancelled: Asked now and then.
 
@@ -208,7 +216,7 @@ def save(
             hint="Save under another name, or overwrite on purpose",
         )
     with ExitStack() as undo:
-        linked = _link_data(document, target, undo) if link else []
+        brought = _bring_data(document, target, data, undo) if data != "copy" else []
         plan = plan_model(
             skeleton_bytes(document),
             document.blobs,
@@ -224,20 +232,35 @@ def save(
             sealed=document.about_to_save if own else None,
         )
         undo.pop_all()
-    remarks = [*linked, *remarks]
+    remarks = [*brought, *remarks]
     document.saved_as(target, plan.adopt(document.blobs, document.external))
     return remarks
 
 
-def data_to_bring(document: Document, target: Path) -> tuple[int, int]:
-    """Return the bytes of data files that are elsewhere than a model at `target` looks for them.
+@dataclass(frozen=True)
+class DataToBring:
+    """Data files that are elsewhere than a model at its new place looks for them."""
 
-    Returns:
-        The bytes that are in them, and those that they take on the disk, without holes.
-    """
-    away = [source for source, place in _data_files(document, target) if not place.exists()]
-    sizes = [source.stat() for source in away]
-    return sum(one.st_size for one in sizes), sum(one.st_blocks * 512 for one in sizes)
+    size: int = 0
+    """Bytes in them."""
+    stored: int = 0
+    """Bytes that they take on the disk, without holes."""
+    can_reflink: bool = False
+    """Whether copies there can share their blocks."""
+
+
+def data_to_bring(document: Document, target: Path) -> DataToBring:
+    """Return what a save at `target` brings along."""
+    away = [
+        (source, place) for source, place in _data_files(document, target) if not place.exists()
+    ]
+    sizes = [source.stat() for source, _ in away]
+    folder = target.absolute().parent
+    return DataToBring(
+        sum(one.st_size for one in sizes),
+        sum(one.st_blocks * 512 for one in sizes),
+        bool(away) and all(can_clone(source, folder) for source, _ in away),
+    )
 
 
 def _data_files(document: Document, target: Path) -> list[tuple[Path, Path]]:
@@ -254,22 +277,31 @@ def _data_files(document: Document, target: Path) -> list[tuple[Path, Path]]:
     return [(path, folder / place) for place, path in found.items() if path != folder / place]
 
 
-def _link_data(document: Document, target: Path, undo: ExitStack) -> list[str]:
-    """Give data files a name beside the target; returns remarks, and takes them back on errors."""
+def _bring_data(document: Document, target: Path, mode: DataMode, undo: ExitStack) -> list[str]:
+    """Link or clone data files beside the target; returns remarks, takes them back on errors."""
     remarks = []
     for source, place in _data_files(document, target):
         if os.path.lexists(place):
             continue  # it is the same file, or else another one: then the data is copied
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            os.link(source, place)
+            if mode == "link":
+                os.link(source, place)
+            elif not clone(source, place):
+                remarks.append(f"{source.name} is copied: its blocks cannot be shared there")
+                continue
+            else:
+                document.external.cloned(source, place)
         except OSError as error:
             raise SaveError(
                 f"the data cannot be linked: {error.strerror}", where=str(place),
                 hint="Copy it instead",
             ) from error  # fmt: skip
         undo.callback(place.unlink, missing_ok=True)
-        remarks.append(f"{place.name} is linked: what changes it in place changes {source} as well")
+        if mode == "link":
+            remarks.append(
+                f"{place.name} is linked: what changes it in place changes {source} as well"
+            )
     return remarks
 
 

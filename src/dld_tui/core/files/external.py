@@ -212,6 +212,7 @@ class ExternalFiles:
         self._where = os.fspath(model_path)
         self._sources: dict[str, Source] = {}
         self._copies: dict[tuple[Source, int], Blob] = {}
+        self._clones: dict[Path, set[tuple[int, int, int, int]]] = {}
         self._written: list[Source] = []
         self._replaced: list[Source] = []
 
@@ -220,6 +221,7 @@ class ExternalFiles:
         other = ExternalFiles(self.model_path, allow_linked=self.allow_linked)
         other._where = self._where
         other._copies = dict(self._copies)
+        other._clones = {path: set(clones) for path, clones in self._clones.items()}
         return other
 
     def blob(self, entries: Mapping[str, str], *, expected: int | None = None) -> Blob:
@@ -348,6 +350,21 @@ class ExternalFiles:
         sources = [*self._sources.values(), *self._written]
         return [source.path for source in sources if source.changed_on_disk()]
 
+    def cloned(self, source: Path, clone: Path) -> None:
+        """Take note that a file holds what a data file does, for as long as it is not changed."""
+        self._clones.setdefault(source, set()).add(_identity(clone.stat()))
+
+    def holds(self, path: Path, source: Source) -> bool:
+        """Return whether a path leads to a data file: by another hard link, or to a clone of it."""
+        if path == source.path:
+            return True
+        with suppress(OSError):
+            found = path.stat()
+            if os.path.samestat(found, os.fstat(source.descriptor)):
+                return True
+            return _identity(found) in self._clones.get(source.path, ())
+        return False
+
     def moved_to(self, model_path: str | os.PathLike[str]) -> None:
         """Take note that the model was saved at another path, for messages.
 
@@ -407,6 +424,10 @@ def named_data_files(model: Path) -> list[Path]:
     except (DldError, OSError):
         return []
     return [folder / name for name in sorted(locations) if pattern.fullmatch(name)]
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def is_data_file(path: Path, model: Path) -> bool:

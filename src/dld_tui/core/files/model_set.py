@@ -211,15 +211,6 @@ def _folder(target: Path) -> Path:
     return Path(os.path.realpath(target.absolute().parent))
 
 
-def _is_same(path: Path, source: Source) -> bool:
-    """Return whether a path leads to an open file: by another hard link, too."""
-    if path == source.path:
-        return True
-    with suppress(OSError):
-        return os.path.samestat(path.stat(), os.fstat(source.descriptor))
-    return False
-
-
 class _Planner:
     """Decides for each payload whether it stays, and else where it goes."""
 
@@ -268,7 +259,8 @@ class _Planner:
         entries, length = entries_of(tensor), payload_length(tensor)
         source = self._external.original(entries, expected=length).source
         beside = self._at_target(entries["location"])
-        if beside is not None and _is_same(beside, source) and not source.changed_on_disk():
+        is_there = beside is not None and self._external.holds(beside, source)
+        if is_there and not source.changed_on_disk():
             return False
         set_external(tensor, *self._place(self._external.blob(entries, expected=length)))
         return True

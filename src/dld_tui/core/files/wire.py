@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
+from dld_tui.core.files.parts import has_long_piece
 from dld_tui.core.files.source import Source
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -304,10 +305,17 @@ _LARGE_WINDOW: Final = 4 << 20
 _NEAR: Final = 64 << 10
 """Payloads of up to about this length are read through: a disk takes longer to answer twice."""
 
+_LONG: Final = 256 << 10
+"""So much of a file says what the rest is like."""
+
 _HEADER: Final = MAX_TAG_LENGTH + MAX_VARINT_LENGTH
 
 _Piece: TypeAlias = "bytes | tuple[int, int]"
 """Bytes of the skeleton, or the range of the file that they are in."""
+
+
+class OnlySmallFieldsError(Exception):
+    """What was walked over so far holds no payload, but many fields."""
 
 
 class Walk:
@@ -319,6 +327,8 @@ class Walk:
         threshold: The length in bytes from which on a payload is cut out.
         progress: Called with bytes done and bytes in all.
         cancelled: Asked at each read.
+        to_the_end: Else give up where a file that fits into memory shows only small fields for
+            long: protobuf looks at these ten times faster.
     """
 
     def __init__(
@@ -328,6 +338,8 @@ class Walk:
         threshold: int,
         progress: ProgressCallback | None,
         cancelled: CancelCheck | None,
+        *,
+        to_the_end: bool = True,
     ) -> None:
         self._source = source
         self._blobs = blobs
@@ -341,10 +353,15 @@ class Walk:
         self._size = _FIRST_WINDOW
         self._jumps = 0
         self._jumped = 0
+        self._to_the_end = to_the_end or source.size > _LARGE_SKELETON
         self._pieces: list[_Piece] = []
 
     def model(self) -> int:
-        """Walk the whole file and return the length of its skeleton."""
+        """Walk the whole file and return the length of its skeleton.
+
+        Raises:
+            OnlySmallFieldsError: What was walked over so far holds no payload, but many fields.
+        """
         with self._source.reading_here_and_there():
             self._pieces, length = self._message(MODEL, 0, self._source.size, 0)
         return length
@@ -363,6 +380,8 @@ class Walk:
         if self._progress is not None and position - self._reported >= _LARGE_WINDOW:
             self._reported = position
             self._progress(position, self._source.size)
+        if not self._to_the_end and position >= max(_LONG, self._source.size // 16):
+            raise OnlySmallFieldsError
         # After far jumps a large window would hold payload that nobody looks at.
         if self._jumped > self._jumps * _NEAR:
             self._size = _SMALL_WINDOW
@@ -455,6 +474,7 @@ class Walk:
     def _take(self, field: str, offset: int, length: int) -> bytes:
         self._jumps += 1
         self._jumped += length
+        self._to_the_end = True
         width = ELEMENT_WIDTH.get(field, 1)
         if length % width:
             raise self._corrupt(
@@ -592,8 +612,17 @@ def cut(
         raise CorruptFileError("File is empty (0 bytes)", where=str(source.path))
     mark = len(blobs)
     try:
-        walk = Walk(source, blobs, threshold, progress, cancelled)
-        skeleton_length = walk.model()
+        walk = Walk(source, blobs, threshold, progress, cancelled, to_the_end=False)
+        try:
+            skeleton_length = walk.model()
+        except OnlySmallFieldsError:
+            whole = source.read(0, source.size)
+            if not has_long_piece(whole, threshold):
+                if progress is not None:
+                    progress(source.size, source.size)
+                return whole
+            walk = Walk(source, blobs, threshold, progress, cancelled)
+            skeleton_length = walk.model()
         if skeleton_length > _LARGE_SKELETON and threshold > _SMALL_THRESHOLD:
             blobs.forget_from(mark)
             walk = Walk(source, blobs, _SMALL_THRESHOLD, progress, cancelled)

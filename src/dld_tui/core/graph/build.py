@@ -137,13 +137,14 @@ class _Builder:
         if self.scope.holders:
             inputs = self._note_holders(nodes, inputs)
         uses, makers = self._uses, self._makers
-        for vertex, used in enumerate(inputs, first):
+        vertices = list(range(first, len(graph)))  # one object for each number, not two
+        for vertex, used in zip(vertices, inputs, strict=True):
             for name in used:
                 if name in uses:
                     uses[name].append(vertex)
                 elif name:
                     uses[name] = [vertex]
-        for vertex, made in enumerate(outputs, first):
+        for vertex, made in zip(vertices, outputs, strict=True):
             for name in made:
                 if name and name not in makers:
                     makers[name] = vertex

@@ -8,7 +8,7 @@ screen are drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dld_tui.core.graph.graph import Graph, Net
 
@@ -116,21 +116,21 @@ def is_hub(net: Net, rows: Sequence[int]) -> bool:
 class Rails:
     """The rows of a graph in an order; columns count from 0 at the left, as bits of a number."""
 
-    order: list[int]
+    order: Sequence[int]
     """The vertex of each row."""
-    rows: list[int]
+    rows: Sequence[int]
     """The row of each vertex."""
-    columns: list[int] = field(default_factory=list)
+    columns: Sequence[int] = ()
     """The column of each row's vertex."""
-    above: list[int] = field(default_factory=list)
+    above: Sequence[int] = ()
     """Columns with a line at the top of a row."""
-    below: list[int] = field(default_factory=list)
+    below: Sequence[int] = ()
     """Columns with a line at the bottom of a row."""
-    joined: list[int] = field(default_factory=list)
+    joined: Sequence[int] = ()
     """Columns whose line is joined to the row's vertex, its own not counted."""
     hubs: frozenset[int] = frozenset()
     """Nets without a rail."""
-    ends: list[int] = field(default_factory=list)
+    ends: Sequence[int] = ()
     """The last row that uses each net."""
     width: int = 0
     """Columns in use at the widest row."""
@@ -160,14 +160,15 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
         rows[targets[0]] if len(targets) == 1 else max([rows[target] for target in targets])
         for _, _, targets, _ in nets
     ]
-    rails = Rails(list(order), rows, hubs=hubs, ends=ends)
     last = ends
     if hubs:
         last = list(ends)
         for number in hubs:
             last[number] = -1
-    columns, above_rows, below_rows = rails.columns, rails.above, rails.below
-    joined_rows = rails.joined
+    columns: list[int] = []
+    above_rows: list[int] = []
+    below_rows: list[int] = []
+    joined_rows: list[int] = []
     inputs, outputs = graph.inputs, graph.outputs
     column_of = [-1] * len(nets)
     live = widest = 0
@@ -216,8 +217,9 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
         below_rows.append(live)
         joined_rows.append(joined & ~(1 << own))
         widest = max(widest, (above | live | taken).bit_length())
-    rails.width = widest
-    return rails
+    return Rails(
+        list(order), rows, columns, above_rows, below_rows, joined_rows, hubs, ends, widest
+    )
 
 
 def _lowest(bits: int) -> int:

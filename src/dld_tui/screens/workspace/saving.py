@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from dld_tui.core import fmt, paths
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
@@ -15,6 +16,9 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.serialise import DataMode
 
 _ASK_BYTES = 64 << 20
 """Data files of another folder that are smaller are copied without a question."""
@@ -78,21 +82,24 @@ class Saving(Controller):
         from dld_tui.core.document.serialise import data_to_bring
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
-        size, stored = await on_thread(partial(data_to_bring, self.document, path))
+        data = await on_thread(partial(data_to_bring, self.document, path))
         answer: str | None = "copy"
-        if size >= _ASK_BYTES:
-            room = fmt.size(stored)
+        if data.size >= _ASK_BYTES:
+            choices = [
+                Choice("c", f"copy them: {fmt.size(data.stored)} more on the disk", "copy"),
+                Choice("l", "link them: no room, one file under two names", "link"),
+            ]
+            if data.can_reflink:
+                text = "reflink them: no room until one of the two files is changed"
+                choices.append(Choice("r", text, "reflink"))
             dialog = ChoiceDialog(
                 "External data",
-                f"{fmt.size(size)} of weights are in data files of another folder.",
-                [
-                    Choice("c", f"copy them: {room} more on the disk", "copy"),
-                    Choice("l", "link them: no room, one file under two names", "link"),
-                ],
+                f"{fmt.size(data.size)} of weights are in data files of another folder.",
+                choices,
             )
             answer = await self.page.tasks.ask(dialog)
         if answer is not None:
-            self._write(path, done, link=answer == "link")
+            self._write(path, done, data=cast("DataMode", answer))
 
     def _write(
         self,
@@ -100,15 +107,15 @@ class Saving(Controller):
         done: Callable[[], None],
         *,
         force: bool = False,
-        link: bool = False,
+        data: DataMode = "copy",
     ) -> None:
         # An output without a type makes a model that onnx's checker refuses.
         self.inference.when_typed(
-            lambda: self._write_now(path, done, force=force, link=link), always=False
+            lambda: self._write_now(path, done, force=force, data=data), always=False
         )
 
     def _write_now(
-        self, path: Path | None, done: Callable[[], None], *, force: bool, link: bool
+        self, path: Path | None, done: Callable[[], None], *, force: bool, data: DataMode
     ) -> None:
         from dld_tui.core.document.serialise import save
 
@@ -121,7 +128,7 @@ class Saving(Controller):
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             remarks.extend(
-                save(document, path, force=force, link=link, progress=progress, cancelled=cancelled)
+                save(document, path, force=force, data=data, progress=progress, cancelled=cancelled)
             )
 
         def ended(error: DldError | None) -> None:
