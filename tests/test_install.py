@@ -62,6 +62,21 @@ def test_every_extra_is_in_the_table_of_the_documentation() -> None:
     assert extras <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
 
 
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(aarch64.MissingError("no debootstrap"), 69), (RuntimeError("make demo: it ended with 2"), 1)],
+)
+def test_an_emulated_machine_that_cannot_be_made_is_no_failed_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(aarch64, "require", fail)
+    monkeypatch.setattr(sys, "argv", ["aarch64", "--root", str(tmp_path)])
+    assert aarch64.main() == status
+
+
 def test_the_emulated_machine_runs_tests_that_are_there(tmp_path: Path) -> None:
     assert [name for name in aarch64.TESTED if not (ROOT / name).exists()] == []
     printed = "took 12.5 10.25\nVmRSS:\t  71234 kB\ntook 20 19\n"

@@ -144,8 +144,13 @@ def test_providers_by_any_of_their_names() -> None:
 
 
 @pytest.mark.skipif("CUDA" in backend.providers(), reason="CUDA is here")
-def test_a_missing_gpu_provider_says_what_to_install() -> None:
+def test_a_missing_gpu_provider_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
     with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'"):
+        backend.find_provider("CUDA")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("sys.version_info", (3, 10))
+    with pytest.raises(UnavailableError, match="build for JetPack 6"):
         backend.find_provider("CUDA")
 
 

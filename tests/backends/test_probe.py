@@ -86,8 +86,9 @@ def test_what_brings_a_library_on_jetpack_6(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(probe, "_is_installed", lambda name: False)
     for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), "'dld-tui[gpu]'")):
         monkeypatch.setattr("sys.version_info", version)
-        library = next(one for one in probe.LIBRARIES if one.module == "pynvml")
-        assert library.install == f"pip install {command}"
+        found = {library.module: library.install for library in probe.LIBRARIES}
+        assert found["pynvml"] == f"pip install {command}"
+        assert bool(found["cupti"]) is (version == (3, 12))  # its wheels are of CUDA 13
 
 
 def test_what_brings_a_library_beside_the_onnxruntime_of_the_cpu(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from dld_tui.backends.machine import machine_probe
 from dld_tui.backends.machine.machine_probe import is_unknown
 from dld_tui.backends.tensorrt.library import ask
 from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
+from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
 from dld_tui.core.tensorrt.facts import MODULES
 
@@ -43,13 +43,15 @@ class Library:
 
     @property
     def install(self) -> str:
-        """Return the command that brings it.
+        """Return the command that brings it; nothing where it cannot be had.
 
-        For Python 3.10 of aarch64 (JetPack 6) the index has no onnxruntime-gpu, so that the extra
-        cannot be installed whole; and beside onnxruntime it must not be, which it would overwrite.
+        On JetPack 6 the extra `gpu` cannot be installed whole; and beside onnxruntime it must not
+        be, which it would overwrite.
         """
-        on_jetpack_6 = sys.version_info < (3, 11) and platform.machine() == "aarch64"
-        if self.packages and (on_jetpack_6 or _is_installed("onnxruntime")):
+        lacking = jetson.lacks_gpu_wheels()
+        if lacking and self.module == "cupti":
+            return ""
+        if self.packages and (lacking or _is_installed("onnxruntime")):
             return f"pip install {self.packages}"
         return f"pip install 'dld-tui[{self.extra}]'"
 

@@ -30,6 +30,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
+from dld_tui.core.machine.jetson import lacks_gpu_wheels
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
 
@@ -473,6 +474,7 @@ Feed: TypeAlias = "dict[str, Any]"
 
 _INSTALL = "Install it with: pip install 'dld-tui[cpu]'"
 _INSTALL_GPU = "Install it with: pip install 'dld-tui[gpu]' (in place of onnxruntime)"
+_INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/install.md says"
 _WARNING_LEVEL, _FATAL = 2, 4
 
 
@@ -517,10 +519,11 @@ def find_provider(name: str) -> str:
     for provider in installed:
         if provider.lower() == wanted:
             return provider
+    hint = _INSTALL_JETPACK_6 if lacks_gpu_wheels() else _INSTALL_GPU
     raise UnavailableError(
         f"ONNX Runtime {version()} here has no {visible(name)} provider; it has"
         f" {', '.join(installed)}",
-        hint=_INSTALL_GPU if wanted in ("cuda", "tensorrt") else None,
+        hint=hint if wanted in ("cuda", "tensorrt") else None,
     )
 
 

@@ -7,7 +7,9 @@ R39, "Supported Modes and Power Efficiency"; and outputs that were published of 
 from __future__ import annotations
 
 import math
+import platform
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -239,6 +241,14 @@ def too_old(text: str) -> str:
         return ""
     why = _TOO_OLD[max(4, told.jetpack)]
     return f"Jetson Linux {told.text}, JetPack {told.jetpack}: {why}"
+
+
+def lacks_gpu_wheels() -> bool:
+    """Return whether the index has no wheels of the GPU for this Python, that of JetPack 6.
+
+    It has no onnxruntime-gpu for Python 3.10 of aarch64, and a CUPTI for CUDA 13 alone.
+    """
+    return sys.version_info < (3, 11) and platform.machine() == "aarch64"
 
 
 def last_jetpack(board: str) -> int | None:
