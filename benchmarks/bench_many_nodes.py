@@ -1,4 +1,4 @@
-"""Open 50,000 nodes to an indexed document, beside onnx-ir with an index."""
+"""Open 50,000 nodes to an indexed document, beside onnx-ir with an index, and protobuf alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main(argv: list[str]) -> int:
         path = folder / "many.onnx"
         size = models.write_many_nodes(path, nodes=options.nodes, weights=options.weights)
         found = harness.side_by_side(
-            {"document_open": [path], "onnx_ir_open": [path]},
+            {"document_open": [path], "onnx_ir_open": [path], "protobuf_parse": [path]},
             options.rounds,
             **harness.private_folders(folder),
         )
@@ -29,6 +29,9 @@ def main(argv: list[str]) -> int:
     table.add(
         "open and index", ours["ms"], peer["ms"], bound=peer["ms"] / 4, rule="1/4 of onnx_ir.load"
     )
+    parse = found["protobuf_parse"]["ms"]
+    rule = "3 times protobuf's parse"
+    table.add("open and index / protobuf's parse", ours["ms"], parse, bound=3 * parse, rule=rule)
     table.add("  open", ours["open_ms"], peer["open_ms"])
     table.add("  index", ours["ms"] - ours["open_ms"], peer["ms"] - peer["open_ms"])
     table.add("peak memory", ours["peak_mb"], peer["peak_mb"], unit="MB")

@@ -54,6 +54,17 @@ def document_open(path: str) -> dict[str, float]:
     }
 
 
+def protobuf_parse(path: str) -> dict[str, float]:
+    """Parse the bytes of a model with protobuf alone: no Python object of any node is made."""
+    import onnx
+
+    data = Path(path).read_bytes()
+    model = onnx.ModelProto()
+    start = time.perf_counter()
+    model.ParseFromString(data)
+    return {"ms": (time.perf_counter() - start) * 1000}
+
+
 def onnx_open(path: str) -> dict[str, float]:
     """Load a model with onnx."""
     import onnx
@@ -226,6 +237,7 @@ TASKS: dict[str, Callable[..., dict[str, float]]] = {
         plan_html,
         plan_open,
         precision_trials,
+        protobuf_parse,
         polygraphy_lint,
         polygraphy_sanitize,
         profile_import,

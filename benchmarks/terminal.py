@@ -97,6 +97,15 @@ class Terminal:
         self._child.wait()
         os.close(self._master)
 
+    def used(self) -> tuple[float, float]:
+        """Return the processor time in ms, and the peak memory in MB, of the program so far."""
+        process = Path("/proc", str(self._child.pid))
+        after_name = (process / "stat").read_text().rpartition(")")[2].split()
+        ticks = sum(map(int, after_name[11:13]))
+        peak = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
+        assert peak is not None  # of every process that runs
+        return ticks * 1000 / os.sysconf("SC_CLK_TCK"), int(peak[1]) * 1.024 / 1000
+
     @property
     def text(self) -> str:
         """What was sent so far, without escape sequences."""

@@ -89,16 +89,29 @@ class Generator:
                     start = clock()
                     self._inner.run_with_iobinding(binding)
                     timed.prefill_ms = (clock() - start) / 1e6
-                    chosen = self._choose(binding, timed, feeds)
+                    chosen = self._choose(self._logits(binding), timed, feeds)
                     timed.first_token_ms = (clock() - begin) / 1e6
                     cache = self._kept(binding, cache)
                     yield timed
+                binding, logits = None, None
                 for number in range(tokens):
+                    # Masks and positions are known long before; only the token is not.
+                    values = feeds.step(number)
                     begin = clock()
-                    binding = self._bound(feeds.step(number, chosen), cache)
+                    values = feeds.with_tokens(values, chosen)
+                    if binding is not None and self._shared:
+                        self._bind_inputs(binding, values)
+                    else:
+                        binding = self._bound(values, cache)
+                    if logits is not None:
+                        binding.bind_ortvalue_output(self._decoder.logits, logits[0])
                     self._inner.run_with_iobinding(binding)
                     cache = self._kept(binding, cache)
-                    chosen = self._choose(binding, timed, feeds)
+                    if self.chooses:
+                        read = self._logits(binding) if logits is None else logits[1]
+                        chosen = self._choose(read, timed, feeds)
+                        if logits is None and read is not None:
+                            logits = self._kept_logits(read)
                     took = (clock() - begin) / 1e6
                     timed.step_ms.append(took)
                     timed.decode_ms += took
@@ -126,11 +139,7 @@ class Generator:
     def _bound(self, inputs: Mapping[str, AnyArray], cache: Mapping[str, Any]) -> Any:
         memory = self._session.device
         binding = self._inner.io_binding()
-        for name, value in self._session.feed(inputs).items():
-            if isinstance(value, np.ndarray):
-                binding.bind_cpu_input(name, value)
-            else:
-                binding.bind_ortvalue_input(name, value)
+        self._bind_inputs(binding, inputs)
         for pair in self._decoder.pairs:
             binding.bind_ortvalue_input(pair.past, cache[pair.past])
             if self._shared:
@@ -142,17 +151,40 @@ class Generator:
             binding.bind_output(name, *memory)
         return binding
 
+    def _bind_inputs(self, binding: Any, inputs: Mapping[str, AnyArray]) -> None:
+        for name, value in self._session.feed(inputs).items():
+            if isinstance(value, np.ndarray):
+                binding.bind_cpu_input(name, value)
+            else:
+                binding.bind_ortvalue_input(name, value)
+
     def _kept(self, binding: Any, cache: dict[str, Any]) -> dict[str, Any]:
         if self._shared:
             return cache
         values = binding.get_outputs()
         return {pair.past: values[at] for at, pair in enumerate(self._decoder.pairs)}
 
-    def _choose(self, binding: Any, timed: Timed, feeds: StepFeeds) -> AnyArray | None:
-        """Return the likeliest next token of each sequence; None where they are random."""
+    def _logits(self, binding: Any) -> AnyArray | None:
+        """Return the logits of a run; None where they cannot be read."""
         if not self.chooses:
             return None
-        logits = binding.get_outputs()[len(self._decoder.pairs)].numpy()
+        read: AnyArray = binding.get_outputs()[len(self._decoder.pairs)].numpy()
+        return read
+
+    def _kept_logits(self, like: AnyArray) -> tuple[Any, AnyArray] | None:
+        """Return memory for the logits of all further steps, and what reads it.
+
+        Only the processor's memory is read without a copy.
+        """
+        if self._session.device[0] != "cpu":
+            return None
+        values = np.empty_like(like)
+        return self._runtime.OrtValue.ortvalue_from_numpy(values, "cpu", 0), values
+
+    def _choose(self, logits: AnyArray | None, timed: Timed, feeds: StepFeeds) -> AnyArray | None:
+        """Return the likeliest next token of each sequence; None where they are random."""
+        if logits is None:
+            return None
         last = logits[:, -1, :] if logits.ndim == 3 else logits
         timed.logits = last
         chosen: AnyArray = np.argmax(last, axis=-1).astype(np.int64) % max(1, feeds.vocabulary)

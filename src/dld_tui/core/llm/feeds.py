@@ -199,19 +199,26 @@ class StepFeeds:
                 values[name] = np.array(plain)[ids].astype(values[name].dtype)
         return values
 
-    def step(self, number: int, tokens: AnyArray | None = None) -> dict[str, AnyArray]:
+    def step(self, number: int) -> dict[str, AnyArray]:
         """Return the inputs of the token after `number` others that followed the prompt.
+
+        The tokens in it are random; :meth:`with_tokens` puts chosen ones in their place.
 
         Args:
             number: From 0 on.
-            tokens: The last token of each sequence; None for random ones.
         """
         made = [_grown(one, other, number) for one, other in self._steps]
-        values = _made(made, self._seed + 1 + number)
-        if tokens is not None and self._decoder.takes_ids:
-            name = self._decoder.tokens.name
-            values[name] = tokens.reshape(self._batch, 1).astype(values[name].dtype)
-        return values
+        return _made(made, self._seed + 1 + number)
+
+    def with_tokens(
+        self, values: dict[str, AnyArray], tokens: AnyArray | None
+    ) -> dict[str, AnyArray]:
+        """Return the inputs of a step with the last token of each sequence, where it is known."""
+        if tokens is None or not self._decoder.takes_ids:
+            return values
+        name = self._decoder.tokens.name
+        ids = tokens.reshape(self._batch, 1).astype(values[name].dtype, copy=False)
+        return {**values, name: ids}
 
 
 def _grown(one: InputGuess, other: InputGuess, number: int) -> InputGuess:
