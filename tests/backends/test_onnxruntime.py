@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 import time
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from dld_tui.backends.onnxruntime import session as backend
@@ -275,3 +278,16 @@ def test_outputs_that_numpy_has_no_type_for_are_run_and_timed(tmp_path: Path) ->
     session.run_bound(bound)
     copies = bound.time_copies(2)
     assert (copies.input_bytes, copies.output_bytes) == (32, 32), "the readable output alone"
+
+
+def test_the_newest_opset_is_what_onnxruntime_itself_calls_supported() -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 999]>\ng (float[1] x) => (float[1] y) { y = Relu(x) }'
+    )
+    with pytest.raises(Exception, match=r"till opset \d+") as refused:
+        backend.load().InferenceSession(
+            model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+    supported = re.search(r"till opset (\d+)", str(refused.value))
+    assert supported is not None
+    assert backend.newest_opset() == min(int(supported[1]), onnx.defs.onnx_opset_version())

@@ -215,6 +215,7 @@ class _Tuning:
         yield from self._finished(winner, confirmed)
 
     def _changes(self) -> list[Change]:
+        from dld_tui.backends.onnxruntime.session import newest_opset
         from dld_tui.core.machine.environment import physical_cores, usable_threads
         from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
 
@@ -229,7 +230,7 @@ class _Tuning:
                 raise UsageError(f"--batch is {text!r}", hint="Write sizes of 2 and more: 2,4,8")
             found.append(batch_change(int(text)))
         opset = next((o.version for o in self._document.model.opset_import if not o.domain), 0)
-        newest = _newest_opset()
+        newest = newest_opset()
         return [
             replace(one, values={"to": newest}) if one.id == "opset" else one
             for one in found
@@ -652,12 +653,6 @@ def _value_problem(result: Any) -> str:
 
 
 _NOTHING = "there is nothing to change"
-
-
-def _newest_opset() -> int:
-    import onnx
-
-    return onnx.defs.onnx_opset_version()
 
 
 def _explained(reports: Sequence[str], confirmed: GateRow | None) -> tuple[list[str], float | None]:

@@ -503,6 +503,32 @@ def version() -> str:
     return str(load().__version__)
 
 
+def newest_opset() -> int:
+    """Return the newest version of ai.onnx that both onnx and the installed ONNX Runtime know.
+
+    Raises:
+        UnavailableError: ONNX Runtime is missing.
+    """
+    import onnx
+    from onnx import helper
+
+    runtime = load()
+    options = runtime.SessionOptions()
+    options.log_severity_level = _FATAL
+    value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    graph = helper.make_graph([], "newest", [value], [value])
+    for version in range(onnx.defs.onnx_opset_version(), 1, -1):
+        imports = [helper.make_opsetid("", version)]
+        model = helper.make_model(graph, opset_imports=imports)
+        model.ir_version = helper.find_min_ir_version_for(imports)
+        with contextlib.suppress(Exception):  # ONNX Runtime's errors have no common class
+            runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+            return version
+    raise AssertionError("ONNX Runtime loads no model")
+
+
 def providers() -> list[str]:
     """Return the execution providers that are installed, by their short names, e.g. ``CPU``."""
     return [name.removesuffix(SUFFIX) for name in load().get_available_providers()]
