@@ -73,10 +73,10 @@ Fused in B, not in A: 1 layer of B does the work of 2 of A (-3.000 ms in B).
   FusedConv (/stem/fused)  =  Conv + Relu
 Only in B: 1 layer, 0.500 ms (ReorderOutput); all convert a layout, type or device.
 
-layer              A ms   B ms   delta      ±  ratio     %
-/stem/conv        6.000  3.000  -3.000  0.016  0.50x  85.7  2>1
-reorder               –  0.500  +0.500             –  14.3  only B
-/head/add\\x1b[2J  1.000  1.000  +0.000  0.004  1.00x   0.0  noise
+layer        A ms   B ms   delta      ±  ratio     %
+/stem/conv  6.000  3.000  -3.000  0.016  0.50x  85.7  2>1
+reorder         –  0.500  +0.500             –  14.3  only B
+/head/add   1.000  1.000  +0.000  0.004  1.00x   0.0  noise
 
 ± is half the width of the 95 % interval of the difference of medians (percentile bootstrap,\
  1000 resamples, Efron and Tibshirani 1993); a row is noise where the interval contains 0, or\

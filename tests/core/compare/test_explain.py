@@ -25,7 +25,7 @@ def test_a_slower_layer_is_named_with_its_share() -> None:
     assert "more than the noise within the runs (95 % interval" in text
     assert "1 of 2 rows changed by more than noise, 1 did not." in text
     assert "That row makes 99 %" in text  # nearly all that moved
-    assert "ms  conv  1.47x" in text
+    assert "ms  c  1.47x" in text  # its ONNX node
 
 
 def test_runs_that_differ_without_a_reason() -> None:

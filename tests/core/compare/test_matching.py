@@ -138,3 +138,21 @@ def test_three_reports() -> None:
         (("a", "b"), ("ab",), ("A", "B"), "node"),
         ((), (), ("new",), ""),
     ]
+
+
+def test_a_quantized_node_is_the_one_that_it_was() -> None:
+    """As ONNX Runtime's quantizer names them, nodes without a name included."""
+    plain = subject(
+        timed("gemm", 3, [">m", ">a"], "Gemm"), timed("other", 3, ["fc"], "MatMul"), timed("x", 1)
+    )
+    quantized = subject(
+        timed("all", 1, ["node_of_m_quant", "m_scales"], "MatMulInteger"),
+        timed("more", 1, ["fc_quant"], "MatMulInteger"),
+        timed("unlike", 1, ["x_quant"], "Add"),
+    )
+    assert names(match_layers([plain, quantized], same_model=False), plain, quantized) == [
+        (("gemm",), ("all",), "node"),
+        (("other",), ("more",), "node"),
+        (("x",), (), ""),
+        ((), ("unlike",), ""),
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx.numpy_helper
@@ -40,35 +42,42 @@ WORKING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_ALL"])
-def test_all_time_is_joined_and_every_node_that_ran_is_found(tmp_path: Path, level: str) -> None:
+def profiled(
+    text: str, feeds: Mapping[str, Any], folder: Path, passes: int, level: str = "ENABLE_ALL"
+) -> Report:
+    """Return a report of what ONNX Runtime did with a model whose weights are drawn."""
     onnxruntime = pytest.importorskip("onnxruntime")
-    model = models.parse(NET)
+    model = models.parse(text)
     rng = np.random.default_rng(0)
     for value in model.graph.value_info:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         values = rng.random(shape, dtype=np.float32)
         model.graph.initializer.append(onnx.numpy_helper.from_array(values, value.name))
-    path = tmp_path / "net.onnx"
+    path = folder / "net.onnx"
     path.write_bytes(model.SerializeToString())
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_{level}")
     options.enable_profiling = True
-    options.profile_file_prefix = str(tmp_path / "profile")
-    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    options.profile_file_prefix = str(folder / "profile")
+    options.optimized_model_filepath = str(folder / "optimised.onnx")
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    feeds = {"x": rng.random((1, 16, 8, 8), dtype=np.float32), "choice": np.array(True)}
-    for _ in range(3):
+    for _ in range(passes):
         session.run(None, feeds)
-    with start_report(tmp_path / "r.dldprof") as writer:
+    with start_report(folder / "r.dldprof") as writer:
         add_ort_profile(
             writer,
             session.end_profiling(),
             Document.open(path),
-            Document.open(tmp_path / "optimised.onnx"),
+            Document.open(folder / "optimised.onnx"),
         )
-    report = Report.open(tmp_path / "r.dldprof")
+    return Report.open(folder / "r.dldprof")
+
+
+@pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_ALL"])
+def test_all_time_is_joined_and_every_node_that_ran_is_found(tmp_path: Path, level: str) -> None:
+    feeds = {"x": np.ones((1, 16, 8, 8), dtype=np.float32), "choice": np.array(True)}
+    report = profiled(NET, feeds, tmp_path, 3, level)
     assert len(report.counted_passes) == 3
     assert report.joined_percent == pytest.approx(100)
     assert {link.node for layer in report.layers for link in layer.nodes} == WORKING
@@ -76,3 +85,26 @@ def test_all_time_is_joined_and_every_node_that_ran_is_found(tmp_path: Path, lev
         link.node for layer in report.layers if layer.confidence != "rule" for link in layer.nodes
     ]
     assert len(owners) == len(set(owners))
+
+
+UNNAMED = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1,3,4] x) => (float[1,3,4] y)
+<float[4,4] v, float[4] p, float[4,4] w, float[4] q>
+{
+    a = MatMul (x, v)
+    b = Add (a, p)
+    c = Tanh (b)
+    d = MatMul (c, w)
+    y = Add (d, q)
+}
+"""
+
+
+def test_a_product_between_inserted_reshapes_is_found_by_its_weights(tmp_path: Path) -> None:
+    report = profiled(UNNAMED, {"x": np.ones((1, 3, 4), dtype=np.float32)}, tmp_path, 1)
+    products = [
+        [link.node for link in layer.nodes] for layer in report.layers if layer.type == "Gemm"
+    ]
+    assert products == [[">a", ">b"], [">d", ">y"]]
+    assert report.joined_percent == pytest.approx(100)

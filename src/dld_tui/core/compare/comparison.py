@@ -396,7 +396,7 @@ class _Pair:
         return self._cell(row).noise is False or bool(row.state(self.index, self.base))
 
     def _what(self, row: Row) -> str:
-        name = clip(visible(row.key), _NAME_CELLS, keep="end")
+        name = clip(row.title, _NAME_CELLS, keep="end")
         state = row.state(self.index, self.base)
         if state:
             return f"{name}  only in {self.here if state == 'added' else self.there}"

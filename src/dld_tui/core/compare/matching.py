@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from dld_tui.core.compare.model import Comparable, Interval
+from dld_tui.core.conversion.quantization_plan import UNNAMED
 from dld_tui.core.report.records import Layer, NodeLink
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ CONVERSIONS = frozenset(
 
 _NUMBERED = re.compile(r"[A-Z][A-Za-z]*_\d+|node_of_\d+")
 """Names that an exporter makes of an operator and a number."""
+
+_QUANTIZED = re.compile(r"QLinear|QGemm|QAttention|QEmbed|DynamicQuantizeLSTM|\w+Integer$")
+"""Operators that take the place of others in a quantized model."""
 
 _WITH_POOLING = "ConvActPool"
 _CONVOLUTIONS = ("Convolution", "CaskConvolution", "Conv", "FusedConv")
@@ -118,7 +122,7 @@ class _Matcher:
         if is_conversion(layer):
             return frozenset()
         return frozenset(
-            (link.scope, link.calls, link.name or link.node)
+            (link.scope, link.calls, _before_quantization(link))
             for link in layer.nodes
             if self.same_model or _is_stable(link)
         )
@@ -247,6 +251,17 @@ def _joined(one: Match, other: Match) -> Match:
 def _shaped(layer: Layer, inputs: Hashable) -> Hashable:
     # Without shapes nothing tells one layer of a type from another.
     return (layer.type, inputs, layer.output_dims) if layer.output_dims else None
+
+
+def _before_quantization(link: NodeLink) -> str:
+    """Return what a node was called before it was quantized.
+
+    ONNX Runtime's quantizer adds ``_quant``; before that, nodes without a name get one.
+    """
+    name = link.name or link.node
+    if _QUANTIZED.match(link.op_type) is not None:
+        name = name.removesuffix("_quant")
+    return f">{name.removeprefix(UNNAMED)}" if name.startswith(UNNAMED) else name
 
 
 def _is_stable(link: NodeLink) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from dld_tui.core.report.records import Layer
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -153,6 +154,13 @@ class Row:
     grouped by a key that all reports share."""
     estimate: bool = False
     """The time of layers made of several nodes had to be shared between them."""
+    name: str = ""
+    """What people know `key` by: its ONNX nodes, fit for a terminal; empty where it is the same."""
+
+    @property
+    def title(self) -> str:
+        """What to call it on a screen, fit for a terminal."""
+        return self.name or visible(self.key)
 
     @property
     def layer(self) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dld_tui.core.compare.matching import (
 )
 from dld_tui.core.compare.model import Cell, Comparable, Row
 from dld_tui.core.report.groups import parts
+from dld_tui.core.report.layer_table import known_name
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
@@ -161,17 +162,18 @@ def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: i
     drafts = []
     for match in matches:
         part = [Part(list(found), [1.0] * len(found)) for found in match.members]
-        drafts.append((_key(sides, match, base), part, match.how, False))
+        layer = _most_telling(sides, match, base)
+        drafts.append(_Draft(layer.name, part, match.how, name=known_name(layer)))
     return _rows(sides, drafts, base)
 
 
-def _key(sides: Sequence[Measured], match: Match, base: int) -> str:
-    """Return the name of the layer that tells most: the longest one of the base."""
+def _most_telling(sides: Sequence[Measured], match: Match, base: int) -> Layer:
+    """Return the longest layer of the base, else of the first report that has one."""
     order = [base, *(index for index in range(len(sides)) if index != base)]
     report = next(index for index in order if match.members[index])
     side = sides[report]
     longest = max(match.members[report], key=lambda index: side.medians[index] or 0.0)
-    return side.layers[longest].name
+    return side.layers[longest]
 
 
 def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
@@ -194,16 +196,25 @@ def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
                 part.shares.append(share)
                 if estimated:
                     estimates.add(key)
-    drafts = [(key, part, "", key in estimates) for key, part in found.items()]
+    drafts = [_Draft(key, part, estimate=key in estimates) for key, part in found.items()]
     return _rows(sides, drafts, base)
 
 
-_Draft: TypeAlias = "tuple[str, list[Part], str, bool]"
+@dataclass(frozen=True)
+class _Draft:
+    """A row before its times are compared; the fields are those of :class:`.model.Row`."""
+
+    key: str
+    parts: list[Part]
+    """One a report."""
+    match: str = ""
+    estimate: bool = False
+    name: str = ""
 
 
 def _rows(sides: Sequence[Measured], drafts: Sequence[_Draft], base: int) -> list[Row]:
     columns = [
-        [Side.of(side, part[index]) for _, part, _, _ in drafts] for index, side in enumerate(sides)
+        [Side.of(side, draft.parts[index]) for draft in drafts] for index, side in enumerate(sides)
     ]
     cells = [
         column_cells(columns[index], columns[base], index == base, _step(sides, index, base))
@@ -211,13 +222,14 @@ def _rows(sides: Sequence[Measured], drafts: Sequence[_Draft], base: int) -> lis
     ]
     names: dict[str, int] = {}
     rows = []
-    for at, (key, part, how, estimate) in enumerate(drafts):
-        names[key] = names.get(key, 0) + 1
-        shown = key if names[key] == 1 else f"{key} #{names[key]}"
+    for at, draft in enumerate(drafts):
+        names[draft.key] = names.get(draft.key, 0) + 1
+        again = "" if names[draft.key] == 1 else f" #{names[draft.key]}"
         found = [column[at] for column in cells]
-        if estimate:
-            found = _judged(found, part, base)
-        rows.append(Row(shown, tuple(found), how, estimate))
+        if draft.estimate:
+            found = _judged(found, draft.parts, base)
+        name = draft.name and f"{draft.name}{again}"
+        rows.append(Row(draft.key + again, tuple(found), draft.match, draft.estimate, name))
     return sort_rows(rows, "delta", base)
 
 

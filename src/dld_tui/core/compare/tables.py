@@ -151,7 +151,8 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         ]  # fmt: skip
 
     columns: list[Column[Row]] = [
-        Column("key", by, lambda row: row.key, least=16, keep="end"),
+        Column("key", by, lambda row: row.key, least=16, keep="end",
+               text=lambda row: row.title),
         *(
             Column(f"time_ms_{letter}", f"{letter} ms", cell(at, "time_ms"), MS, 9,
                    text=time(at), priority=0 if at in (base, target) else _FIRST_OUT)

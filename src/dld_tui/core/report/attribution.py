@@ -160,14 +160,29 @@ class FusionTracer:
     def nodes_of(self, node: Node) -> list[Node]:
         """Return the original nodes that an optimised one stands for, in the order of the graph.
 
-        Empty when its tensors are not of the original graph.
+        Empty when neither its results nor its weights are of the original graph.
         """
         if self.moves_data(node):
             return []
         found: dict[Node, None] = {}
-        for place in self._output_places(node):
+        places = self._output_places(node)
+        for place in places:
             self._walk(node, place, found)
+        if not places:
+            return self._readers_of_weights(node)
         return list(reversed(found)) if len(found) <= _MOST_NODES else []
+
+    def _readers_of_weights(self, node: Node) -> list[Node]:
+        """Return the original nodes that alone read the weights of an optimised one.
+
+        A MatMul and its Add become a Gemm between two Reshapes: all tensors around it are new.
+        """
+        scope = self._scopes.get(node.scope.path)
+        if scope is None:
+            return []
+        weights = [name for name in node.inputs if name and scope.initializer(name) is not None]
+        readers = (scope.consumers(name) for name in weights)
+        return list(dict.fromkeys(found[0] for found in readers if len(found) == 1))
 
     def moves_data(self, node: Node) -> bool:
         """Return True for a node that only changes layout, type or device of a tensor."""

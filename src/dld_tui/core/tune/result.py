@@ -330,9 +330,7 @@ def gain_lines(comparison: Comparison) -> tuple[list[str], float | None]:
         between = "The nodes take as long as before: what is saved is between them, in launches and"
         return [f"{between} copies."], share
     top = sorted(named, key=lambda row: row.cells[1].delta_ms or 0.0)[:_NAMED]
-    names = ", ".join(
-        f"{clip(visible(row.key), _NAME, keep='end')} ({_signed(row)} ms)" for row in top
-    )
+    names = ", ".join(f"{clip(row.title, _NAME, keep='end')} ({_signed(row)} ms)" for row in top)
     lines = [
         f"{share:.0f} % of {_ms(whole)} ms is in {fmt.plural(len(named), 'named node')}, most in"
         f" {names}."
