@@ -10,6 +10,7 @@ least median of those whose outputs are near enough wins. Both have the same bou
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import math
@@ -25,6 +26,7 @@ from typing import Any
 
 from benchmarks import harness
 from benchmarks.bench_conversions import input_sets
+from dld_tui.core.document.document import Document
 from dld_tui.core.machine.environment import physical_cores, usable_threads
 from dld_tui.core.tune.changes import CHANGES, Setup, thread_changes
 from dld_tui.core.types import JSON
@@ -41,10 +43,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--budget", type=float, default=100.0, help="seconds for each of the two")
     parser.add_argument("--runs", type=int, default=10, help="of each side of a gate")
     parser.add_argument("--keep", type=Path, help="folder for the results of dld tune")
+    parser.add_argument("--pairs", action="store_true", help="MODELs are results of dld tune")
     parser.add_argument("--sweep", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.sweep:
         print(json.dumps(_sweep(*options.sweep)))
+        return 0
+    if options.pairs:
+        _print_pairs(options.models)
         return 0
     print("| model | tune: set-up | claimed | gate | held | attributed | measuring | sweep: set-up"
           " | gate | load |")  # fmt: skip
@@ -97,6 +103,30 @@ def _row(
         swept["name"], f"{by_sweep:.2f} x", f"{os.getloadavg()[0]:.1f}",
     ]  # fmt: skip
     return row, (gated, by_sweep)
+
+
+def _print_pairs(results: Sequence[Path]) -> None:
+    """Print how many times as fast each change alone made models whose work is of one kind."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for path in results:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        kind = _kind(Path(result["source"]))
+        for one in result["candidates"]:
+            if one["ratio"] and one["key"] in {change.id for change in CHANGES}:
+                found.setdefault((one["key"], kind), []).append(1 / one["ratio"])
+    print("| change | models of | how many | least | median | most |")
+    print("|---|---|---|---|---|---|")
+    for (change, kind), ratios in sorted(found.items()):
+        print(f"| `{change}` | {kind} | {len(ratios)} | {min(ratios):.2f} |"
+              f" {statistics.median(ratios):.2f} | {max(ratios):.2f} |")  # fmt: skip
+
+
+def _kind(model: Path) -> str:
+    """Return the operator that most of a model's products are of."""
+    with contextlib.closing(Document.open(model)) as document:
+        nodes = [node.op_type for scope in document.scopes() for node in scope.nodes]
+    counts = {"Conv": nodes.count("Conv"), "MatMul": nodes.count("MatMul") + nodes.count("Gemm")}
+    return max(counts, key=lambda kind: counts[kind])
 
 
 def _settings(best: str) -> dict[str, JSON]:

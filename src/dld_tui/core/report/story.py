@@ -24,6 +24,7 @@ from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, full_precision_percent
 from dld_tui.core.rewrite import command_of
 from dld_tui.core.text import clip, visible
+from dld_tui.core.tune.changes import measured_gains
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -120,6 +121,9 @@ class Step:
     def line(self) -> str:
         """What, why, and how much it could bring."""
         could = "" if self.most is None else f": 1 to {self.most:.1f} x, were that free"
+        gains = measured_gains(self.changes)
+        if gains is not None:
+            could += f"; measured {gains.least:.1f} to {gains.most:.1f} x, {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
         return f"{self.text}: {self.basis}{could}{command}"
 
@@ -165,11 +169,13 @@ def _gpu_steps(report: Report) -> list[Step]:
 def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     """Return what helps the layers that take most."""
     steps = []
-    share = full_precision_percent(report, wide_weights=not on_gpu)
+    # On a CPU a Conv gains nothing from scales that are worked out while it runs.
+    what = "MatMul and Conv" if on_gpu else "MatMul"
+    share = full_precision_percent(report, convolutions=on_gpu, narrow_weights=on_gpu)
     if share >= _WORTH_PERCENT:
-        basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
-        text, changes = ("fp16", ("fp16",)) if on_gpu else ("int8", ("int8-dynamic", "int8"))
-        steps.append(Step(text, basis, changes, most=_most(share)))
+        basis = f"{share:.0f} % of the time is {what} in fp32"
+        text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
+        steps.append(Step(text, basis, (change,), most=_most(share)))
     if _is_launched_only(report):
         return steps
     small = _share(report, lambda layer: limiter(layer) == "launch")

@@ -187,13 +187,15 @@ def _has_narrow_weights(layer: Layer) -> bool:
     return any(part in layer.type.lower() for part in _NARROW_WEIGHTS)
 
 
-def full_precision_percent(report: Report, *, wide_weights: bool = False) -> float:
-    """Return the share of time that layers of MatMul or Conv in fp32 take, on any device.
+def full_precision_percent(report: Report, *, convolutions: bool, narrow_weights: bool) -> float:
+    """Return the share of time that layers of MatMul in fp32 take, on any device.
 
     0 where only launches were timed: these say little of what the layers cost.
 
     Args:
-        wide_weights: Leave out layers whose weights have few bits, whatever they compute in.
+        report: The report.
+        convolutions: Count those, too.
+        narrow_weights: Count layers whose weights have few bits, too; they compute in fp32.
     """
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
         return 0.0
@@ -202,7 +204,9 @@ def full_precision_percent(report: Report, *, wide_weights: bool = False) -> flo
     full = sum(
         one.time_ms or 0.0
         for one in layers
-        if _is_full(one) and not (wide_weights and _has_narrow_weights(one))
+        if _is_full(one)
+        and (convolutions or "conv" not in one.type.lower())
+        and (narrow_weights or not _has_narrow_weights(one))
     )
     return 100 * full / total if total > 0 else 0.0
 

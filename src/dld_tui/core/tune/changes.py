@@ -89,6 +89,35 @@ CHANGES: tuple[Change, ...] = (
 _SHAPES = "fixed-shapes"
 
 
+@dataclass(frozen=True)
+class Gains:
+    """How many times as fast a change made models."""
+
+    models: int
+    least: float
+    most: float
+
+
+MEASURED: Mapping[str, Gains] = {
+    "int8-dynamic": Gains(6, 0.96, 5.80),
+    "simplified": Gains(7, 0.94, 1.06),
+    "threads-1": Gains(4, 0.79, 0.92),
+    "no-spinning": Gains(4, 0.58, 1.02),
+    "blocks": Gains(3, 0.95, 1.03),
+    "cuda-graph": Gains(2, 1.45, 2.96),
+}
+"""By change, of models whose work it is about: the table in docs/tuning.md."""
+
+
+def measured_gains(changes: Iterable[str]) -> Gains | None:
+    """Return what the best and the worst of some changes did; None where none was measured."""
+    found = [MEASURED[name] for name in changes if name in MEASURED]
+    if not found:
+        return None
+    most = max(one.models for one in found)
+    return Gains(most, min(one.least for one in found), max(one.most for one in found))
+
+
 def thread_changes(usable: int, physical: int | None) -> list[Change]:
     """Return numbers of threads that are worth trying; the default is one a physical core."""
     cores = min(physical or usable, usable)
