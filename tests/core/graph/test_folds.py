@@ -6,13 +6,15 @@ import pytest
 
 from dld_tui.core.graph.folding import (
     Fold,
+    arranged_rows,
     common_scope,
     filled_gaps,
     fold_tree,
     name_scopes,
+    name_separator,
     repeats,
 )
-from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
 from tests.support.graphs import graph_of_links, random_graph
 
@@ -174,3 +176,59 @@ def test_a_chain_repeats_in_long_cycles() -> None:
     _rails, [repeat] = folded(graph)
     assert repeat.count == 10
     assert len(repeat.children[0]) == 50
+
+
+def diffusion_transformer(blocks: int) -> Graph:
+    """Return blocks that hand on an image and a text, both scaled by what the time gives."""
+    links = [("Time", "Embed"), ("Image", "Patch"), ("Text", "Project")]
+    image, text = "Patch", "Project"
+    for at in range(blocks):
+        p = f"/blocks.{at}/"
+        for side, stream in (("x", image), ("c", text)):
+            links += [("Embed", f"{p}Scale{side}"), (stream, f"{p}Norm{side}")]
+            links += [(f"{p}Scale{side}", f"{p}Norm{side}")]
+        links += [(f"{p}Norm{side}", f"{p}Attend") for side in "xc"]
+        image_out, text_out = f"{p}Addx", f"{p}Addc"
+        for side, stream, out in (("x", image, image_out), ("c", text, text_out)):
+            links += [(f"{p}Attend", f"{p}Gate{side}"), (f"{p}Scale{side}", f"{p}Gate{side}")]
+            links += [(f"{p}Gate{side}", out), (stream, out)]
+        image, text = image_out, text_out
+    links += [(image, "Head"), (text, "Head")]
+    graph = graph_of_links(links)
+    graph.labels = [name.rpartition("/")[2] for name in graph.names]
+    return graph
+
+
+def test_blocks_of_two_streams_repeat_in_the_order_of_the_file() -> None:
+    graph = diffusion_transformer(6)
+    rails, folds = arranged_rows(graph)
+    [repeat] = [fold for fold in folds if fold.count > 1]
+    assert repeat.count >= 5
+    assert repeat.title.startswith("blocks.0 … blocks.")
+    assert len(repeat.children[0]) == 9
+    assert sorted(rails.order) == [*range(len(graph))]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_come_after_what_they_need(seed: int) -> None:
+    for graph in (random_graph(seed), diffusion_transformer(2 + seed)):
+        rails, folds = arranged_rows(graph)
+        check(folds, 0, len(graph))
+        assert sorted(rails.order) == [*range(len(graph))]
+    assert all(
+        rails.rows[net.source] < rails.rows[target] for net in graph.nets for target in net.targets
+    )  # without a cycle
+
+
+def test_dots_separate_names_where_no_name_has_a_slash() -> None:
+    graph = residual_network(5, "layer.")
+    graph.names = [name.strip("/").replace("/", ".") for name in graph.names]
+    graph.names[0] = "past.0.key"
+    assert name_separator(graph) == "."
+    scopes = name_scopes(graph)
+    assert ("layer", "3") in scopes
+    _rails, folds = folded(graph)
+    repeat = next(fold for fold in folds if fold.count > 1)
+    assert (repeat.count, repeat.title) == (5, "layer.0 … layer.4")  # not 0 … 4
+    graph.kinds[0] = Kind.INPUT
+    assert name_scopes(graph)[0] == ()

@@ -149,12 +149,11 @@ def _precisions(document: Document) -> str:
 def _parts(document: Document) -> list[tuple[str, str, float]]:
     """Return the parts of the main graph: blocks, and by their operators what is between."""
     from dld_tui.core.graph.build import graph_of
-    from dld_tui.core.graph.folding import fold_tree
+    from dld_tui.core.graph.folding import arranged_rows
     from dld_tui.core.graph.graph import Kind
-    from dld_tui.core.graph.lanes import demand_order, lay_rails
 
     graph = graph_of(document.main).graph
-    rails = lay_rails(graph, demand_order(graph))
+    rails, folds = arranged_rows(graph)
     found: list[tuple[str, int]] = []
     at = 0
 
@@ -166,7 +165,7 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
             more = ["…"] if len(names) > _MOST_BETWEEN else []
             found.append((" ".join([*map(visible, names[:_MOST_BETWEEN]), *more]), end - at))
 
-    for fold in fold_tree(graph, rails):
+    for fold in folds:
         between(fold.start)
         times = f"{fold.count} × " if fold.count > 1 else ""
         found.append((f"{times}{visible(fold.title) or 'block'}", len(fold)))

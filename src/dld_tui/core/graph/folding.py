@@ -16,21 +16,34 @@ from itertools import pairwise
 from typing import Any
 
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.lanes import Rails
+from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
 
 Scope = tuple[str, ...]
 
 
+def name_separator(graph: Graph) -> str:
+    """Return what separates the parts of names: ``/``, or ``.`` where no name has one."""
+    return "/" if any(name.find("/", 1) > 0 for name in graph.paths or graph.names) else "."
+
+
 def name_scopes(graph: Graph) -> list[Scope]:
-    """Return the name scope of each vertex: ``()`` where its name, or path, has none."""
+    """Return the name scope of each vertex: ``()`` where its name, or path, has none.
+
+    Values such as ``past.0.key`` have none either: dots there do not say where they are used.
+    """
+    separator = name_separator(graph)
+    names = graph.paths or graph.names
+    if separator == ".":
+        works = zip(names, graph.kinds, strict=True)
+        names = [name if kind in _WORK else "" for name, kind in works]
     known: dict[str, Scope] = {}
     found: list[Scope] = []
-    for name in graph.paths or graph.names:
-        cut = name.rfind("/")
+    for name in names:
+        cut = name.rfind(separator)
         prefix = name[:cut] if cut > 0 else ""
         scope = known.get(prefix)
         if scope is None:
-            scope = known[prefix] = tuple(part for part in prefix.split("/") if part)
+            scope = known[prefix] = tuple(part for part in prefix.split(separator) if part)
         found.append(scope)
     return found
 
@@ -296,7 +309,9 @@ class Fold:
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         said = len(self._outer) if is_all else max(len(self._outer), len(shared))
-        return "/".join(self._scope[said:])
+        if said and said < len(self._scope) and self._scope[said].isdecimal():
+            said -= 1  # the 3 of layers.3 is no name
+        return self._folder.separator.join(self._scope[said:])
 
     @cached_property
     def children(self) -> list[Fold]:
@@ -348,6 +363,35 @@ class Fold:
         )
 
 
+def arranged_rows(graph: Graph) -> tuple[Rails, list[Fold]]:
+    """Return the rows of a graph, and its folds.
+
+    The rows are in the order in which values are needed, in which lines are short. Blocks that hand
+    on two streams, as those of a diffusion transformer, run into one another there; where the order
+    of the file keeps them apart, it is taken.
+    """
+    rails = lay_rails(graph, demand_order(graph))
+    folds = fold_tree(graph, rails)
+    if 2 * _repeated(folds, len(graph)) >= len(graph):
+        return rails, folds
+    if any(net.source >= min(net.targets) for net in graph.nets):
+        return rails, folds
+    other = lay_rails(graph, range(len(graph)))
+    others = fold_tree(graph, other)
+    if 2 * _repeated(others, len(graph)) >= len(graph):
+        return other, others
+    return rails, folds
+
+
+def _repeated(folds: Sequence[Fold], rows: int) -> int:
+    """Return how many of so many rows lie in repeats, scopes that hold most of them looked into."""
+    return sum(
+        len(fold) if fold.count > 1
+        else _repeated(fold.children, rows) if 2 * len(fold) >= rows else 0
+        for fold in folds
+    )  # fmt: skip
+
+
 def fold_tree(graph: Graph, rails: Rails) -> list[Fold]:
     """Return the outermost folds in the order of their rows."""
     return _Folder(graph, rails).folds(0, len(rails.order), ())
@@ -387,6 +431,11 @@ class _Folder:
         """The scope that everything lies in, and its first and last row."""
         named = [row for row, scope in enumerate(self.scopes) if scope]
         return (common_scope(self.scopes), named[0], named[-1]) if named else ((), 0, -1)
+
+    @cached_property
+    def separator(self) -> str:
+        """What separates the parts of names."""
+        return name_separator(self.graph)
 
     @cached_property
     def scopes(self) -> Sequence[Scope]:

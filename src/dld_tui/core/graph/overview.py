@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
-from dld_tui.core.graph.folding import Fold, fold_tree, folds_of, known_of
+from dld_tui.core.graph.folding import Fold, arranged_rows, folds_of, known_of
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.lanes import Rails, demand_order, lay_rails
+from dld_tui.core.graph.lanes import Rails, lay_rails
 
 _FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
 """Rows that a graph opens with, where it has so many."""
@@ -73,9 +73,7 @@ class Overview:
 
     def __init__(self, graph: Graph, arranged: Arranged | None = None) -> None:
         self.graph = graph
-        self.rails: Rails = (
-            lay_rails(graph, demand_order(graph)) if arranged is None else arranged.rails
-        )
+        self.rails: Rails
         """The rails of all vertices: rows in the order in which they are listed."""
         self.folds: list[Fold]
         self.is_flat = False
@@ -84,9 +82,10 @@ class Overview:
         self._rows: list[Row] | None = None
         self._seen: tuple[Graph, Rails] | None = None
         if arranged is None:
-            self.folds = fold_tree(graph, self.rails)
+            self.rails, self.folds = arranged_rows(graph)
             self._open_first()
         else:
+            self.rails = arranged.rails
             self.folds, self._open = folds_of(arranged.folds, graph, self.rails)
             self._seen = self._seen_graph(arranged.links), arranged.seen
 
