@@ -12,7 +12,7 @@ from dld_tui.core.files.preview import ago
 from dld_tui.core.state import State
 from dld_tui.screens.home import welcome
 from dld_tui.screens.home.browser import HereTable
-from dld_tui.screens.home.welcome import RecentList, StartList, WelcomeScreen
+from dld_tui.screens.home.welcome import RecentList, StartList, StartSource, WelcomeScreen
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 
@@ -183,3 +183,29 @@ async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
         await until(pilot, lambda: [*map(str, opened)] == [str(path)])
         await pilot.resize_terminal(80, 50)
         await until(pilot, lambda: field.display)
+
+
+def test_no_sentence_of_what_to_start_is_cut_in_a_narrow_list() -> None:
+    source = StartSource({})
+    helps = [help for *_, help in source.rows]
+    for width in (24, 50, 88, 110):  # 110: at 200 columns
+        shown = [source.line(index, width)[-1][0] for index in range(len(source))]
+        assert shown in (helps, [""] * len(source))
+    assert source.line(0, 110)[-1][0]
+
+
+async def test_what_is_under_the_cursor_is_explained_below_where_rows_have_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        start = app.screen.query_one(StartList)
+        helps = [help for *_, help in StartSource({}).rows]
+        await until(pilot, lambda: start.has_focus)
+        assert helps[0] in screen_text(app)
+        await pilot.press("j")
+        await until(pilot, lambda: helps[1] in screen_text(app))
+        assert helps[0] not in screen_text(app)
+        await pilot.resize_terminal(200, 50)
+        await until(pilot, lambda: helps[0] in screen_text(app) and not start.border_subtitle)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from textual.containers import Vertical
 
 from dld_tui.widgets.lists.line_view import LineView, ListSource
-from dld_tui.widgets.shell.frame import Framed
+from dld_tui.widgets.shell.frame import Choices, Framed
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 
@@ -59,3 +59,15 @@ async def test_a_narrow_frame_cuts_the_keys_first() -> None:
         row = rows_of(app)[0]
         assert len(row) == 30
         assert "Layers of" in row
+
+
+async def test_a_long_title_gives_way_to_what_one_can_choose_from() -> None:
+    pane = Pane()
+    choices = Choices("Graph · time in a report with a long name", "v", ("rows", "boxes"), 1)
+    pane.frame.show("Graph", "v view", choices)
+    app = HostApp(pane)
+    async with app.run_test(size=(60, 6)) as pilot:
+        assert rows_of(app)[0].endswith(" v rows boxes ━┓")
+        assert "Graph · time in a report" in rows_of(app)[0]
+        await pilot.resize_terminal(30, 6)
+        assert rows_of(app)[0].endswith(" v view ━┓")

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.report.measured_facts import MeasuredFact
 from dld_tui.core.report.model import Report
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import width_of
+from dld_tui.widgets.report import summary
 from dld_tui.widgets.report.summary import (
     Advice,
     costliest,
@@ -39,7 +41,7 @@ def test_summary_names_what_was_measured_and_its_figures(tmp_path: Path) -> None
         assert f"{value:.3f}" in text
     assert "CoV" in text
     assert "inferences/s" in text
-    assert top.name in text
+    assert top.name.rpartition("/")[2] in text
     assert "100 % of time joined to ONNX nodes" in text
     assert "PARTIAL" not in text
 
@@ -115,3 +117,23 @@ def test_times_are_written_for_people() -> None:
     assert when("2026-11-21T14:02:59+00:00") == "2026-11-21 14:02"
     assert when("2026-11-21T14:02:59Z") == "2026-11-21 14:02"
     assert when("yesterday\x1b") == "yesterday\\x1b"
+
+
+def test_what_most_names_share_is_left_out(tmp_path: Path) -> None:
+    names = [f"/backbone/stage/{kind}_{kind}" for kind in "abcdefghi"]
+    path = make_report(tmp_path / "a.dldprof", 9, names=names)
+    text = shown(path)
+    assert "/backbone" not in text
+    with Report.open(path) as report:
+        for one in costliest(report.layers):
+            assert one.name.rpartition("/")[2] in text
+
+
+def test_long_facts_are_wrapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [f"word{number}" for number in range(60)]
+    found = [MeasuredFact("limited by", " ".join(words))]
+    monkeypatch.setattr(summary, "measured_facts", lambda report: found)
+    path = make_report(tmp_path / "a.dldprof")
+    for width in (40, 78, 160, 198):
+        text = shown(path, width)
+        assert [word for word in text.split() if word.startswith("word")] == words

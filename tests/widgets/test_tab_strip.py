@@ -3,6 +3,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from dld_tui.widgets.shell.bars import TabStrip
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
@@ -27,7 +29,26 @@ async def test_names_marks_and_separators() -> None:
 async def test_without_tabs_it_says_who_it_is() -> None:
     app = host_with()
     async with app.run_test(size=(60, 4)):
-        assert rows_of(app)[0].startswith(" dld-tui")
+        assert rows_of(app)[0].startswith(" dld ")
+
+
+async def test_the_start_page_says_its_folder_as_far_as_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = host_with()
+    folder = f"~/{'folder/' * 9}\x1b[1mmodels"
+    async with app.run_test(size=(60, 4)) as pilot:
+        monkeypatch.setattr(app.screen, "tab_place", folder, raising=False)
+        monkeypatch.setattr(app.screen, "tab_status", "12 models  3 reports", raising=False)
+        for width in (90, 60, 30, 12):
+            await pilot.resize_terminal(width, 4)
+            app.query_one(TabStrip).refresh()
+            await pilot.pause()
+            row = rows_of(app)[0]
+            assert row.startswith(" dld "[:width])
+            assert len(row) == width
+            assert "\x1b" not in row
+            assert width < 90 or row.endswith("models  12 models  3 reports ")
 
 
 async def test_names_are_text() -> None:

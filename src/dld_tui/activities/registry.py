@@ -270,7 +270,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "profile_llm",
         "Profile a language model",
-        "Measure time to first token and tokens a second of a decoder, prefill and decode apart.",
+        "Measure a decoder: time to first token, tokens a second, prefill apart.",
         command=Command(
             ("profile", "llm"),
             "Profile prefill and decode of a decoder.",

@@ -139,7 +139,7 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     ]  # fmt: skip
     said = f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
     if any(part.endswith(_HIGHER) for part in parts):
-        said += "; the roof was measured while the machine was busy, or the data were in a cache"
+        said += "; the roof was measured on a busy machine, or the data were in a cache"
     return said
 
 

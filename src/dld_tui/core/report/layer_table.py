@@ -15,6 +15,7 @@ from dld_tui.core.cost.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
+from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import (
     BAR,
@@ -272,6 +273,11 @@ def are_named_by_nodes(layers: Sequence[Layer]) -> bool:
 def known_name(layer: Layer) -> str:
     """Return the name that people know: of its ONNX nodes, or the layer's own without any."""
     return node_names(layer) if layer.nodes else visible(layer.name)
+
+
+def shared_names(layers: Iterable[Layer]) -> SharedEnds:
+    """Return what the names that people know of most layers begin and end with."""
+    return shared_ends(map(known_name, layers), MOST_SHARE)
 
 
 def _every_known_name(layer: Layer) -> str:

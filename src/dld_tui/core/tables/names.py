@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.value_types import ValueType
 
 _SEPARATORS = "/._:"
+MOST_SHARE = 0.8
+"""The part of the names of a list that has to share what is left out."""
 _LEAST = 3
 """Characters that are worth to be left out."""
 

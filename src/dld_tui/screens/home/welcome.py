@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input
 
@@ -27,7 +28,7 @@ from dld_tui.core.paths import cache_dir, ensure, short
 from dld_tui.core.state import RecentFile
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, NOTE
-from dld_tui.core.text import clip, fit
+from dld_tui.core.text import cell_width, clip, fit
 from dld_tui.screens.home.browser import KINDS, SECONDS, HerePane, PreviewPane
 from dld_tui.styles import STYLES
 from dld_tui.widgets.forms.path_input import PathInput
@@ -57,8 +58,10 @@ def this_folder() -> str:
 _REST_S = 0.12
 """The cursor rests so long on a file before that is read."""
 
-_LEAST_HELP = 16
-"""Cells that are worth to begin a sentence in."""
+_BEFORE = 29
+"""Cells of a title and its key."""
+_SENTENCE = 60
+"""Cells that most sentences fit in."""
 _FIRST_STEPS = (
     ("{file.open}", "open a model or a report"),
     ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
@@ -122,13 +125,13 @@ class StartSource:
         return "  ".join(self.rows[index][1:])
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        """Return the row; its help gives way."""
+        """Return the row, with its help where there is room for a sentence."""
         _, title, shortcut, help = self.rows[index]
-        room = width - 29
+        room = width - _BEFORE
         return [
-            (fit(title, 26), "strong"),
+            (fit(title, _BEFORE - 3), "strong"),
             (fit(shortcut, 3), "key"),
-            (clip(help, room) if room >= _LEAST_HELP else "", "dim"),
+            (clip(help, room) if room >= _SENTENCE else "", "dim"),
         ]
 
 
@@ -144,6 +147,24 @@ class StartList(LineView):
         "{list.activate} starts what is under the cursor. {app.activities} lists all activities,"
         " {app.palette} all commands."
     )
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Say below what the cursor is on, too."""
+        super().watch_cursor(old, new)
+        self._say()
+
+    def on_resize(self) -> None:
+        """Say it below where the rows have no room for it."""
+        super().on_resize()
+        self._say()
+
+    def _say(self) -> None:
+        lines, width = self.lines, self.view_size.width
+        if isinstance(lines, StartSource) and len(lines):
+            help = lines.rows[self.cursor][-1]
+            is_there = width - self._gutter_cells - _BEFORE >= _SENTENCE
+            fits = cell_width(help) <= width - 2
+            self.border_subtitle = Content(help if fits and not is_there else "")
 
 
 @dataclass(frozen=True)

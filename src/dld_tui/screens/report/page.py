@@ -24,7 +24,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layers_csv
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
-from dld_tui.core.report.layer_table import short_provider
+from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.of_model import times_by_node
 from dld_tui.core.report.records import Group, Layer
@@ -292,11 +292,13 @@ class ReportScreen(Panes):
         report = self.report
         if report is None or index is None:
             return "Timeline"
+        shared = visible(shared_names(report.layers).said)
+        names = f" · {shared}" if shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
         found = next((one for one in report.passes if one.index == index), None)
         state = "" if found is None or found.state == "measured" else f" · {found.state}"
         length = fmt.milliseconds(timeline.total_us / 1000)
-        return f"Timeline · {kind} {index + 1} of {len(report.passes)} · {length} ms{state}"
+        return f"Timeline{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{state}"
 
     def action_previous_pass(self) -> None:
         """Draw the pass before."""

@@ -23,7 +23,7 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input
 
-from dld_tui.core.tables.names import SharedEnds, shared_ends
+from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
 from dld_tui.core.tables.table import Column, Table, sort_places
 from dld_tui.core.tables.units import BAR
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -171,8 +171,6 @@ _MOST_FITTED = 2_000
 _SORT_MARK = 1
 _WIDE_NAME = 32
 """Cells of names that other columns make room for."""
-_MOST_SHARE = 0.8
-"""The part of the names of a column that has to share what is left out."""
 
 
 class TableLines:
@@ -314,7 +312,7 @@ class TableView(LineView):
                 longest = max(len(column.title) + _SORT_MARK, *map(cell_width, shown))
                 column = replace(column, width=min(column.width, longest))
             elif column.width is None and column.pinned:
-                ends = shared_ends(texts, _MOST_SHARE)
+                ends = shared_ends(texts, MOST_SHARE)
                 longest = max(cell_width(visible(ends.without(text))) for text in texts)
                 column = replace(column, least=max(column.least, min(longest, _WIDE_NAME)))
             found.append(column)
@@ -334,7 +332,7 @@ class TableView(LineView):
         if found is None:
             names = [column.shown_text(row) for row in rows]
             longest = max(cell_width(visible(name)) for name in names)
-            found = self._ends[column.key] = shared_ends(names, _MOST_SHARE), longest
+            found = self._ends[column.key] = shared_ends(names, MOST_SHARE), longest
         ends, longest = found
         return ends if longest > cells and ends.said else None
 

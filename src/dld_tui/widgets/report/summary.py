@@ -13,7 +13,12 @@ from heapq import nlargest
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import GpuSummary
 from dld_tui.core.report.groups import is_launched, priced
-from dld_tui.core.report.layer_table import known_name, short_precision, short_provider
+from dld_tui.core.report.layer_table import (
+    known_name,
+    shared_names,
+    short_precision,
+    short_provider,
+)
 from dld_tui.core.report.measured_facts import measured_facts, report_inputs
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
@@ -247,6 +252,7 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
     times = [layer.time_ms for layer in priced(layers) if layer.time_ms is not None]
     hot, longest = hottest(times), max(times)
     kinds = min(max(cell_width(visible(layer.type)) for layer in top), max(width // 4, 8))
+    ends = shared_names(layers)
     lines: list[Line] = []
     for number, layer in enumerate(top):
         style = HEATS[heat(layer.time_ms, hot)] + ("" if number else " strong")
@@ -259,14 +265,20 @@ def layers_block(layers: Sequence[Layer], width: int = 52, count: int = _TOP_LAY
                 (f"{time:>8} ms {percent:>5} % ", style),
                 (bar(share, 8, bar_ramp()) + " ", style),
                 (kind + " ", layer_style(layer.type)),
-                (clip(known_name(layer), room, keep="end"), "" if number else "strong"),
+                (
+                    clip(ends.without(known_name(layer)), room, keep="end"),
+                    "" if number else "strong",
+                ),
             ]
         )
     return block(lines, width)
 
 
-def coverage(report: Report) -> list[Block]:
-    """Return how the layers relate to the whole, and how much of them is joined to ONNX nodes."""
+def coverage(report: Report, width: int) -> list[Block]:
+    """Return how the layers relate to the whole, and how much of them is joined to ONNX nodes.
+
+    Blocks of at most `width` cells.
+    """
     blocks: list[Block] = []
     profiled, loop, times = report.profiled_latency, report.latency, report.by_pass
     ms = fmt.milliseconds
@@ -289,8 +301,11 @@ def coverage(report: Report) -> list[Block]:
         blocks.append(block([[*line, (ms(loop.median), ""), (" ms end to end", "dim")]]))
     for fact in measured_facts(report):
         style = "warn" if fact.is_doubtful else ""
-        text = visible(fact.short or fact.text)
-        blocks.append(block([[(f"{fact.name} ", "dim"), (text, style)]]))
+        name = f"{fact.name} "
+        rows = wrap(fact.short or fact.text, max(width - cell_width(name), 10))
+        before = [name, *[" " * cell_width(name)] * (len(rows) - 1)]
+        rest = zip(before, rows, strict=True)
+        blocks.append(block([[(start, "dim"), (row, style)] for start, row in rest]))
     joined = report.joined_percent
     if joined is not None and not report.model and not any(one.nodes for one in report.layers):
         blocks.append(block([[("not joined to ONNX nodes: no model is named", "dim")]]))
@@ -377,7 +392,7 @@ def summary_lines(
     lines = [*head(report, width), [], *story_lines(story, width)]
     figures = _some(median_block(report.latency), stats_block(report.latency))
     median = report.latency.median if report.latency is not None else None
-    shape, about = distribution_block(report.latencies, median), coverage(report)
+    shape, about = distribution_block(report.latencies, median), coverage(report, width)
     busy = gpu_facts(report, gpu, width)
     used = sum(one.width + _GAP for one in figures)
     remarks = advice_lines(advice, width)

@@ -18,6 +18,7 @@ from dld_tui.core.report.layer_table import (
     node_names,
     precision_style,
     shapes_text,
+    shared_names,
     short_precision,
     short_provider,
 )
@@ -212,7 +213,8 @@ class SummaryView(LineView):
     ) -> None:
         """Show a report's summary; `gpu` is of its median pass."""
         self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
-        self.frame.show("Summary", "{report.card} share")
+        shared = shared_names(report.layers).said
+        self.frame.show(f"Summary · {shared}" if shared else "Summary", "{report.card} share")
         self._draw()
 
     def on_resize(self) -> None:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
-from dld_tui.core.report.layer_table import known_name
+from dld_tui.core.report.layer_table import known_name, shared_names
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
 from dld_tui.core.text import visible
@@ -304,13 +304,17 @@ def short_name(name: str) -> str:
     return visible(parts[-1]) if parts else ""
 
 
-def bar_names(layers: Iterable[Layer]) -> dict[int, tuple[str, ...]]:
-    """Return for each layer the texts for its bar, the most telling first."""
+def bar_names(layers: Sequence[Layer]) -> dict[int, tuple[str, ...]]:
+    """Return for each layer the texts for its bar, the most telling first.
+
+    Without what most names have in common.
+    """
     names: dict[int, tuple[str, ...]] = {}
+    ends = shared_names(layers)
     for layer in layers:
         kind = visible(layer.type)
         last = (layer.nodes[0].name if layer.nodes else "") or layer.name
-        names[layer.index] = (known_name(layer), short_name(last), kind)
+        names[layer.index] = (ends.without(known_name(layer)), short_name(last), kind)
     return names
 
 
