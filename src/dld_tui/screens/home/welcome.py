@@ -163,7 +163,7 @@ class StartList(LineView):
         if isinstance(lines, StartSource) and len(lines):
             help = lines.rows[self.cursor][-1]
             is_there = width - self._gutter_cells - _BEFORE >= _SENTENCE
-            fits = cell_width(help) <= width - 2
+            fits = cell_width(help) <= self.outer_size.width - 6
             self.border_subtitle = Content(help if fits and not is_there else "")
 
 
