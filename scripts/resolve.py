@@ -1,8 +1,8 @@
 """Ask pip which wheels a set of requirements resolves to on another platform or Python.
 
-pip evaluates environment markers for the interpreter that runs it, whatever `--python-version`
-says. So after each answer the requirements of every chosen package are evaluated again for the
-platform asked about, and what pip left out is added, until nothing is missing.
+pip evaluates environment markers, and what Python a wheel is for, for the interpreter that runs it,
+whatever `--python-version` says. So after each answer both are evaluated again for the platform
+asked about, what pip left out is added, and what does not run there refused, until nothing changes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 import tomlkit
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -80,7 +81,7 @@ def resolve(platform: Platform, requirements: list[str]) -> dict[str, str]:
     wanted = list(requirements)
     while True:
         chosen = _pip(platform, wanted)
-        missing = _missing(platform, chosen)
+        missing = _refused(platform, chosen) or _missing(platform, chosen)
         if not missing:
             return {name: entry["metadata"]["version"] for name, entry in chosen.items()}
         wanted += missing
@@ -101,6 +102,16 @@ def _pip(platform: Platform, requirements: list[str]) -> dict[str, Any]:
         canonicalize_name(entry["metadata"]["name"]): entry
         for entry in json.loads(done.stdout)["install"]
     }
+
+
+def _refused(platform: Platform, chosen: dict[str, Any]) -> list[str]:
+    """Return what excludes the chosen versions that are for other Pythons."""
+    told = {name: entry["metadata"] for name, entry in chosen.items()}
+    return [
+        f"{name}!={one['version']}"
+        for name, one in told.items()
+        if not SpecifierSet(one.get("requires_python") or "").contains(f"{platform.python}.0")
+    ]
 
 
 def _missing(platform: Platform, chosen: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import tomlkit
 
-from scripts import aarch64, costs
+from scripts import aarch64, costs, resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -53,6 +53,15 @@ def test_a_wheel_is_counted_in_blocks(tmp_path: Path) -> None:
             archive.writestr(name, b"x" * size)
     assert costs.unpacked(wheel) == (1 + 1 + 2) * 4096
     assert costs.cell({"a": (1_000_000, 2_000_000), "b": (500_000, 1_000_000)}) == "1.5 / 3.0"
+
+
+def test_a_wheel_for_newer_pythons_is_refused() -> None:
+    chosen = {
+        name: {"metadata": {"version": "2.1", "requires_python": python}}
+        for name, python in (("newer", "!=3.14.1,>=3.11"), ("any", None), ("same", ">=3.10"))
+    }
+    assert resolve._refused(costs.PLATFORMS["JetPack 6"], chosen) == ["newer!=2.1"]
+    assert resolve._refused(costs.PLATFORMS["JetPack 7"], chosen) == []
 
 
 def test_every_extra_is_in_the_table_of_the_documentation() -> None:
