@@ -1,7 +1,7 @@
 """Writing tokens with ONNX Runtime: prefill and decode, the cache fed back by IO binding.
 
-Past and present stay in the memory of the provider: what a step puts out is bound as the input of
-the next one, or both are one piece of memory where the operators write into it.
+Past and present stay in the memory of the provider: what a step puts out is the input of the next
+one, or both are one piece of memory where the operators write into it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from dld_tui.backends.onnxruntime.session import Session, errors_of, load
-from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype
+from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 
 _ONNX_TYPES = {"bfloat16": 16, "float8e4m3fn": 17}
 """Of caches that NumPy has no type for."""
+_AHEAD = 16
+"""Tokens whose inputs are made at a time."""
 _READABLE = ("tensor(float)", "tensor(float16)", "tensor(double)")
 
 
@@ -53,12 +55,9 @@ class Generator:
         self, model: Path, session: Session, decoder: Decoder, *, shared: bool = False
     ) -> None:
         self._model, self._session, self._decoder, self._shared = model, session, decoder, shared
-        self._runtime, self._inner = load(), session.inference
-        outputs = {one.name: one.type for one in self._inner.get_outputs()}
+        outputs = {one.name: one.type for one in session.inference.get_outputs()}
         self.chooses = decoder.takes_ids and outputs[decoder.logits] in _READABLE
         """Whether each token is the likeliest one after the last; else tokens are random."""
-        presents = {pair.present for pair in decoder.pairs}
-        self._others = [one for one in outputs if one not in {*presents, decoder.logits}]
 
     def run(
         self, feeds: StepFeeds, batch: int, prompt: int, tokens: int, *, prefill: bool = True
@@ -78,40 +77,31 @@ class Generator:
         timed, clock = Timed(), time.perf_counter_ns
         with errors_of(self._model, "run"):
             length = prompt + tokens if self._shared else 0 if prefill else prompt
-            cache = self._empty(batch, length)
+            steps = self._steps(batch, length)
             chosen = None
             collecting = gc.isenabled()
             gc.disable()
             try:
                 if prefill:
                     begin = clock()
-                    binding = self._bound(feeds.prompt(), cache)
+                    steps.feed(feeds.prompt())
                     start = clock()
-                    self._inner.run_with_iobinding(binding)
+                    steps.run()
                     timed.prefill_ms = (clock() - start) / 1e6
-                    chosen = self._choose(self._logits(binding), timed, feeds)
+                    chosen = self._choose(steps, timed, feeds)
                     timed.first_token_ms = (clock() - begin) / 1e6
-                    cache = self._kept(binding, cache)
                     yield timed
-                binding, logits = None, None
+                steps.begin_decode()
                 for number in range(tokens):
-                    # Masks and positions are known long before; only the token is not.
-                    values = feeds.step(number)
+                    # Masks and positions are known long before; only the token is not. To make
+                    # them between two tokens would take the processor's cache from the model.
+                    if number % _AHEAD == 0:
+                        last = min(number + _AHEAD, tokens)
+                        ahead = [feeds.step(later) for later in range(number, last)]
                     begin = clock()
-                    values = feeds.with_tokens(values, chosen)
-                    if binding is not None and self._shared:
-                        self._bind_inputs(binding, values)
-                    else:
-                        binding = self._bound(values, cache)
-                    if logits is not None:
-                        binding.bind_ortvalue_output(self._decoder.logits, logits[0])
-                    self._inner.run_with_iobinding(binding)
-                    cache = self._kept(binding, cache)
-                    if self.chooses:
-                        read = self._logits(binding) if logits is None else logits[1]
-                        chosen = self._choose(read, timed, feeds)
-                        if logits is None and read is not None:
-                            logits = self._kept_logits(read)
+                    steps.feed(feeds.with_tokens(ahead[number % _AHEAD], chosen))
+                    steps.run()
+                    chosen = self._choose(steps, timed, feeds)
                     took = (clock() - begin) / 1e6
                     timed.step_ms.append(took)
                     timed.decode_ms += took
@@ -119,77 +109,141 @@ class Generator:
             finally:
                 if collecting:
                     gc.enable()
-            timed.kv_bytes = sum(_bytes(one) for one in cache.values())
+            timed.kv_bytes = steps.cache_bytes()
 
-    def _empty(self, batch: int, length: int) -> dict[str, Any]:
-        memory = self._session.device
-        made = {}
-        for name, spec in self._decoder.caches.items():
-            shape = self._decoder.cache_shape(name, batch, length)
-            number = _ONNX_TYPES.get(spec.dtype)
-            if number is not None:
-                made[name] = self._runtime.OrtValue.ortvalue_from_shape_and_type(
-                    shape, number, *memory
-                )
-            else:
-                zeros = np.zeros(shape, numpy_dtype(spec.dtype))
-                made[name] = self._runtime.OrtValue.ortvalue_from_numpy(zeros, *memory)
-        return made
+    def _steps(self, batch: int, length: int) -> _ArraySteps | _BoundSteps:
+        """Return how runs follow one another, with an empty cache of so many tokens."""
+        decoder = self._decoder
+        shapes = {name: decoder.cache_shape(name, batch, length) for name in decoder.caches}
+        has_arrays = all(spec.dtype not in _ONNX_TYPES for spec in decoder.caches.values())
+        if has_arrays and not self._shared and self._session.device[0] == "cpu":
+            return _ArraySteps(self._session, decoder, shapes)
+        return _BoundSteps(self._session, decoder, shapes, self._shared)
 
-    def _bound(self, inputs: Mapping[str, AnyArray], cache: Mapping[str, Any]) -> Any:
-        memory = self._session.device
-        binding = self._inner.io_binding()
-        self._bind_inputs(binding, inputs)
-        for pair in self._decoder.pairs:
-            binding.bind_ortvalue_input(pair.past, cache[pair.past])
-            if self._shared:
-                binding.bind_ortvalue_output(pair.present, cache[pair.past])
-            else:
-                binding.bind_output(pair.present, *memory)
-        binding.bind_output(self._decoder.logits, *memory)
-        for name in self._others:
-            binding.bind_output(name, *memory)
-        return binding
-
-    def _bind_inputs(self, binding: Any, inputs: Mapping[str, AnyArray]) -> None:
-        for name, value in self._session.feed(inputs).items():
-            if isinstance(value, np.ndarray):
-                binding.bind_cpu_input(name, value)
-            else:
-                binding.bind_ortvalue_input(name, value)
-
-    def _kept(self, binding: Any, cache: dict[str, Any]) -> dict[str, Any]:
-        if self._shared:
-            return cache
-        values = binding.get_outputs()
-        return {pair.past: values[at] for at, pair in enumerate(self._decoder.pairs)}
-
-    def _logits(self, binding: Any) -> AnyArray | None:
-        """Return the logits of a run; None where they cannot be read."""
+    def _choose(
+        self, steps: _ArraySteps | _BoundSteps, timed: Timed, feeds: StepFeeds
+    ) -> AnyArray | None:
+        """Return the likeliest next token of each sequence; None where they are random."""
         if not self.chooses:
             return None
-        read: AnyArray = binding.get_outputs()[len(self._decoder.pairs)].numpy()
-        return read
-
-    def _kept_logits(self, like: AnyArray) -> tuple[Any, AnyArray] | None:
-        """Return memory for the logits of all further steps, and what reads it.
-
-        Only the processor's memory is read without a copy.
-        """
-        if self._session.device[0] != "cpu":
-            return None
-        values = np.empty_like(like)
-        return self._runtime.OrtValue.ortvalue_from_numpy(values, "cpu", 0), values
-
-    def _choose(self, logits: AnyArray | None, timed: Timed, feeds: StepFeeds) -> AnyArray | None:
-        """Return the likeliest next token of each sequence; None where they are random."""
-        if logits is None:
-            return None
+        logits = steps.logits()
         last = logits[:, -1, :] if logits.ndim == 3 else logits
         timed.logits = last
         chosen: AnyArray = np.argmax(last, axis=-1).astype(np.int64) % max(1, feeds.vocabulary)
         timed.tokens.append(chosen)
         return chosen
+
+
+class _ArraySteps:
+    """Runs of the processor: it takes and gives arrays without a copy, faster than by binding."""
+
+    def __init__(self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape]) -> None:
+        self._session, self._decoder = session, decoder
+        self._outputs = [one.name for one in session.inference.get_outputs()]
+        self._cache: dict[str, Any] = {
+            name: np.zeros(shape, numpy_dtype(decoder.caches[name].dtype))
+            for name, shape in shapes.items()
+        }
+        self._fed: dict[str, Any] = {}
+        self._made: dict[str, AnyArray] = {}
+
+    def feed(self, inputs: Mapping[str, AnyArray]) -> None:
+        """Take the inputs of the next run, without the cache."""
+        self._fed = {**self._session.feed(inputs), **self._cache}
+
+    def run(self) -> None:
+        """Run, and keep the cache for the next time."""
+        values = self._session.inference.run(None, self._fed)
+        self._made = dict(zip(self._outputs, values, strict=True))
+        self._cache = {pair.past: self._made[pair.present] for pair in self._decoder.pairs}
+
+    def begin_decode(self) -> None:
+        """Take note that all further runs have the same shapes but for what is past."""
+
+    def logits(self) -> AnyArray:
+        """Return the logits of the last run."""
+        return self._made[self._decoder.logits]
+
+    def cache_bytes(self) -> int:
+        """Return the size of the cache."""
+        return sum(value.nbytes for value in self._cache.values())
+
+
+class _BoundSteps:
+    """Runs with IO binding, by which the cache stays in the memory of the provider."""
+
+    def __init__(
+        self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape], shared: bool
+    ) -> None:
+        self._session, self._decoder, self._shared = session, decoder, shared
+        self._runtime, self._inner = load(), session.inference
+        presents = {pair.present for pair in decoder.pairs}
+        names = [one.name for one in self._inner.get_outputs()]
+        self._others = [name for name in names if name not in {*presents, decoder.logits}]
+        self._cache = {name: self._zeros(name, shape) for name, shape in shapes.items()}
+        self._binding: Any = None
+        self._is_decoding = False
+        self._read: AnyArray | None = None
+        """The memory that logits are written into, where that can be read without a copy."""
+
+    def _zeros(self, name: str, shape: Shape) -> Any:
+        kind, memory = self._decoder.caches[name].dtype, self._session.device
+        number = _ONNX_TYPES.get(kind)
+        make = self._runtime.OrtValue
+        if number is not None:
+            return make.ortvalue_from_shape_and_type(shape, number, *memory)
+        return make.ortvalue_from_numpy(np.zeros(shape, numpy_dtype(kind)), *memory)
+
+    def feed(self, inputs: Mapping[str, AnyArray]) -> None:
+        """Take the inputs of the next run, without the cache."""
+        if self._binding is None or not self._shared:
+            self._binding = self._inner.io_binding()
+            self._bind_cache(self._binding)
+        elif self._read is None:
+            self._binding.bind_output(self._decoder.logits, *self._session.device)
+        for name, value in self._session.feed(inputs).items():
+            if isinstance(value, np.ndarray):
+                self._binding.bind_cpu_input(name, value)
+            else:
+                self._binding.bind_ortvalue_input(name, value)
+
+    def _bind_cache(self, binding: Any) -> None:
+        memory = self._session.device
+        for pair in self._decoder.pairs:
+            binding.bind_ortvalue_input(pair.past, self._cache[pair.past])
+            if self._shared:
+                binding.bind_ortvalue_output(pair.present, self._cache[pair.past])
+            else:
+                binding.bind_output(pair.present, *memory)
+        binding.bind_output(self._decoder.logits, *memory)
+        for name in self._others:
+            binding.bind_output(name, *memory)
+
+    def run(self) -> None:
+        """Run, and keep the cache for the next time."""
+        self._inner.run_with_iobinding(self._binding)
+        if not self._shared:
+            values = self._binding.get_outputs()
+            self._cache = {pair.past: values[at] for at, pair in enumerate(self._decoder.pairs)}
+
+    def begin_decode(self) -> None:
+        """Take note that all further runs have the same shapes but for what is past."""
+        self._is_decoding = True
+
+    def logits(self) -> AnyArray:
+        """Return the logits of the last run."""
+        if self._read is not None:
+            return self._read
+        read: AnyArray = self._binding.get_outputs()[len(self._decoder.pairs)].numpy()
+        if self._is_decoding and self._shared and self._session.device[0] == "cpu":
+            self._read = np.empty_like(read)
+            value = self._runtime.OrtValue.ortvalue_from_numpy(self._read, "cpu", 0)
+            self._binding.bind_ortvalue_output(self._decoder.logits, value)
+        return read
+
+    def cache_bytes(self) -> int:
+        """Return the size of the cache."""
+        return sum(map(_bytes, self._cache.values()))
 
 
 def _bytes(value: Any) -> int:
