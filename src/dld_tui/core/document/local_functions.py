@@ -87,7 +87,17 @@ def recursive(document: ScopeOwner) -> set[FunctionKey]:
 
 def calls_itself(function: Scope) -> bool:
     """Return whether a function calls itself, directly or through others."""
-    return key_of(function) in recursive(function.document)
+    functions = {key_of(one): one for one in function.document.functions}
+    wanted = key_of(function)
+    seen: set[FunctionKey] = set()
+    waiting = [function]
+    while waiting:
+        called = called_by(waiting.pop()) & functions.keys()
+        if wanted in called:
+            return True
+        waiting += [functions[key] for key in called - seen]
+        seen |= called
+    return False
 
 
 def _reaches(

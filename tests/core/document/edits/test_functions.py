@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.local_functions import instances, key_of, recursive
+from dld_tui.core.document.edits.subgraphs import Names
+from dld_tui.core.document.local_functions import calls_itself, instances, key_of, recursive
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
@@ -139,3 +141,37 @@ def test_taking_an_input_of_a_function_away_takes_it_from_the_instances(tmp_path
     assert document.scope_at(["function local:outer"]).find("inner").inputs == ("f",)  # type: ignore[union-attr]
     document.apply("remove_output", scope=LEAKY, name="r")
     assert document.main.find("first").outputs == ()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_function_calls_itself_where_the_calls_of_all_lead_back(seed: int) -> None:
+    random = Random(seed)
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([], "g", [], []),
+        functions=[
+            onnx.helper.make_function(
+                "d", f"f{at}", ["x"], ["y"],
+                [
+                    onnx.helper.make_node(f"f{random.randrange(9)}", ["x"], ["y"], domain="d")
+                    for _ in range(random.randrange(3))
+                ],
+                [],
+            )
+            for at in range(7)  # some calls are of none
+        ],
+    )  # fmt: skip
+    document = Document(model)
+    endless = {key_of(one) for one in document.functions if calls_itself(one)}
+    assert endless == recursive(document)
+
+
+def test_names_go_on_from_those_that_are_taken(tmp_path: Path) -> None:
+    home = opened(tmp_path, body_models.SHAPES).main
+    names = Names(home, {"t", "u"})
+    assert [names.take("t") for _ in range(70)] == [f"t_{number}" for number in range(1, 71)]
+    assert names.take("new") == "new"
+    # A name in between that is free may stay so; none is given twice.
+    names = Names(home, {"t", "t_1", "t_2", "t_4"})
+    given = [names.take("t") for _ in range(9)]
+    assert len(set(given)) == 9
+    assert not {"t", "t_1", "t_2", "t_4"} & {*given}
