@@ -79,10 +79,12 @@ def _row(
           "--tolerance", f"cosine={_COSINE}"], folder)  # fmt: skip
     tuned = json.loads(found.read_text(encoding="utf-8"))
     claimed, gated, held = 0.0, 1.0, "–"
-    if tuned["model"]:
-        confirmed = tuned["confirmed"]
+    confirmed = tuned["confirmed"]
+    is_faster = confirmed is not None and confirmed["verdict"] == "faster"
+    if is_faster:
         claimed = -confirmed["change_percent"] / 100
-        gated = _gate(model, Path(tuned["model"]), _settings(tuned["best"]), folder, runs)
+        faster = Path(tuned["model"] or model)
+        gated = _gate(model, faster, _settings(tuned["best"]), folder, runs)
         held = f"{(1 - 1 / gated) / claimed:.0%}"
     seconds = tuned["seconds"]
     share = tuned["attributed_percent"]
@@ -96,8 +98,8 @@ def _row(
     if swept["settings"] or swept["model"] != str(model):
         by_sweep = _gate(model, Path(swept["model"]), swept["settings"], folder, runs)
     row = [
-        model.stem, tuned["best"], f"-{claimed:.1%}" if tuned["model"] else "nothing",
-        f"{gated:.2f} x" if tuned["model"] else "–", held,
+        model.stem, tuned["best"], f"-{claimed:.1%}" if is_faster else "nothing",
+        f"{gated:.2f} x" if is_faster else "–", held,
         "–" if share is None else f"{share:.0f} %",
         f"{seconds['measuring'] / seconds['all']:.0%} of {seconds['all']:.0f} s",
         swept["name"], f"{by_sweep:.2f} x", f"{os.getloadavg()[0]:.1f}",
