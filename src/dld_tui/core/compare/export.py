@@ -280,7 +280,7 @@ def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
     return bars(
         [
             Bar(
-                row.key,
+                row.title,
                 tuple(cell.time_ms for cell in row.cells),
                 tuple(
                     fmt.UNKNOWN if cell.time_ms is None else f"{fmt.milliseconds(cell.time_ms)} ms"

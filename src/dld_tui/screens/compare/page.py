@@ -224,7 +224,7 @@ class CompareScreen(Page):
     @on(LineView.CursorMoved)
     def _moved(self) -> None:
         row = self.row()
-        self.crumb("" if row is None else visible(row.key))
+        self.crumb("" if row is None else row.title)
         self.refresh_bindings()
 
     @on(CompareTable.Activated)

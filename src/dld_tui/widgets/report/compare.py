@@ -224,7 +224,7 @@ class ComparePane(TablePane):
                 return False
         if self.group is not None and not self._in_group(row):
             return False
-        name = row.key.lower()
+        name = f"{row.title} {row.key}".lower()
         return all(word in name for word in self.filter.lower().split())
 
     def _in_group(self, row: Row) -> bool:
