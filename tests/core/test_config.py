@@ -96,3 +96,26 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SaveError, match="not saved"):
         config.save({"theme": "dark"}, tmp_path / "file" / "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("environ", "glyphs"),
+    [
+        ({}, "unicode"),
+        ({"TERM": "xterm-256color"}, "unicode"),
+        ({"TERM": "linux", "LANG": "de_DE.utf8"}, "unicode"),
+        ({"TERM": "screen", "LC_ALL": "", "LANG": "C.UTF-8"}, "unicode"),
+        ({"TERM": "vt100", "LANG": "C.UTF-8"}, "ascii"),
+        ({"TERM": "xterm", "LC_ALL": "C", "LANG": "C.UTF-8"}, "ascii"),
+        ({"TERM": "xterm", "LC_CTYPE": "en_US.ISO-8859-1"}, "ascii"),
+        ({"TERM": "xterm", "LANG": "POSIX", "LC_CTYPE": "C.UTF-8"}, "ascii"),
+        ({"TERM": "xterm", "LC_CTYPE": "C.UTF-8"}, "unicode"),
+        ({"TERM": "vt100", "LANG": "C", "DLD_GLYPHS": "unicode"}, "unicode"),
+    ],
+)
+def test_glyphs_are_ascii_where_the_terminal_says_that_it_draws_no_others(
+    file: Path, environ: dict[str, str], glyphs: str
+) -> None:
+    assert config.load(file, environ).glyphs == glyphs
+    written(file, 'glyphs = "unicode"\n')
+    assert config.load(file, environ).glyphs == "unicode"

@@ -7,6 +7,7 @@ import pytest
 
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.text import cell_width
+from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.graph.rows import GLYPHS, UNFOLDED
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.glyphs import ASCII, UNICODE, Glyphs
@@ -62,3 +63,10 @@ def test_no_vertex_looks_like_a_rail_in_ascii() -> None:
     assert rails.isdisjoint(said)
     different = (Kind.NODE, Kind.INPUT, Kind.GROUP, Kind.HOLDER, Kind.CALL)
     assert len({vertices[kind] for kind in different}) == len(different)
+
+
+def test_what_a_field_says_while_it_is_empty_is_ascii_too() -> None:
+    said = "search  ↓↑ next"
+    assert TextField(placeholder=said).placeholder == said
+    glyphs.use("ascii")
+    assert TextField(placeholder=said).placeholder == "search  v^ next"

@@ -51,7 +51,7 @@ class Config:
     glyphs: str = param(
         "unicode",
         label="Glyphs",
-        help="Use ascii where line and block characters look wrong.",
+        help="Use ascii where line and block characters look wrong: vt100, LANG=C.",
         choices=("unicode", "ascii"),
         page="Look",
     )
@@ -175,7 +175,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             _put(added, setting, value, where, problems)
         else:
             problems.append(f"{source.name}: unknown setting {name!r}")
-    for variable, text in (os.environ if environ is None else environ).items():
+    variables = os.environ if environ is None else environ
+    for variable, text in variables.items():
         if not variable.startswith("DLD_"):
             continue
         name = variable[4:].lower()
@@ -183,6 +184,8 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
             _put(values, known[name], _from_text(known[name], text), variable, problems)
         elif (setting := added_settings().get(name)) is not None:
             _put(added, setting, _from_text(setting, text), variable, problems)
+    if "glyphs" not in values and not _draws_unicode(variables):
+        values["glyphs"] = "ascii"
     values["added"] = added
     if has_plugins():
         from dld_tui.core.custom_tools.model import added_tools, unavailable_tools
@@ -190,6 +193,23 @@ def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> 
         values["tools"] = added_tools() | values.get("tools", {})
         problems += unavailable_tools()
     return Config(**values, problems=tuple(problems))
+
+
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python sets LC_CTYPE to where the locale is C."""
+
+
+def _draws_unicode(environ: Mapping[str, str]) -> bool:
+    """Tell whether the terminal may draw more than ASCII: it has not said that it does not.
+
+    Over SSH, and in containers, often nothing is said of the locale.
+    """
+    names = ["LC_ALL", "LC_CTYPE", "LANG"]
+    if environ.get("LANG") in ("C", "POSIX") and environ.get("LC_CTYPE") in _COERCED:
+        names.remove("LC_CTYPE")  # most likely Python has set it
+    locale = next(filter(None, map(environ.get, names)), "UTF-8")
+    is_utf8 = "utf8" in locale.replace("-", "").lower()
+    return is_utf8 and not environ.get("TERM", "").startswith("vt")
 
 
 def save(changes: Mapping[str, Any], path: Path | None = None) -> None:

@@ -8,6 +8,7 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from dld_tui.core.text import visible
+from dld_tui.widgets.shell import glyphs
 
 
 class TextField(Input):
@@ -25,6 +26,7 @@ class TextField(Input):
         select_on_focus: bool = False,
         id: str | None = None,
     ) -> None:
+        placeholder = glyphs.shown(placeholder)
         super().__init__(
             value, placeholder, suggester=suggester, select_on_focus=select_on_focus, id=id
         )
