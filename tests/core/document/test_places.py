@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from random import Random
+
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.locations import bodies, node_at, scope_at
+from dld_tui.core.document.primitives import Splice
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
 
@@ -39,3 +44,23 @@ def test_nodes() -> None:
     assert node.name == "inner"
     for index in (-1, 2, None):
         assert node_at(document, [1, "then_branch", 0], index) is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_node_is_found_wherever_edits_have_moved_it(seed: int) -> None:
+    random = Random(seed)
+    nodes = [onnx.helper.make_node("Relu", [f"v{at}"], [f"v{at + 1}"]) for at in range(900)]
+    scope = Document(onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], []))).main
+    transaction = Transaction("move", {})
+    for node in list(scope.nodes)[:: random.choice((1, 3, 40))]:  # in order, as conversions do
+        place = scope.index_of(node)
+        assert scope.nodes[place] is node
+        made = [scope.new_node(onnx.helper.make_node("Cast", ["a"], ["b"])) for _ in range(3)]
+        transaction.do(Splice(scope, "node", place, [], made))
+    for _ in range(200):
+        node = random.choice(scope.nodes)
+        assert scope.index_of(node) == scope.nodes.index(node)
+        place = random.randrange(len(scope.nodes))
+        transaction.do(Splice(scope, "node", place, scope.nodes[place : place + 2], []))
+    with pytest.raises(ValueError, match="not in list"):
+        scope.index_of(made[0] if made[0] not in scope.nodes else scope.new_node(nodes[0]))

@@ -47,8 +47,14 @@ def record_name(list_name: str, record: Any) -> str:
     return text_of(getattr(record, NAME_FIELD.get(list_name, "name")))
 
 
-def place_of(nodes: list[Node], node: Node) -> int:
+def place_of(nodes: list[Node], node: Node, drift: int = 0) -> int:
     """Return the place of a node in a list, looking first near where it was the last time.
+
+    Args:
+        nodes: The list.
+        node: One of them.
+        drift: By how much the node that was looked for before had moved. Who goes through the list
+            and inserts finds each one there, not by a search of the whole list.
 
     Raises:
         ValueError: It is not in the list.
@@ -56,10 +62,13 @@ def place_of(nodes: list[Node], node: Node) -> int:
     guess = node.place
     if guess < len(nodes) and nodes[guess] is node:
         return guess
-    try:
-        node.place = nodes.index(node, max(0, guess - _DRIFT), guess + _DRIFT)
-    except ValueError:
-        node.place = nodes.index(node)
+    for near in dict.fromkeys((guess + drift, guess)):
+        try:
+            node.place = nodes.index(node, max(0, near - _DRIFT), max(0, near + _DRIFT))
+        except ValueError:
+            continue
+        return node.place
+    node.place = nodes.index(node)
     return node.place
 
 

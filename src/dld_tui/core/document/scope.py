@@ -111,6 +111,8 @@ class Scope:
         self._named: dict[str, NameIndex] = {}
         self._by_name: NodeIndex | None = None
         self._by_type: NodeIndex | None = None
+        self._drift = 0
+        """By how much the node that was looked for last had moved."""
         self.ordered = False
         """Whether each node came after those it uses, when :mod:`.traversal` looked last."""
         self.entered: dict[Node, None] | None = None
@@ -325,7 +327,11 @@ class Scope:
         Raises:
             ValueError: The node is not in this scope (any more).
         """
-        return place_of(self.nodes, node)
+        guess = node.place
+        place = place_of(self.nodes, node, self._drift)
+        if place != guess:
+            self._drift = place - guess
+        return place
 
     def nodes_named(self, name: str) -> list[Node]:
         """Return the nodes with exactly this name."""
