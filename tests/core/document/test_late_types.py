@@ -9,6 +9,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.document.type_inference import (
+    forget_generated,
     infer_types,
     late_types,
     take_types,
@@ -66,3 +67,13 @@ def test_a_wrong_type_of_an_output_is_repaired_by_the_inferred_one(tmp_path: Pat
     assert finding.fix is not None
     document.apply(finding.fix[0], **finding.fix[1])
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
+
+
+def test_dimensions_that_onnx_has_named_are_forgotten_others_are_not() -> None:
+    value = onnx.helper.make_tensor_value_info
+    named = [value("a", 1, ["unk__0", 4]), value("b", 1, ["QQ"]), value("c", 1, [None])]
+    graph = onnx.helper.make_graph([], "g", [], [], value_info=named)
+    data = graph.SerializeToString().replace(b"QQ", b"\xff\xfe")  # no text
+    graph = onnx.GraphProto.FromString(data)
+    forget_generated(graph)
+    assert [one.name for one in graph.value_info] == ["b", "c"]

@@ -116,6 +116,20 @@ def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_d
         asked.close()
 
 
+def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previewer, "_CHUNK", 7)
+    path = str(models.write(tmp_path, models.CHAIN))
+    asked = previewer.Previewer()
+    try:
+        with pytest.raises(CancelledError):
+            asked.preview(path, "ONNX", lambda: bool(asked._received))
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+    finally:
+        asked.close()
+
+
 def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
     asked = previewer.Previewer()
     asked.preview(str(tmp_path), "ONNX", never)

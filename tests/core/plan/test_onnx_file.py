@@ -12,6 +12,7 @@ from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import EngineTensor
 from dld_tui.core.plan.onnx_file import plan_model, write_plan_model
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.text import visible
 from tests.support.plans import layer, plan, tensor
 
 
@@ -38,6 +39,16 @@ def test_names_that_are_written_again_get_a_number() -> None:
     }
     assert about["time_ms"] == 0.5
     assert model.graph.node[2].op_type == "ForeignNode_x"
+
+
+def test_texts_that_no_file_can_have_are_as_they_are_shown(tmp_path: Path) -> None:
+    ends = (named("y\ud83d"), named("y\\ud83d"))
+    engine = plan([layer(0, "a\udc80\x1b", inputs=(named("x\n"),), outputs=ends, tactic="\ud800")])
+    write_plan_model(engine, {}, tmp_path / "odd.onnx")
+    (node,) = onnx.load(tmp_path / "odd.onnx").graph.node
+    assert node.name == visible("a\udc80\x1b")
+    assert len(set(node.output)) == 2
+    assert all(name.isprintable() for name in (*node.input, *node.output))
 
 
 def test_real_engines(real_files: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.tables import make_table
 from dld_tui.core.plan.workbook import plan_sheets
@@ -13,7 +15,7 @@ def test_the_sheets_of_a_plan() -> None:
         layer(0, "conv", of="fp16", time_ms=0.3),
         layer(1, "move", "Reformat", of="fp16", to="fp32", time_ms=0.1),
     ]
-    engine = plan(layers)
+    engine = replace(plan(layers), notes=("1 layer without a name",), passes=1)
     found = findings(engine, {})
     sheets = dict(plan_sheets(engine, found))
     assert [*sheets][:4] == ["Summary", "Findings", "By type", "By precision"]
@@ -23,4 +25,7 @@ def test_the_sheets_of_a_plan() -> None:
     named = sheets["Findings"].columns[2]
     assert "move" in [named.value(one) for one in sheets["Findings"].rows]
     name, value = (column.value for column in sheets["Summary"].columns)
-    assert ("plan", "net.json") in [(name(row), value(row)) for row in sheets["Summary"].rows]
+    summary = [(name(row), value(row)) for row in sheets["Summary"].rows]
+    assert ("plan", "net.json") in summary
+    assert ("layer sum", "0.400 ms, mean of 1 pass") in summary
+    assert ("note", "1 layer without a name") in summary

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import onnx
 import pytest
 
@@ -71,3 +74,33 @@ def test_heads_are_repeated_where_nothing_else_is_done() -> None:
                   text.replace("{0, 6, -1, 4}", "{6, 0, -1, 4}"),
                   text.replace("two = {2}", "two = {1}")):  # fmt: skip
         assert ValueView(Document(parse(HEAD + wrong)).main, "y").field("repeated") is UNKNOWN
+
+
+FOLLOWED = (
+    "Cast", "Concat", "Expand", "Gather", "Identity", "MatMul", "Reshape", "Shape", "Slice",
+    "Split", "Squeeze", "Tile", "Unsqueeze", "Where",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", FOLLOWED)
+def test_calls_with_the_wrong_inputs_tell_nothing_and_break_nothing(operator: str) -> None:
+    given = ("x", "", "f", "e", "i")
+    weights = [
+        onnx.numpy_helper.from_array(array, name)
+        for name, array in {
+            "f": np.array([np.nan, np.inf], np.float32), "e": np.array([], np.int64),
+            "i": np.array([0, -1], np.int64),
+        }.items()
+    ]  # fmt: skip
+    nodes = [
+        onnx.helper.make_node(operator, [*inputs, *more], [f"{number}_{len(more)}"])
+        for number, inputs in enumerate(itertools.product(given, repeat=3))
+        for more in ((), ("i", "i"))
+    ]
+    nodes += [onnx.helper.make_node(operator, ["x"] * count, [f"a{count}"]) for count in range(3)]
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, [2])
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [], weights))
+    scope = Document(model).main
+    for node in scope.nodes:
+        for field in ("shape", "sizes", "split", "joined", "repeated"):
+            ValueView(scope, node.outputs[0]).field(field)

@@ -70,6 +70,16 @@ def test_the_mixed_search_of_trtexecs_readme() -> None:
     assert combined_routes({base: 2.0, a: 1.8, b: 2.1}, tried, abc) == []
 
 
+def test_a_default_that_is_not_told_is_left_to_the_library() -> None:
+    known = knobs(a="", b="on")
+    tried = parse_routes("-a=[1|2] -b=[on|off]", known)
+    routes = [route_text(route) for route in fast_routes(tried, known)]
+    assert routes == ["-b=on", "-b=off", "-a=1 -b=on", "-a=2 -b=on"]
+    assert all(parse_routes(route, known) for route in routes)
+    ms = dict(zip(routes, (4.0, 3.0, 2.0, 5.0), strict=True))
+    assert [route_text(one) for one in combined_routes(ms, tried, known)] == ["-a=1 -b=off"]
+
+
 def test_what_the_library_says_of_its_knobs() -> None:
     known = read_knobs(
         json.dumps({
@@ -78,13 +88,14 @@ def test_what_the_library_says_of_its_knobs() -> None:
                 {"option": "-a:b", "allowed_values": "-a:b=[ 0 | 1 ]", "default_value": "0"},
                 {"option": "-range", "allowed_values": "-range=[0|...|9]", "default_value": "3"},
                 {"option": "-number", "allowed_values": "-number=int32_t"},
+                {"option": "-none", "default_value": 0},
                 {"option": ""}, 7, {"option": 3},
             ],
         })
     )  # fmt: skip
     assert known.version == "2.19.45"
     assert {name: (knob.values, knob.default) for name, knob in known.knobs.items()} == {
-        "-a:b": (("0", "1"), "0"), "-range": ((), "3"), "-number": ((), "")
+        "-a:b": (("0", "1"), "0"), "-range": ((), "3"), "-number": ((), ""), "-none": ((), "0"),
     }  # fmt: skip
     for text in ("", "{", "[]", "null", '{"tuner_options": 3}'):
         assert not read_knobs(text).knobs
@@ -122,11 +133,18 @@ def test_what_is_said_of_a_search() -> None:
     cells = [column.value(trial_table(search).rows[0]) for column in trial_table(search).columns]
     assert cells == ["-a=0", 1.0, 2.0, ""]
     lines = search_lines(search)
-    assert lines[0] == "TensorRT 11.4, tuner 2.19: 3 routes built, 2 of them give right results"
+    assert lines[0] == "TensorRT 11.4, tuner 2.19: 3 routes built, right results from 2"
     assert lines[1] == "The time was up before all routes were tried"
     assert lines[2].startswith("-a=0 is faster than the default: 2 to 1 ms, -50.0 %")
     assert lines[3] == "Build it again: dld build m"
     same = RouteSearch("T", "2", "fast", trials[:1], True)
     assert search_lines(same)[-1] == "No route is faster than the default"
+    lost = RouteSearch(
+        "T", "2", "fast", (RouteTrial("-a=1 -b=1", 2.0, "y is off"), trials[1]), True
+    )
+    assert search_lines(lost)[1:] == [
+        "The default route gives none: y is off",
+        "The fastest that does is -a=0; there is nothing to compare it with",
+    ]
     wrong = RouteSearch("T", "2", "fast", trials[2:], True)
     assert search_lines(wrong)[-1] == "No engine gives right results"

@@ -112,10 +112,14 @@ def forget_generated(graph: onnx.GraphProto) -> None:
 
     What stands behind them may be known as soon as more types are.
     """
+
+    def is_generated(dim: Any) -> bool:
+        return text_of(dim.dim_param).startswith(_GENERATED)
+
     kept = [
         info
         for info in graph.value_info
-        if not any(dim.dim_param.startswith(_GENERATED) for dim in info.type.tensor_type.shape.dim)
+        if not any(map(is_generated, info.type.tensor_type.shape.dim))
     ]
     if len(kept) < len(graph.value_info):
         copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]

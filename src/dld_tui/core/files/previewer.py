@@ -45,6 +45,8 @@ class Previewer:
         self._asked_at = 0.0
         """When the question was asked that has no answer yet; 0 for none."""
         self._closed = False
+        self._received = b""
+        """The beginning of a line that the child has not sent to its end."""
 
     def preview(
         self, path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str] = ()
@@ -113,7 +115,6 @@ class Previewer:
             CancelledError: `cancelled` said so; the child goes on until the next question.
         """
         assert process.stdout is not None  # a pipe
-        received = b""
         with DefaultSelector() as selector:
             selector.register(process.stdout, EVENT_READ)
             while not cancelled():
@@ -122,7 +123,7 @@ class Previewer:
                 part = os.read(process.stdout.fileno(), _CHUNK)
                 if not part:
                     return None
-                *lines, received = (received + part).split(b"\n")
+                *lines, self._received = (self._received + part).split(b"\n")
                 for answer in map(json.loads, lines):
                     if answer[0] == self._number:
                         return answer
@@ -135,6 +136,7 @@ class Previewer:
 
     def _end(self) -> None:
         process, self._process, self._asked_at = self._process, None, 0.0
+        self._received = b""
         if process is None:
             return
         process.kill()

@@ -31,7 +31,8 @@ _NOT_A_WORD = re.compile(r"\W+")
 def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.ModelProto:
     """Return a model whose nodes are the layers, in their order, with what is known as attributes.
 
-    A name that is written again gets a number, as a value of ONNX is made once.
+    A name that is written again gets a number, as a value of ONNX is made once. Names are as they
+    are shown, as not every text of a file can be one of ONNX.
 
     Args:
         plan: The engine.
@@ -39,28 +40,28 @@ def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.Mode
     """
     from onnx import helper
 
-    inputs = [tensor for tensor in plan.bindings if tensor.mode == "input"]
-    now = {tensor.name: tensor.name for tensor in inputs}
-    made = set(now)
-    outer, infos, nodes = list(inputs), list["onnx.ValueInfoProto"](), list["onnx.NodeProto"]()
+    now: dict[str, str] = {}
+    made: set[str] = set()
+
+    def write(tensor: EngineTensor) -> onnx.ValueInfoProto:
+        shown = visible(tensor.name)
+        name, number = shown, 1
+        while name in made:
+            number += 1
+            name = f"{shown} ({number})"
+        made.add(name)
+        now[tensor.name] = name
+        return _info(tensor, name)
+
+    outer = [write(tensor) for tensor in plan.bindings if tensor.mode == "input"]
+    infos, nodes = list["onnx.ValueInfoProto"](), list["onnx.NodeProto"]()
     for layer in plan.layers:
-        reads = []
-        for tensor in layer.inputs:
-            if tensor.name not in now:  # of a layer that the file does not have
-                now[tensor.name] = tensor.name
-                made.add(tensor.name)
-                outer.append(tensor)
-            reads.append(now[tensor.name])
-        writes = []
-        for tensor in layer.outputs:
-            name, number = tensor.name, 1
-            while name in made:
-                number += 1
-                name = f"{tensor.name} ({number})"
-            made.add(name)
-            now[tensor.name] = name
-            writes.append(name)
-            infos.append(_info(tensor, name))
+        # Some are of layers that the file does not have.
+        outer += [write(tensor) for tensor in layer.inputs if tensor.name not in now]
+        reads = [now[tensor.name] for tensor in layer.inputs]
+        written = [write(tensor) for tensor in layer.outputs]
+        writes = [info.name for info in written]
+        infos += written
         nodes.append(_node(layer, reads, writes, mapping.get(layer.index)))
     outputs = [
         _info(tensor, now[tensor.name])
@@ -69,7 +70,7 @@ def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.Mode
     ]
     told = {info.name for info in outputs}
     graph = helper.make_graph(
-        nodes, visible(plan.title) or "engine", [_info(one, one.name) for one in outer], outputs,
+        nodes, visible(plan.title) or "engine", outer, outputs,
         value_info=[info for info in infos if info.name not in told],
     )  # fmt: skip
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(DOMAIN, 1)]
@@ -85,18 +86,18 @@ def _node(
     from onnx import helper
 
     about: dict[str, Any] = {
-        "precision": layer.precision,
-        "tactic": layer.tactic,
+        "precision": visible(layer.precision),
+        "tactic": visible(layer.tactic),
         "time_ms": layer.time_ms,
         "percent": layer.percent,
         "weights_bytes": layer.weights_bytes or None,
         "macs": macs(layer),
         "stream": layer.stream,
-        "onnx_nodes": [node.name for node in nodes.nodes] if nodes is not None else [],
+        "onnx_nodes": [visible(node.name) for node in nodes.nodes] if nodes is not None else [],
     }
     kind = _NOT_A_WORD.sub("_", layer.kind).strip("_") or "Layer"
     return helper.make_node(
-        kind, reads, writes, name=layer.name, domain=DOMAIN,
+        kind, reads, writes, name=visible(layer.name), domain=DOMAIN,
         **{name: value for name, value in about.items() if value not in (None, "", [])},
     )  # fmt: skip
 
@@ -107,7 +108,7 @@ def _info(tensor: EngineTensor, name: str) -> onnx.ValueInfoProto:
     kind = onnx.TensorProto.DataType.Value(_TYPES.get(tensor.dtype, "UNDEFINED"))
     dims = None if tensor.dims is None else [None if dim < 0 else dim for dim in tensor.dims]
     info = onnx.helper.make_tensor_value_info(name, kind, dims)
-    info.doc_string = tensor.format
+    info.doc_string = visible(tensor.format)
     return info
 
 

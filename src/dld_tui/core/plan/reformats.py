@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dld_tui.core.plan.json_text import layout_of
@@ -15,7 +16,7 @@ from dld_tui.core.plan.lint import (
     quantizing,
 )
 from dld_tui.core.plan.macs import is_convolution
-from dld_tui.core.plan.model import EngineLayer, EnginePlan
+from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import BYTES, FINE_MS, PERCENT
 
@@ -147,9 +148,8 @@ def _is_odd(layer: EngineLayer) -> bool:
     return made is not None and any(number % _ALIGNED for number in made)
 
 
-def _neighbour(links: Links, place: int, step: object) -> EngineLayer | None:
+def _neighbour(links: Links, place: int, step: Callable[[int], list[int]]) -> EngineLayer | None:
     """Return the next layer in a direction that is no change of format itself."""
-    assert callable(step)
     for _ in range(_STEPS):
         near = step(place)
         if not near:
@@ -167,8 +167,8 @@ def _called(layer: EngineLayer | None, otherwise: str) -> str:
 def reformat_table(plan: EnginePlan) -> Table[Reformat]:
     """Return the changes by cause as a table."""
 
-    def form(tensors: tuple[object, ...]) -> str:
-        return getattr(tensors[0], "format", "") if tensors else ""
+    def form(tensors: Sequence[EngineTensor]) -> str:
+        return tensors[0].format if tensors else ""
 
     def converts(one: Reformat) -> str:
         return "type" if one.layer.precision != one.layer.output_precision else "layout"

@@ -78,8 +78,12 @@ def activations_text(summary: PlanSummary) -> str:
     return f"at least {fmt.size(summary.activations_bytes)}"
 
 
+NAMES = 13
+"""Characters of the names in the summary, with the blanks behind them."""
+
+
 def summary_lines(plan: EnginePlan) -> Iterator[str]:
-    """Yield the summary as lines of a name and a value. Foreign text."""
+    """Yield the summary as lines of a name in :data:`NAMES` and a value. Foreign text."""
     summary = summary_of(plan)
     yield f"plan         {plan.path}"
     device = device_name(plan.device)

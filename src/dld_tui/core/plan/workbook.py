@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.plan.summary import summary_lines
+from dld_tui.core.plan.summary import NAMES, summary_lines
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import PERCENT
@@ -22,10 +22,11 @@ def plan_sheets(
     plan: EnginePlan, findings: Sequence[PlanFinding]
 ) -> Iterator[tuple[str, Table[Any]]]:
     """Yield the sheets of a plan by name; tables without rows are left out."""
-    lines = [line.partition(" ")[::2] for line in (*summary_lines(plan), *plan.notes)]
+    lines = [(line[:NAMES].strip(), line[NAMES:]) for line in summary_lines(plan)]
+    lines += [("note", note) for note in plan.notes]
     summary: tuple[Column[tuple[str, str]], ...] = (
         Column("name", "what", itemgetter(0)),
-        Column("value", "value", lambda line: line[1].strip()),
+        Column("value", "value", itemgetter(1)),
     )
     yield "Summary", Table(summary, lines)
     names = {layer.index: layer.name for layer in (*plan.all_layers, *plan.layers)}

@@ -82,6 +82,8 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
     if node is None or node.domain or not steps:
         return None
     inputs = [item for item in node.inputs if item]
+    if not inputs:
+        return None
     if node.op_type == "Shape":
         return _sizes_of_shape(node, min(steps - 1, MOST_FOLLOWED))
     if node.op_type == "Concat":
@@ -89,8 +91,8 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
         return None if None in parts else [size for part in parts for size in part or ()]
     if node.op_type == "Where":
         return _without_wildcards(node, known, steps)
-    if not inputs or node.op_type not in _FOLLOWED:
-        few = inputs and view.dims_within(min(steps - 1, MOST_FOLLOWED)) in ([], [1])
+    if node.op_type not in _FOLLOWED:
+        few = view.dims_within(min(steps - 1, MOST_FOLLOWED)) in ([], [1])
         return [UNKNOWN] if few else None
     source = _followed(node.scope, inputs[0], known, steps - 1)
     if node.op_type in _SAME:
@@ -105,14 +107,14 @@ def _read(scope: Scope, name: str, known: Known, steps: int) -> list[Size] | Non
 
 def _without_wildcards(node: Node, known: Known, steps: int) -> list[Size] | None:
     """Return the sizes that ``expand`` of PyTorch asks for: 1 where it is told -1."""
+    if len(node.inputs) != 3:
+        return None
     condition, instead, asked = node.inputs
     test = maker_of(node.scope, condition)
-    if test is None or test.op_type != "Equal" or asked not in test.inputs:
+    others = [name for name in test.inputs if name != asked] if test is not None else []
+    if test is None or test.op_type != "Equal" or len(test.inputs) != 2 or len(others) != 1:
         return None
-    ones, other = (
-        ValueView(node.scope, name).value
-        for name in (instead, *(name for name in test.inputs if name != asked))
-    )
+    ones, other = (ValueView(node.scope, name).value for name in (instead, *others))
     sizes = _followed(node.scope, asked, known, steps - 1)
     if sizes is None or not (np.all(ones == 1) and np.all(other == -1)):
         return None
@@ -132,10 +134,11 @@ def _sizes_of_shape(node: Node, steps: int) -> list[Size] | None:
 
 
 def _numbers(node: Node, place: int) -> list[int] | None:
-    """Return the elements of an input that is a constant."""
+    """Return the elements of an input that is a constant of whole numbers."""
     inputs = node.inputs
     value = ValueView(node.scope, inputs[place]).value if place < len(inputs) else UNKNOWN
-    return [int(item) for item in value.reshape(-1)] if isinstance(value, np.ndarray) else None
+    is_whole = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    return [int(item) for item in value.reshape(-1)] if is_whole else None
 
 
 def _picked(
@@ -157,7 +160,7 @@ def _picked(
 def _sliced(node: Node, inputs: list[str], source: list[Size] | None) -> list[Size] | None:
     starts, ends = _numbers(node, 1), _numbers(node, 2)
     steps = _numbers(node, 4) if len(inputs) > 4 else [1]
-    if source is None or starts is None or ends is None or steps is None:
+    if source is None or not starts or not ends or not steps:
         return None
     return source[starts[0] : ends[0] : steps[0]] if steps[0] else None
 
@@ -255,6 +258,8 @@ def _of_an_axis(node: Node, dims: list[Size], steps: int) -> Any:
         return UNKNOWN
     place: Any = [UNKNOWN]
     if node.op_type == "Gather":
+        if len(node.inputs) < 2:
+            return UNKNOWN
         place = ValueView(node.scope, node.inputs[1]).dims_within(steps)
     axis %= len(dims)
     return UNKNOWN if place is UNKNOWN else [*dims[:axis], *place, *dims[axis + 1 :]]

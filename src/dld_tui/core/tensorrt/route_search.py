@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dld_tui.core import fmt
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.units import MS, RATIO
@@ -93,16 +94,21 @@ def search_lines(result: RouteSearch) -> list[str]:
     if not result.trials:
         return [f"{tuner}: {len(result.knobs)} knobs; give some with --routes to search them"]
     counted = sum(not trial.problem for trial in result.trials)
-    lines = [f"{tuner}: {len(result.trials)} routes built, {counted} of them give right results"]
+    built = fmt.plural(len(result.trials), "route")
+    lines = [f"{tuner}: {built} built, right results from {counted}"]
     if not result.is_whole:
         lines.append("The time was up before all routes were tried")
     best, row = result.best, result.confirmed
     if best is None:
         return [*lines, "No engine gives right results"]
+    default = result.trials[0]
+    change = visible(_changes(best.route, default.route))
+    if default.problem:
+        lines.append(f"The default route gives none: {visible(default.problem)}")
+        return [*lines, f"The fastest that does is {change}; there is nothing to compare it with"]
     if row is None:
         return [*lines, "No route is faster than the default"]
     text = f"{row.base_ms:.4g} to {row.new_ms:.4g} ms, {row.text}"
-    change = visible(_changes(best.route, result.trials[0].route))
     if not result.is_faster:
         return [*lines, f"{change} is not faster for sure: {text}"]
     lines.append(f"{change} is faster than the default: {text}")

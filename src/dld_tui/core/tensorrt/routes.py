@@ -57,11 +57,15 @@ def read_knobs(text: str) -> Knobs:
     for option in options if isinstance(options, list) else ():
         name = option.get("option") if isinstance(option, dict) else None
         if isinstance(name, str) and name:
-            texts = {key: str(option.get(key) or "") for key in ("default_value", "help")}
-            values = _allowed(str(option.get("allowed_values") or ""))
-            found[name] = Knob(name, values, texts["default_value"], texts["help"])
+            keys = ("allowed_values", "default_value", "help")
+            allowed, default, help = (_text(option.get(key)) for key in keys)
+            found[name] = Knob(name, _allowed(allowed), default, help)
     version = data.get("tuner_version", "") if isinstance(data, dict) else ""
     return Knobs(str(version), found)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
 
 
 def _allowed(text: str) -> tuple[str, ...]:
@@ -120,8 +124,8 @@ def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:
 
 
 def route_text(values: Mapping[str, str]) -> str:
-    """Return a route as the library takes it."""
-    return " ".join(f"{name}={value}" for name, value in values.items())
+    """Return a route as the library takes it; a default that it does not tell is left to it."""
+    return " ".join(f"{name}={value}" for name, value in values.items() if value)
 
 
 def default_route(tried: Mapping[str, Sequence[str]], knobs: Knobs) -> dict[str, str]:

@@ -712,7 +712,10 @@ class _Plan:
         dtype = None
         if not exact:
             dtype = self._wanted_type(array, formal, siblings)
-            array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype_number(dtype) or 1))
+            try:
+                array = array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype_number(dtype) or 1))
+            except (TypeError, ValueError, OverflowError):
+                raise Refused(f"a value is no {dtype or 'float32'}") from None
         else:
             number = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             dtype = dtype_name(number)
@@ -920,6 +923,8 @@ def _typed(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, J
     known = schema.attribute(name) if schema is not None else None
     if known is not None and known.kind == "tensor":
         array = np.asarray(value)
+        if array.dtype.kind not in "biufcV":
+            raise Refused(f"{name} takes numbers")
         raw = base64.b64encode(array.tobytes()).decode("ascii")
         dtype = dtype_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
         return "tensor", {"dtype": dtype, "dims": list(array.shape), "raw": raw}
