@@ -95,6 +95,8 @@ def test_files_of_trex(dld: Dld, layers: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert dld("plan", tmp_path / "copy.graph.json", "--json").json["summary"]["total_ms"] == 4.0
     assert dld("plan", layers, "--write-trex", tmp_path / "copy").status == 2
+    assert dld("plan", layers, "--write-trex", tmp_path / "new" / "copy").status == 0
+    assert (tmp_path / "new" / "copy.graph.json").exists()
 
 
 def test_a_page_to_mail(dld: Dld, layers: Path, tmp_path: Path) -> None:

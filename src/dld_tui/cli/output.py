@@ -67,14 +67,19 @@ def narrate(text: str) -> None:
     click.echo(visible(text), err=True)
 
 
-def require_free(path: Path, force: bool) -> None:
+def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None:
     """Refuse to overwrite a file, or to begin work whose result has no folder to go to.
+
+    Args:
+        path: The result.
+        force: It may be overwritten.
+        makes_folder: A folder that is not there is made.
 
     Raises:
         SaveError: There is no such folder.
         UsageError: There is something at `path` and `force` is False.
     """
-    if not path.absolute().parent.is_dir():
+    if not makes_folder and not path.absolute().parent.is_dir():
         raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
     if not force and os.path.lexists(path):
         raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")

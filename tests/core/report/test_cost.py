@@ -4,6 +4,7 @@ import pytest
 
 from dld_tui.core.report.groups import has_gpu_times, output_bytes, priced
 from dld_tui.core.report.records import Layer
+from dld_tui.core.types import JSON
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
@@ -48,3 +49,8 @@ def test_nothing_costs_anything() -> None:
 )
 def test_size_of_outputs(layer: Layer, size: int | None) -> None:
     assert output_bytes(layer) == size
+
+
+@pytest.mark.parametrize("found", [1e999, float("nan"), 10**400, -1, True, "7", None])
+def test_what_no_size_can_be_is_not_known(found: JSON) -> None:
+    assert Layer("odd", "C", details={"in_use_bytes": found}).in_use_bytes is None

@@ -86,12 +86,10 @@ FOLLOWED = (
 def test_calls_with_the_wrong_inputs_tell_nothing_and_break_nothing(operator: str) -> None:
     given = ("x", "", "f", "e", "i")
     weights = [
-        onnx.numpy_helper.from_array(array, name)
-        for name, array in {
-            "f": np.array([np.nan, np.inf], np.float32), "e": np.array([], np.int64),
-            "i": np.array([0, -1], np.int64),
-        }.items()
-    ]  # fmt: skip
+        onnx.numpy_helper.from_array(np.array([np.nan, np.inf], np.float32), "f"),
+        onnx.numpy_helper.from_array(np.array([], np.int64), "e"),
+        onnx.numpy_helper.from_array(np.array([0, -1], np.int64), "i"),
+    ]
     nodes = [
         onnx.helper.make_node(operator, [*inputs, *more], [f"{number}_{len(more)}"])
         for number, inputs in enumerate(itertools.product(given, repeat=3))

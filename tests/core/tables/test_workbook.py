@@ -73,6 +73,11 @@ def test_cells_keep_their_values() -> None:
     assert rows[3][1:] == [-1e-300, 0.0]
 
 
+def test_a_number_that_no_cell_can_hold_is_text() -> None:
+    sheets = read(workbook_bytes([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))]))
+    assert sheets["Layers"][1][2] == str(10**400)
+
+
 def test_names_of_sheets() -> None:
     table = Table(COLUMNS, ROWS[:1])
     names = ["By type", "by TYPE", "a/b:c[d]", "x" * 40, "x" * 41, ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +100,8 @@ def _write_model(
 
 def _require_free(places: tuple[Path, ...], model: Path, force: bool) -> None:
     for place in places:
-        is_there = os.path.lexists(place)  # else its folder is made
-        if is_there and not (place.exists() and place.samefile(model)):
-            require_free(place, force)
+        if not (place.exists() and place.samefile(model)):
+            require_free(place, force, makes_folder=True)
 
 
 def _print(

@@ -117,9 +117,10 @@ def command(
         raise UsageError("--by, --sort and --csv are of a table: leave --view summary out")
     if view and by and view != "summary":
         raise UsageError("--view and --by exclude each other")
-    for path in (csv, html, xlsx, drawn, *(trex_paths(trex).values() if trex else ())):
-        if path is not None:
-            require_free(path, force)
+    for path in filter(None, (csv, html, xlsx, drawn)):
+        require_free(path, force)
+    for path in trex_paths(trex).values() if trex else ():
+        require_free(path, force, makes_folder=True)
     opened = open_plan(
         plan, profile=profile, timing=timing, metadata=metadata, beside=not alone,
         profile_index=profile_index,

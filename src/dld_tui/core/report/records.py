@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -40,9 +41,11 @@ class _Number:
         self._key = key
 
     def __get__(self, layer: Layer | None, owner: type[Layer]) -> float | None:
-        """Return the number of a layer."""
+        """Return the number of a layer; None for what no count, size or time can be."""
         found = layer.details.get(self._key) if layer is not None else None
-        return found if isinstance(found, (int, float)) else None
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            return None
+        return found if 0 <= found <= sys.float_info.max else None
 
 
 @dataclass(frozen=True)

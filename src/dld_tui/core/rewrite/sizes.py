@@ -137,8 +137,9 @@ def _numbers(node: Node, place: int) -> list[int] | None:
     """Return the elements of an input that is a constant of whole numbers."""
     inputs = node.inputs
     value = ValueView(node.scope, inputs[place]).value if place < len(inputs) else UNKNOWN
-    is_whole = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-    return [int(item) for item in value.reshape(-1)] if is_whole else None
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return None
+    return [int(item) for item in value.reshape(-1)]
 
 
 def _picked(

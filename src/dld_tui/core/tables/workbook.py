@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import io
-import math
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -78,7 +78,7 @@ def _write(sheet: Any, table: Table[Any], bold: Any) -> None:
         for row, cell in enumerate(cells, start=1):
             if isinstance(cell, bool):
                 sheet.write_boolean(row, place, cell)
-            elif isinstance(cell, (int, float)) and math.isfinite(cell):
+            elif isinstance(cell, (int, float)) and abs(cell) <= sys.float_info.max:
                 sheet.write_number(row, place, cell)
             elif cell is not None:
                 sheet.write_string(row, place, _text(str(cell)))
