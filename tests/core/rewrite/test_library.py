@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import save
@@ -699,3 +700,27 @@ def test_channels_grow_to_a_multiple_of_eight_but_at_the_ends() -> None:
         tuple(sizes[node.input[1]])[:2] for node in after.graph.node if node.op_type == "Conv"
     ]
     assert weights == [(8, 2), (8, 8), (3, 8)]
+
+
+@pytest.mark.parametrize(("least", "stays"), [(-65504, True), (-10000, False)])
+def test_what_takes_care_of_masked_rows_stays_where_a_score_makes_them_infinite(
+    least: int, stays: bool
+) -> None:
+    model = parse(
+        (HEAD % 18) + "(float16[1, 1, 2, 4] s, bool[1, 1, 2, 4] c) => (float16[1, 1, 2, 4] y) {"
+        " b = Where(c, z, l) a = Add(s, b) p = Softmax <axis = -1> (a) n = IsNaN(p)"
+        " y = Where(n, z, p) }"
+    )
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.array(value, np.float16), name)
+        for name, value in (("z", 0), ("l", least))
+    )
+    after = rewritten(model, text_of_rules(rules_of(["attention-grouped"])))
+    assert ("IsNaN" in operators(after)) is stays
+    feeds = {"s": np.full((1, 1, 2, 4), -40, np.float16), "c": np.zeros((1, 1, 2, 4), bool)}
+    with np.errstate(all="ignore"):
+        before, now = (
+            np.asarray([*ReferenceEvaluator(one).run(None, feeds)]) for one in (model, after)
+        )
+    assert np.array_equal(before, now)
+    assert np.isfinite(before).all()
