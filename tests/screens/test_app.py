@@ -77,6 +77,19 @@ async def test_what_failed_outlives_the_tab_that_closes_for_it() -> None:
         assert isinstance(app.screen, WelcomeScreen)
 
 
+async def test_no_tab_comes_or_goes_while_the_program_ends() -> None:
+    class Late(TextPage):
+        def on_unmount(self) -> None:
+            app.add_page(TextPage("late"))
+            app.close_page(other)
+
+    app = DldApp()
+    other = TextPage("other")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_pages(app, pilot, other, Late("first"), TextPage("second"))
+    assert [page.tab_title for page in app.pages] == ["other", "first", "second"]
+
+
 @pytest.mark.parametrize(
     ("key", "open_pages_left", "saved"), [("s", 0, 1), ("d", 0, 0), ("k", 1, 0), ("escape", 1, 0)]
 )

@@ -114,7 +114,9 @@ class Tabs(_Base):
         return {name for name, holds in (("tab", seen), ("tabs", others)) if holds}
 
     def add_page(self, page: Page) -> None:
-        """Open a new tab and show it."""
+        """Open a new tab and show it; not in a program that is ending."""
+        if not self.is_running:  # Textual goes through all tabs then, and must find the same
+            return
         self._modes_made += 1
         mode = f"tab-{self._modes_made}"
         page.mode = mode
@@ -128,7 +130,7 @@ class Tabs(_Base):
 
     def close_page(self, page: Page) -> None:
         """Close a tab without asking."""
-        if page not in self.pages:
+        if page not in self.pages or not self.is_running:  # as above
             return
         from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 
