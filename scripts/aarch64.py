@@ -15,6 +15,7 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -272,6 +273,8 @@ def main() -> int:
     options = parser.parse_args()
     root = options.root.absolute()
     begin = time.monotonic()
+    # `unshare` ignores it: what runs in the machine ends only when this program kills it.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         require()
         make_root(root)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,20 @@ def test_an_emulated_machine_that_cannot_be_made_is_no_failed_step(
     monkeypatch.setattr(aarch64, "require", fail)
     monkeypatch.setattr(sys, "argv", ["aarch64", "--root", str(tmp_path)])
     assert aarch64.main() == status
+
+
+def test_an_end_by_signal_reaches_what_runs_in_the_emulated_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = partial(signal.raise_signal, signal.SIGTERM)  # as `timeout` does
+    monkeypatch.setattr(aarch64, "require", end)
+    monkeypatch.setattr(sys, "argv", ["aarch64", "--root", str(tmp_path)])
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="143"):  # subprocess.run kills its child then
+            aarch64.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_emulated_machine_runs_tests_that_are_there(tmp_path: Path) -> None:
