@@ -141,7 +141,11 @@ class Machine:
         self.limit_s = limit_s
 
     def run(self, command: str) -> tuple[float, str, int]:
-        """Run a shell command and return seconds, what it printed, and its exit status."""
+        """Run a shell command and return seconds, what it printed, and its exit status.
+
+        Raises:
+            RuntimeError: It took longer than it may.
+        """
         place = shlex.quote(str(self.root))
         mounts = f"mount -t proc proc {place}/proc; mount --rbind /dev {place}/dev"
         inside = (
@@ -150,15 +154,18 @@ class Machine:
         outside = f"{mounts}; exec chroot {place} sh -c {shlex.quote(inside)}"
         kept = {name: value for name, value in os.environ.items() if name in _KEPT}
         begin = time.monotonic()
-        done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", outside],
-            env={**kept, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=self.limit_s,
-        )
+        try:
+            done = subprocess.run(
+                ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", outside],
+                env={**kept, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=self.limit_s,
+            )
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"{command}: no end after {self.limit_s:.0f} s") from None
         return time.monotonic() - begin, done.stdout, done.returncode
 
     def size(self, name: str) -> float:
