@@ -58,15 +58,16 @@ def test_an_engine_inside_the_model(engine: bytes, tmp_path: Path) -> None:
 
 
 def test_an_engine_beside_the_model(tmp_path: Path) -> None:
-    (tmp_path / "part.engine").write_bytes(LONG)
-    (tmp_path / "secret").write_bytes(LONG)
-    outside = tmp_path / "inner"
-    outside.mkdir()
-    names = ["part.engine", "gone.engine", "../secret", str(tmp_path / "secret"), "link"]
-    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    here, secret = tmp_path / "here", tmp_path / "secret"
+    here.mkdir()
+    (here / "part.engine").write_bytes(LONG)
+    secret.write_bytes(LONG)
+    (here / "link").symlink_to(secret)
+    (here / "folder").symlink_to(tmp_path)
+    names = ["part.engine", "gone.engine", "../secret", str(secret), "link", "folder/secret"]
     parts = [{"ep_cache_context": name, "embed_mode": 0} for name in names]
-    with opened(write(tmp_path / "m.onnx", *parts)) as document:
-        assert [one.bytes for one in contexts_of(document)] == [len(LONG), *[None] * 4]
+    with opened(write(here / "m.onnx", *parts)) as document:
+        assert [one.bytes for one in contexts_of(document)] == [len(LONG), *[None] * 5]
         assert "gone.engine, not there" in contexts_of(document)[1].line
         with pytest.raises(UsageError, match="several nodes hold compiled parts"):
             extract_context(document, "", tmp_path / "out")

@@ -7,7 +7,7 @@ TensorRT and TensorRT-RTX an engine, or names the file beside the model that doe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
@@ -15,6 +15,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.external import resolve_external
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces
@@ -99,23 +100,14 @@ def _content(document: Document, node: Node) -> bytes | Blob | None:
         return None
     if _number(node, "embed_mode", 1):
         return attribute.blob or attribute.proto.s
-    path = _beside(document, _text(node, "ep_cache_context"))
-    if path is None:
+    if document.path is None:
         return None
     try:
+        path = resolve_external(document.path, _text(node, "ep_cache_context"))
         source = Source.open(path, follow_link=False)
     except InputError:
         return None
     return Blob(source, 0, source.size, "s")
-
-
-def _beside(document: Document, file: str) -> Path | None:
-    """Return the file beside the model; None for a name that leads out of its folder."""
-    parts = (*PurePosixPath(file).parts, *PureWindowsPath(file).parts)
-    is_away = PurePosixPath(file).is_absolute() or PureWindowsPath(file).drive or ".." in parts
-    if document.path is None or not file or is_away:
-        return None
-    return document.path.parent / file
 
 
 def extract_context(document: Document, name: str, target: Path) -> EpContext:
