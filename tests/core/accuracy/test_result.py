@@ -13,6 +13,7 @@ from dld_tui.core.accuracy.result import (
     VIEWS,
     Result,
     Row,
+    accuracy_table,
     cosine_text,
     figure,
     in_order,
@@ -62,6 +63,19 @@ def test_errors_of_nodes_are_parts_of_their_values() -> None:
     growth = Result((row("a", 0.5, 0), row("b", math.nan, 1))).growth
     assert math.isclose(growth["make_a"], 0.5, rel_tol=1e-6)
     assert growth["make_b"] == 1
+
+
+def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
+    near_zero = np.array([1e-9, 1.0, 1.0, 1.0], np.float32)
+    error = compare(near_zero, near_zero + np.float32(1e-3), TOLERANCE)
+    small = Row("n", "n", "make_n", "Add", 5, False, TOLERANCE.text, "", error)
+    assert (error.max_rel or 0) > 1
+    rows = Result((*ROWS, small, row("w", math.nan, 6))).worst()
+    bars = [column for column in accuracy_table(rows, "screen").columns if column.key == "bar"]
+    lengths = [bars[0].value(one) for one in rows]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] == 1
+    assert math.isclose(bars[0].value(small), 1e-3 * 2 / math.sqrt(3), rel_tol=1e-3)
 
 
 def test_json_gives_the_same_rows() -> None:
