@@ -21,7 +21,7 @@ from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.report.views import ChartPane
+from dld_tui.widgets.report.views import BarChart, ChartPane
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text
@@ -159,7 +159,7 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
     path.write_text(PROFILE)
     app = DldApp([path])
     async with app.run_test(size=(120, 40)) as pilot:
-        while not app.screen.query(ChartPane):
+        while not app.screen.query(BarChart):  # it comes with the pane that holds it, but later
             await pilot.pause(0.05)
         pane = app.screen.query_one(ChartPane)
         assert [*pane.titles.values()][-2:] == ["The longest layer", "torn"]
