@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,13 +131,29 @@ def test_sensors_that_read_nan_are_unknown(root: Path) -> None:
     assert Jetson(root, no_tool).read() == {"gpu_mhz": 624.75}
 
 
+@pytest.fixture
+def pipe(root: Path) -> Iterator[Path]:
+    """Give a pipe without a writer; the threads that wait for it go on at the end."""
+    path = root / "silent"
+    os.mkfifo(path)
+    known = set(threading.enumerate())  # of other tests
+    yield path
+    names = ("board-file", "board-watch", "gpu-meter")
+    waiting = {one for one in threading.enumerate() if one.name in names} - known
+    load = root / "sys/devices/platform/17000000.gpu/load"
+    end = time.monotonic() + 60
+    while any(thread.is_alive() for thread in waiting):
+        assert time.monotonic() < end, f"they wait for something else: {waiting}"
+        os.close(os.open(load, os.O_RDWR | os.O_NONBLOCK))
+        time.sleep(0.01)
+
+
 def test_a_load_that_does_not_answer_holds_nobody_up(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, pipe: Path
 ) -> None:
     monkeypatch.setattr("dld_tui.backends.gpu.jetson._PATIENCE_S", 0.02)
     load = root / "sys/devices/platform/17000000.gpu/load"
-    load.unlink()
-    os.mkfifo(load)  # opening it waits for a writer
+    pipe.replace(load)  # opening it waits for a writer
     board = Jetson(root, answers("NV Power Mode: MAXN\n0\n"))
     assert board.read() == {"gpu_mhz": 624.75}
     assert board.facts()["jetson_power_mode"] == "MAXN"
@@ -149,31 +167,19 @@ def test_a_load_that_does_not_answer_holds_nobody_up(
         "GPU load": "it does not answer",
         "GPU clock": "",
     }
-    end_waiting_for(load)
 
 
 def test_a_load_that_stops_answering_ends_no_run(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, pipe: Path
 ) -> None:
     monkeypatch.setattr("dld_tui.backends.gpu.capture._PATIENCE_S", 0.02)
     load = root / "sys/devices/platform/17000000.gpu/load"
     meter = replace(jetson_meter(Jetson(root, no_tool)), interval_s=0.001)
     sampler = PollingSampler(meter)
     sampler.start()
-    os.mkfifo(root / "silent")
-    (root / "silent").replace(load)
+    pipe.replace(load)
     rows = {one.spec.title: one for one in sampler.stop()}
     assert rows["Memory traffic"].absent == "the driver does not tell it"
-    end_waiting_for(load)
-
-
-def end_waiting_for(pipe: Path) -> None:
-    """Let the threads go on that wait for a pipe."""
-    for thread in threading.enumerate():
-        if thread.name in ("board-file", "board-watch", "gpu-meter"):
-            while thread.is_alive():
-                os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
-                thread.join(0.01)
 
 
 def test_tools_that_are_not_there_or_fail() -> None:

@@ -309,9 +309,11 @@ class Fold:
         shared, first, last = self._folder.shared
         is_all = self.start <= first and last < self.end  # what all lies in is said by it alone
         said = len(self._outer) if is_all else max(len(self._outer), len(shared))
-        if said and said < len(self._scope) and self._scope[said].isdecimal():
+        separator = self._folder.separator
+        is_number = said < len(self._scope) and self._scope[said].isdecimal()
+        if separator == "." and said and is_number:
             said -= 1  # the 3 of layers.3 is no name
-        return self._folder.separator.join(self._scope[said:])
+        return separator.join(self._scope[said:])
 
     @cached_property
     def children(self) -> list[Fold]:
