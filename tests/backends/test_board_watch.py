@@ -328,3 +328,16 @@ def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
     with Report.open(output) as report:
         assert report.environment["jetson_clocks_locked"] is True
         assert "The clocks: the clocks may still be locked." in {one.text for one in report.notes}
+
+
+def test_a_sensor_that_answers_while_the_meter_is_read(board: Callable[..., Jetson]) -> None:
+    watch = BoardWatch(board(jetson_sysfs.ORIN_NANO), interval_s=60)
+    watch.start()
+    clock = next(one for one in watch._tracks if one.sensor.spec.title == "GPU clock")
+    later = [*clock.samples]
+    clock.samples.clear()
+    said = watch.metrics()
+    assert next(said) == Metric("GPU load", 45.6, "%")
+    clock.samples += later
+    assert Metric("GPU", 624.75, "MHz") in list(said)
+    watch.close()

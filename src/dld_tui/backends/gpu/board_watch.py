@@ -253,6 +253,11 @@ class _Track:
     """Why there is no newer value; empty while there is one."""
     given_up: bool = False
 
+    @property
+    def now(self) -> float:
+        """The newest value; there is one."""
+        return self.samples[-1][1]
+
 
 class BoardWatch:
     """Asks the sensors of a Jetson, five times a second, on a thread of its own.
@@ -356,20 +361,18 @@ class BoardWatch:
     def metrics(self) -> Iterator[Metric | Log]:
         """Yield what the live meter says now, and what begins to slow the board down."""
         self._look_after()
-        now = {id(one): one.samples[-1][1] for one in self._live()}
-        loads = [one for one in self._live() if one.sensor.kind == "load"]
-        for one in loads:
-            yield Metric("GPU load", now[id(one)], "%")
+        for one in self._of("load"):
+            yield Metric("GPU load", one.now, "%")
         watts = self._power()
         if watts is not None:
             yield Metric("power", watts, "W")
         hottest = self._of("temperature")
         if hottest:
-            yield Metric("hottest", max(now[id(one)] for one in hottest), "°C")
+            yield Metric("hottest", max(one.now for one in hottest), "°C")
         for label in ("GPU", "EMC", "CPU"):
             clocks = [one for one in self._of("clock") if one.sensor.label.startswith(label)]
             if clocks:
-                yield Metric(label, max(now[id(one)] for one in clocks), "MHz")
+                yield Metric(label, max(one.now for one in clocks), "MHz")
         slowed = self.throttling() or []
         for what in [name for name in slowed if name.split(" (")[0] not in self._told]:
             self._told.add(what.split(" (")[0])
@@ -382,7 +385,7 @@ class BoardWatch:
         return [one for one in self._live() if one.sensor.kind == kind]
 
     def _power(self) -> float | None:
-        rails = {one.sensor.label: one.samples[-1][1] for one in self._of("power")}
+        rails = {one.sensor.label: one.now for one in self._of("power")}
         return sum(rails[name] for name in total_rails(list(rails))) if rails else None
 
     def measured(self, window: Window, seconds: float) -> None:
