@@ -22,11 +22,11 @@ from benchmarks import harness
 from benchmarks.models import write_many_nodes
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import PRODUCTS
-from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.type_inference import infer, take_types
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 
 _SIDE = {1: 1, 2: 16, 3: 224, 4: 224}
 """The size of a symbolic dimension of an input, by rank; the first one is the batch, which is 1."""

@@ -19,7 +19,7 @@ def precision_trials(path: str, count: str, way: str) -> dict[str, float]:
     from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.tolerance import Tolerances
+    from dld_tui.core.accuracy.statistics import Tolerances
     from dld_tui.core.document import Document
     from dld_tui.core.inputs.feeds import input_feeds
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+import dld_tui
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.checks import check
 from dld_tui.core.checks.checker import Checker
-from dld_tui.core.config import added_value, config_path
-from dld_tui.core.config import load as load_config
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError, UnavailableError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.model import open_report
+from dld_tui.core.settings.config import added_value, config_path
+from dld_tui.core.settings.config import load as load_config
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
@@ -78,7 +80,8 @@ def test_a_broken_one_is_listed_with_its_error(dld: Dld) -> None:
 
 
 def test_a_shell_completes_it(toy: Path) -> None:
-    environment = {"PYTHONPATH": str(toy), "_DLD_COMPLETE": "bash_complete", "PATH": ""}
+    path = os.pathsep.join((str(toy), str(Path(dld_tui.__file__).parents[1])))
+    environment = {"PYTHONPATH": path, "_DLD_COMPLETE": "bash_complete", "PATH": ""}
     words = environment | {"COMP_WORDS": "dld run co", "COMP_CWORD": "2"}
     assert "count-bytes" in process(env=words).stdout
     words = environment | {"COMP_WORDS": "dld run count-bytes --u", "COMP_CWORD": "3"}

@@ -19,14 +19,14 @@ from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from dld_tui.core import collector, terminal
-from dld_tui.core import config as settings
 from dld_tui.core.commands import Command, by_id
 from dld_tui.core.commands.keys import unknown_and_clashing
-from dld_tui.core.config import Config
-from dld_tui.core.connections import prompts
 from dld_tui.core.errors import DldError
 from dld_tui.core.plugins import resolve
-from dld_tui.core.state import State
+from dld_tui.core.settings import config as settings
+from dld_tui.core.settings import prompts
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker

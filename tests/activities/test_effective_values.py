@@ -8,11 +8,11 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.activities.profile_onnxruntime import Request
-from dld_tui.core.connections.store import ConnectionForm
-from dld_tui.core.custom_tools.model import ToolForm
+from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.machine.environment import usable_threads
-from dld_tui.core.new_model import NewModel
 from dld_tui.core.params import Setting, empty_text, settings_of
+from dld_tui.core.settings.custom_tools import ToolForm
+from dld_tui.core.settings.saved_targets import ConnectionForm
 
 _WITHOUT_FORM = ("infer_shapes", "tensorrt_libraries", "run_tool")
 _ACTIVITIES = [one.id for one in registry.activities() if one.id not in _WITHOUT_FORM]

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.run_tool import Request, request_for
-from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
@@ -23,6 +22,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import from_json, to_json
+from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.targets.process import LocalTarget
 from tests.support.jobs import wait_until
 

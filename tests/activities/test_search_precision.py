@@ -17,7 +17,7 @@ from dld_tui.activities.search_precision import Request, run
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.core.accuracy.tolerance import parse_tolerances
+from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import precision_of

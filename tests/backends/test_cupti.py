@@ -11,7 +11,7 @@ import pytest
 from dld_tui.backends.gpu import cupti
 from dld_tui.backends.gpu.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.gpu.records import Activity
+from dld_tui.core.report.gpu_kernels import Activity
 from tests.support import gpu
 
 

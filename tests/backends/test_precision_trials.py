@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.accuracy.search import minimal_set
-from dld_tui.core.accuracy.tolerance import Tolerance, Tolerances
+from dld_tui.core.accuracy.statistics import Tolerance, Tolerances
 from dld_tui.core.document import Document, Node
 from tests.support import models
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli.completion import SHELLS
-from dld_tui.core.connections import store as connections
-from dld_tui.core.connections.store import Connection
-from dld_tui.core.custom_tools import store as tools
-from dld_tui.core.custom_tools.model import Tool
-from dld_tui.core.paths import config_dir
+from dld_tui.core.settings import custom_tools as tools
+from dld_tui.core.settings import saved_targets as connections
+from dld_tui.core.settings.custom_tools import Tool
+from dld_tui.core.settings.paths import config_dir
+from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld, process
 
 

@@ -23,7 +23,7 @@ from dld_tui.core.errors import SaveError
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from tests.support import models
 from tests.support.cli import Dld
 

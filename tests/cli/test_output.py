@@ -12,8 +12,7 @@ from dld_tui.cli.output import require_free, write_json, write_table
 from dld_tui.core import terminal
 from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.tables.rendering import fitted_lines
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import Unit
+from dld_tui.core.tables.table import Column, Table, Unit
 
 COLUMNS: list[Column[tuple[str, float]]] = [
     Column("name", "name", itemgetter(0), keep="end"),

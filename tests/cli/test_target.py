@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli.setup import prompts as cli_asking
-from dld_tui.core.connections import prompts, store
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld
 from tests.support.sshd import Sshd, free_port, make_key
 
@@ -25,7 +25,7 @@ def test_a_target_is_added_shown_changed_and_removed(dld: Dld, tmp_path: Path) -
         "--python", "python3.12",
     )  # fmt: skip
     assert (said.status, said.out) == (0, "")
-    assert store.find("orin") == Connection(
+    assert saved_targets.find("orin") == Connection(
         "orin", "orin.lan", 2222, "me", "auto", tmp_path / "id", tmp_path / "kh", "gate", "",
         True, "/data/dld", "python3.12", {"A": "1", "B": "x y"}, ("srun", "--gres=gpu:1"),
     )  # fmt: skip
@@ -36,33 +36,33 @@ def test_a_target_is_added_shown_changed_and_removed(dld: Dld, tmp_path: Path) -
     assert dld("target", "show", "orin", "--json").json["port"] == 2222
     assert dld("target", "list", "--json").json["targets"][0]["name"] == "orin"
     assert dld("target", "edit", "orin", "--user", "", "--clear-env", "--rename", "new").status == 0
-    assert list(store.load()) == ["new"]
-    assert (store.find("new").user, store.find("new").environment) == ("", {})
-    assert store.find("new").port == 2222
+    assert list(saved_targets.load()) == ["new"]
+    assert (saved_targets.find("new").user, saved_targets.find("new").environment) == ("", {})
+    assert saved_targets.find("new").port == 2222
     assert dld("target", "remove", "new").status == 0
-    assert store.load() == {}
+    assert saved_targets.load() == {}
     assert "no target yet" in dld("target", "list").err
 
 
 def test_mistakes_are_said_in_one_line(dld: Dld) -> None:
-    store.save(Connection("orin", "a"))
-    store.save(Connection("box", "b"))
+    saved_targets.save(Connection("orin", "a"))
+    saved_targets.save(Connection("box", "b"))
     assert "already" in dld.fails(2, "target", "add", "orin", "--host", "b")
     assert dld("target", "add", "orin", "--host", "c", "--force").status == 0
-    assert store.find("orin").host == "c"
+    assert saved_targets.find("orin").host == "c"
     assert "--host" in dld.fails(2, "target", "add", "new")
     assert "no host name" in dld.fails(2, "target", "add", "new", "--host", "-oProxyCommand=id")
     assert "NAME=VALUE" in dld.fails(2, "target", "edit", "orin", "--env", "A")
     assert "already" in dld.fails(2, "target", "edit", "orin", "--rename", "box")
     assert "Known targets: orin, box" in dld.fails(2, "target", "show", "nope")
     assert "Known targets" in dld.fails(2, "target", "remove", "orin", "nope")
-    assert "orin" in store.load(), "nothing is removed when one of the names is wrong"
-    store.store_path().write_text("[")
+    assert "orin" in saved_targets.load(), "nothing is removed when one of the names is wrong"
+    saved_targets.store_path().write_text("[")
     assert "targets.toml" in dld.fails(3, "target", "list")
 
 
 def test_hostile_settings_reach_no_terminal_raw(dld: Dld) -> None:
-    store.save(Connection("orin", "a", environment={"A": "\x1b[31m"}))
+    saved_targets.save(Connection("orin", "a", environment={"A": "\x1b[31m"}))
     assert "\x1b" not in dld("target", "show", "orin").out
     assert "\\x1b[31m" in dld("target", "show", "orin").out
 
@@ -74,7 +74,7 @@ def saved(sshd: Sshd, folder: Path, **values: object) -> Connection:
     plain: dict[str, object] = {"auth": "key", "key": sshd.user_key, "known_hosts": known}
     options = {**plain, "config": False, "directory": str(folder / "the re"), **values}
     connection = Connection("box", sshd.host, sshd.port, sshd.user, **options)  # type: ignore[arg-type]
-    store.save(connection)
+    saved_targets.save(connection)
     return connection
 
 
@@ -138,7 +138,7 @@ def test_an_old_python_is_named(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
 
 
 def test_a_target_that_is_not_there_has_status_4(dld: Dld) -> None:
-    store.save(Connection("box", "127.0.0.1", free_port(), config=False))
+    saved_targets.save(Connection("box", "127.0.0.1", free_port(), config=False))
     said = dld("target", "test", "box")
     assert said.status == ExitStatus.UNAVAILABLE
     assert "the connection is refused" in said.err
@@ -180,7 +180,7 @@ def test_without_a_terminal_nobody_is_asked(sshd: Sshd, tmp_path: Path) -> None:
 
 
 def test_listing_is_quick() -> None:
-    store.save(Connection("box", "a"))
+    saved_targets.save(Connection("box", "a"))
     program = (
         "import sys; from dld_tui.cli.main import run; status = run(['target', 'list']);"
         " sys.exit(status or 'asyncssh' in sys.modules)"

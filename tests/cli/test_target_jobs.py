@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections import store
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import ExitStatus
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, new_id
 from tests.support import models
 from tests.support.cli import Dld
@@ -36,7 +36,7 @@ def save(name: str, sshd: Sshd, folder: Path) -> Connection:
         name, sshd.host, sshd.port, sshd.user, "key", sshd.user_key, known_hosts,
         config=False, directory=str(folder / f"deployed {name}"), python=sys.executable,
     )  # fmt: skip
-    store.save(connection)
+    saved_targets.save(connection)
     return connection
 
 
@@ -104,7 +104,7 @@ def test_several_targets_at_once_are_compared(
     assert "named twice" in dld.fails(2, *arguments, "--target", "one", "--target", "one")
 
     # What fails on one target does not stop the others.
-    store.save(Connection("gone", "127.0.0.1", 1, config=False))
+    saved_targets.save(Connection("gone", "127.0.0.1", 1, config=False))
     failed = dld(*arguments, "-o", "r.dldprof", "--target", "gone", "--target", "local")
     assert failed.status == ExitStatus.UNAVAILABLE
     assert (tmp_path / "r-local.dldprof").exists()
@@ -122,7 +122,7 @@ def test_doctor_says_what_a_target_has(dld: Dld, box: Connection) -> None:
 
 def test_doctor_works_on_a_bare_target(dld: Dld, box: Connection) -> None:
     bare = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    store.save(changed(box, python=str(bare)))
+    saved_targets.save(changed(box, python=str(bare)))
     done = dld("doctor", "--target", "box", "--json")
     missing = {c["name"]: c for c in done.json["checks"] if c["state"] == "missing"}
     assert missing

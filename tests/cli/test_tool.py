@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.cli.setup.tool import add_tool as add
-from dld_tui.core import config
-from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.model import Tool, ToolForm, form_values
 from dld_tui.core.params import settings_of
+from dld_tui.core.settings import config, custom_tools
+from dld_tui.core.settings.custom_tools import Tool, ToolForm, form_values
 from tests.support.cli import Dld, listen_to_interrupts
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('\\x1b]0;copied')"
@@ -35,7 +34,7 @@ def test_a_tool_is_added_listed_run_and_removed(dld: Dld, model: Path, tmp_path:
     expected = Tool(
         "copy", sys.executable, ("-S", "-c", COPY, "$Model", "$Output"), ".onnx", True, limit=60
     )
-    assert store.load() == {"copy": expected}
+    assert custom_tools.load() == {"copy": expected}
     assert "60 s" in dld("tool", "list").out
     data = dld("tool", "list", "--json").json["tools"][0]
     assert (data["name"], data["arguments"][-1], data["folder"]) == ("copy", "$Output", None)
@@ -50,24 +49,24 @@ def test_a_tool_is_added_listed_run_and_removed(dld: Dld, model: Path, tmp_path:
     assert (again.json["output"], again.json["lines"]) == (str(output), 1)
 
     assert dld("tool", "remove", "copy").status == 0
-    assert store.load() == {}
+    assert custom_tools.load() == {}
     assert "no tool yet" in dld("tool", "list").err
 
 
 def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) -> None:
-    store.save(Tool("show", "cat"))
-    store.save(Tool("gone", "no-such-program"))
-    store.save(Tool("fails", sys.executable, ("-S", "-c", "raise SystemExit(7)")))
+    custom_tools.save(Tool("show", "cat"))
+    custom_tools.save(Tool("gone", "no-such-program"))
+    custom_tools.save(Tool("fails", sys.executable, ("-S", "-c", "raise SystemExit(7)")))
     assert "already" in dld.fails(2, "tool", "add", "show", "cat")
     assert dld("tool", "add", "show", "less", "--force").status == 0
-    assert store.find("show") == Tool("show", "less")
+    assert custom_tools.find("show") == Tool("show", "less")
     assert "$$ for a dollar" in dld.fails(2, "tool", "add", "x", "cat", "$HOME")
     assert "absolute" in dld.fails(2, "tool", "add", "x", "./cat")
     assert "suffix" in dld.fails(2, "tool", "add", "x", "cat", "$Output")
     assert "time limit" in dld.fails(2, "tool", "add", "x", "cat", "--limit", "-1")
     assert "Known tools: show" in dld.fails(2, "tool", "run", "x", model)
     assert "Known tools" in dld.fails(2, "tool", "remove", "show", "x")
-    assert "show" in store.load(), "nothing is removed when one of the names is wrong"
+    assert "show" in custom_tools.load(), "nothing is removed when one of the names is wrong"
     assert "no such file" in dld.fails(3, "tool", "run", "show", tmp_path / "none")
     assert "PATH" in dld.fails(4, "tool", "run", "gone", model)
     assert "exit status 7" in dld.fails(5, "tool", "run", "fails", model)
@@ -78,7 +77,7 @@ def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) ->
 
 def test_ctrl_c_ends_the_tool(model: Path) -> None:
     program = "import time; print('up', flush=True); time.sleep(1000)"
-    store.save(Tool("hang", sys.executable, ("-S", "-c", program), limit=0))
+    custom_tools.save(Tool("hang", sys.executable, ("-S", "-c", program), limit=0))
     command = [sys.executable, "-m", "dld_tui", "tool", "run", "hang", str(model)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
@@ -95,7 +94,7 @@ def test_a_tool_may_do_without_asking_for_a_name(dld: Dld, model: Path) -> None:
         "--", "-S", "-c", COPY, "$Model", "$Output",
     )  # fmt: skip
     assert added.status == 0, added.err
-    assert not store.find("my copy").ask
+    assert not custom_tools.find("my copy").ask
     assert dld("tool", "list", "--json").json["tools"][0]["ask"] is False
     for name in ("m-my-copy.onnx", "m-my-copy-2.onnx"):
         done = dld("tool", "run", "my copy", model, "--json")
@@ -110,7 +109,7 @@ def test_the_command_line_and_the_form_are_one_declaration(dld: Dld) -> None:
     assert offered == {field.name for field in dataclasses.fields(Tool)}
     words = ["a b", "it's", "", "$Model", "\\", '"', "--x=1", "-"]
     assert dld("tool", "add", "odd", "cat", "--", *words).status == 0
-    assert store.find("odd").arguments == tuple(words)
+    assert custom_tools.find("odd").arguments == tuple(words)
     text = dld("tool", "add", "--help").out
     declared = [s for s in settings_of(ToolForm) if s.param.spellings and s.name != "arguments"]
     assert all(setting.param.spellings[0] in text for setting in declared)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.registry import ACTIVITIES, load
-from dld_tui.core import state as form_memory
 from dld_tui.core.params import Setting, settings_of
-from dld_tui.core.state import State
+from dld_tui.core.settings import state as form_memory
+from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
 
 OF_MODEL = {

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.cost.sharing import cost_shares
 from dld_tui.core.document.document import Document
-from dld_tui.core.report.attribution import Attribution
+from dld_tui.core.report.formats.import_ort import Attribution
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.records import Layer

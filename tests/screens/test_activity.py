@@ -7,9 +7,9 @@ import pytest
 
 from dld_tui.activities.registry import load
 from dld_tui.app import DldApp
-from dld_tui.core import state as form_memory
 from dld_tui.core.params import settings_of
-from dld_tui.core.state import State
+from dld_tui.core.settings import state as form_memory
+from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import untrusted_engine
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog

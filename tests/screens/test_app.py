@@ -7,9 +7,9 @@ from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core import terminal
-from dld_tui.core.config import Config
 from dld_tui.core.errors import InputError
-from dld_tui.core.state import State
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.screens.home.welcome import WelcomeScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.shell.bars import MOST, KeyBar

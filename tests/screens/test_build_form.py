@@ -15,7 +15,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Finished
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.state import State
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.compare import page as module
 from dld_tui.screens.compare.page import CompareScreen

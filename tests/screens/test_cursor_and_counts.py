@@ -16,11 +16,11 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
-from dld_tui.core.connections import store as targets
-from dld_tui.core.connections.store import Connection
-from dld_tui.core.custom_tools import store as tools
-from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.errors import UsageError
+from dld_tui.core.settings import custom_tools as tools
+from dld_tui.core.settings import saved_targets as targets
+from dld_tui.core.settings.custom_tools import Tool
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.screens.list_page import AboutRow, ListPage
 from dld_tui.screens.settings.page import SettingsScreen
 from dld_tui.screens.settings.tools import ToolsScreen

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
+from dld_tui.core.settings.config import Config
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.screens.home.help import HelpScreen, _scope_rows
 from dld_tui.screens.settings.page import SettingsScreen

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Failed, Log, Metric, Progress
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from tests.screens.test_job import ScriptedJob

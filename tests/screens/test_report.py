@@ -8,8 +8,8 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
 from dld_tui.core.report.model import Report
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.report.views import (
     ChartPane,

@@ -13,8 +13,8 @@ import pytest
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
 from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.report import page as module
 from dld_tui.screens.report.page import ColumnsDialog, ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog

@@ -9,9 +9,9 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import NodeLink
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.layers.table import LayerPane

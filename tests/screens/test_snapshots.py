@@ -10,8 +10,8 @@ import textual
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
 from dld_tui.core.events import Failed, Log, Progress
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.home import welcome
 from tests.screens.test_job import ScriptedJob

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.connections import store
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Event, Failed, Finished, Metric, Progress
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
 from dld_tui.screens.activity.form import ActivityScreen
@@ -42,7 +42,7 @@ def box(sshd: Sshd, tmp_path: Path) -> Iterator[Connection]:
         "box", sshd.host, sshd.port, sshd.user, "key", sshd.user_key, known, config=False,
         python=sys.executable, directory=str(tmp_path / "deployed"),
     )  # fmt: skip
-    store.save(connection)
+    saved_targets.save(connection)
     yield connection
     end_processes_of(connection.directory)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.connections import prompts, store
-from dld_tui.core.connections.secrets import SECRETS
-from dld_tui.core.connections.store import Connection
+from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import SECRETS
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import AboutRow
 from dld_tui.screens.targets.list import TargetFormScreen, TargetsScreen
@@ -37,29 +37,31 @@ async def test_a_target_is_added_changed_and_removed() -> None:
         await pilot.press("f5")
         await pilot.pause()
         assert isinstance(app.screen, TargetsScreen)
-        assert store.load() == {"orin": Connection("orin", "10.0.0.7")}
+        assert saved_targets.load() == {"orin": Connection("orin", "10.0.0.7")}
         assert "not tested" in screen_text(app)
         await pilot.press("enter")
         await pilot.pause()
         app.screen.query_one(ParamForm).set_values({"name": "xavier", "launcher": "sudo -n"})
         await pilot.press("f5")
         await pilot.pause()
-        assert store.load() == {"xavier": Connection("xavier", "10.0.0.7", launcher=("sudo", "-n"))}
+        assert saved_targets.load() == {
+            "xavier": Connection("xavier", "10.0.0.7", launcher=("sudo", "-n"))
+        }
         assert "sudo -n" in screen_text(app)
         await pilot.press("d")
         await pilot.pause()
         assert isinstance(app.screen, ChoiceDialog)
         await pilot.press("escape")
-        assert store.load()
+        assert saved_targets.load()
         await pilot.press("d")
         await pilot.pause()
         await pilot.press("r")
         await pilot.pause()
-        assert store.load() == {}
+        assert saved_targets.load() == {}
 
 
 async def test_a_name_that_is_taken_is_refused() -> None:
-    store.save(Connection("orin", "one"))
+    saved_targets.save(Connection("orin", "one"))
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
@@ -73,7 +75,7 @@ async def test_a_name_that_is_taken_is_refused() -> None:
         await pilot.pause()
         assert isinstance(app.screen, ErrorDialog)
         assert "already" in screen_text(app)
-    assert store.find("orin").host == "one"
+    assert saved_targets.find("orin").host == "one"
 
 
 async def test_a_test_asks_and_says_each_step(
@@ -83,7 +85,7 @@ async def test_a_test_asks_and_says_each_step(
     SECRETS.clear()
     key = make_key(tmp_path / "closed", "open sesame")
     sshd.allow(key)
-    store.save(
+    saved_targets.save(
         Connection(
             "orin", sshd.host, sshd.port, sshd.user, "key", key, tmp_path / "known",
             config=False, directory=str(tmp_path / "there"),
@@ -112,7 +114,7 @@ async def test_a_test_asks_and_says_each_step(
 
 
 async def test_what_fails_is_said_with_its_remedy(tmp_path: Path) -> None:
-    store.save(Connection("orin", "127.0.0.1", free_port(), config=False))
+    saved_targets.save(Connection("orin", "127.0.0.1", free_port(), config=False))
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
@@ -128,7 +130,9 @@ async def test_giving_up_ends_the_test(sshd: Sshd, tmp_path: Path) -> None:
     sshd.allow(key)
     known = tmp_path / "known"
     known.write_text(sshd.known_line)
-    store.save(Connection("orin", sshd.host, sshd.port, sshd.user, "key", key, known, config=False))
+    saved_targets.save(
+        Connection("orin", sshd.host, sshd.port, sshd.user, "key", key, known, config=False)
+    )
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
@@ -141,8 +145,8 @@ async def test_giving_up_ends_the_test(sshd: Sshd, tmp_path: Path) -> None:
 
 
 async def test_a_broken_file_is_said() -> None:
-    store.store_path().parent.mkdir(parents=True)
-    store.store_path().write_text("[orin]\nport = 22\n")
+    saved_targets.store_path().parent.mkdir(parents=True)
+    saved_targets.store_path().write_text("[orin]\nport = 22\n")
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
@@ -152,7 +156,7 @@ async def test_a_broken_file_is_said() -> None:
 
 
 async def test_activities_offer_the_targets() -> None:
-    store.save(Connection("orin", "one"))
+    saved_targets.save(Connection("orin", "one"))
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         app.start_activity("profile_onnxruntime", {})
@@ -188,7 +192,7 @@ async def test_the_app_asks_for_jobs_with_hostile_questions_too() -> None:
 
 
 async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> None:
-    store.save(
+    saved_targets.save(
         Connection(
             "orin", sshd.host, sshd.port, sshd.user, "key", sshd.user_key, tmp_path / "known",
             config=False,

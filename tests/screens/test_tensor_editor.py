@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core import config
 from dld_tui.core.document.blocks import FACES, faces_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.settings import config
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace

@@ -12,11 +12,11 @@ from textual.widgets import Input
 
 from dld_tui.activities.run_tool import request_for
 from dld_tui.app import DldApp
-from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.model import Tool
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Cancelled, Failed, Finished
 from dld_tui.core.params import to_json
+from dld_tui.core.settings import custom_tools
+from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.activity.model_job import ToolJobScreen
 from dld_tui.screens.home.palette import Palette, entries_for
@@ -65,15 +65,15 @@ async def test_a_tool_is_added_changed_and_removed() -> None:
         await pilot.pause()
         assert isinstance(app.screen, ToolsScreen)
         assert app.screen.query_one(AboutRow).outer_size.height == 12
-        assert store.load() == {"show": Tool("show", "cat")}
-        assert app.config.tools == store.load()
+        assert custom_tools.load() == {"show": Tool("show", "cat")}
+        assert app.config.tools == custom_tools.load()
         assert "$Model" in screen_text(app)
         await pilot.press("e")
         await pilot.pause()
         app.screen.query_one(ParamForm).set_values({"name": "list", "arguments": "-n '$Model' a"})
         await pilot.press("f5")
         await pilot.pause()
-        assert store.load() == {"list": Tool("list", "cat", ("-n", "$Model", "a"))}
+        assert custom_tools.load() == {"list": Tool("list", "cat", ("-n", "$Model", "a"))}
         await pilot.press("a")
         await pilot.pause()
         await pilot.press(*"list", "tab", *"less", "f5")
@@ -85,11 +85,11 @@ async def test_a_tool_is_added_changed_and_removed() -> None:
         assert isinstance(app.screen, ChoiceDialog)
         await pilot.press("r")
         await pilot.pause()
-        assert store.load() == {}
+        assert custom_tools.load() == {}
 
 
 async def test_nothing_runs_without_a_model() -> None:
-    store.save(Tool("show", "cat"))
+    custom_tools.save(Tool("show", "cat"))
     app = DldApp()
     async with app.run_test(size=NARROW) as pilot:
         await pilot.press("f10")
@@ -103,7 +103,7 @@ async def test_nothing_runs_without_a_model() -> None:
 async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     before = path.read_bytes()
-    store.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
+    custom_tools.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
     async with opened(path, NARROW) as session:
         node = session.screen.document.main.nodes[0]
         session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
@@ -121,7 +121,7 @@ async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -
 
 async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    store.save(python("show", "import sys; print('given', sys.argv[1:])", "$Model"))
+    custom_tools.save(python("show", "import sys; print('given', sys.argv[1:])", "$Model"))
     async with opened(path) as session:
         await start(session)
         await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
@@ -140,7 +140,7 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
         "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         " print('\\x1b]0;up', sys.argv[1]); time.sleep(1000)"
     )
-    store.save(python("hang", program, "$Model", limit=0))
+    custom_tools.save(python("hang", program, "$Model", limit=0))
     async with opened(path) as session:
         node = session.screen.document.main.nodes[0]
         session.screen.history.edit("rename_node", scope=[], node=node.name, name="new name")
@@ -164,7 +164,7 @@ async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
         "import os, sys; mark = sys.argv[1]; there = os.path.exists(mark);"
         " open(mark, 'w'); sys.exit(0 if there else 9)"
     )
-    store.save(python("second", program, str(mark)))
+    custom_tools.save(python("second", program, str(mark)))
     async with opened(path) as session:
         session.screen.history.edit(
             "rename_node", scope=[], node=session.screen.document.main.nodes[0].name, name="x"
@@ -204,7 +204,7 @@ async def test_the_writing_of_the_model_can_be_stopped_too(tmp_path: Path) -> No
 async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     name = "it's [b]\"x\"(1), 'y'"
-    store.save(python(name, "print('was run')"))
+    custom_tools.save(python(name, "print('was run')"))
     async with opened(path) as session:
         commands = [each.command for each in entries_for(session.app.screen)]
         mine = [command for command in commands if command.id.startswith("tool.")]
@@ -218,7 +218,7 @@ async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
 
 
 async def test_a_tool_that_asks_for_nothing_makes_a_name(tmp_path: Path) -> None:
-    store.save(python("copy", COPY, "$Model", "$Output", output=".onnx", ask=False))
+    custom_tools.save(python("copy", COPY, "$Model", "$Output", output=".onnx", ask=False))
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
         await start(session)

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.files.preview import ago
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from dld_tui.screens.home import welcome
 from dld_tui.screens.home.browser import HereTable
 from dld_tui.screens.home.welcome import RecentList, StartList, StartSource, WelcomeScreen

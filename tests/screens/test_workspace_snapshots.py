@@ -10,7 +10,7 @@ import textual
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, wait_for

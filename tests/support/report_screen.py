@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
-from dld_tui.core.config import Config
+from dld_tui.core.settings.config import Config
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.timeline.timeline import TimelineView

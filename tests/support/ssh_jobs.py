@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.events import Event
 from dld_tui.core.params import RequestData, to_json
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.link import Patience
 from dld_tui.targets.ssh.target import SshTarget

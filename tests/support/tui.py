@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 import dld_tui
-from dld_tui.core.config import Config
-from dld_tui.core.state import State
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell.themes import THEMES
 

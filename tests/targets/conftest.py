@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.secrets import Secrets
-from dld_tui.core.connections.store import Connection
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import Secrets
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.tune import Request
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.events import Cancelled, Finished, Log
 from dld_tui.core.params import to_json
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.tune.result import load_result
 from tests.support import models
 from tests.support.jobs import wait_until

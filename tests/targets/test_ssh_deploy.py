@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.registry import ACTIVITIES
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import bootstrap, loop, requirements
 from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent
@@ -188,7 +188,7 @@ def test_no_write_permission(connection: Connection, tmp_path: Path) -> None:
 def test_the_cache_variable_of_the_target_is_honoured(
     connection: Connection, tmp_path: Path
 ) -> None:
-    from dld_tui.core.connections.store import DEFAULT_DIRECTORY
+    from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY
 
     cache = tmp_path / "cache of target"
     target = target_of(

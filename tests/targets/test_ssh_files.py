@@ -12,12 +12,12 @@ import pytest
 
 from dld_tui.activities import profile_llm, profile_onnxruntime
 from dld_tui.activities.convert import opset
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import inputs
 from dld_tui.targets.ssh.results import End, Listener, Records

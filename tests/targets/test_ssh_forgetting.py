@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.connections.secrets import Secrets, passphrase_name, password_name
-from dld_tui.core.connections.store import Connection
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import Secrets, passphrase_name, password_name
 from dld_tui.targets.ssh.target import forget_secrets
 
 

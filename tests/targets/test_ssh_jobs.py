@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.results import JobsStore, new_id
 from tests.support.jobs import wait_until

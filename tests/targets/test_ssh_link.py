@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.secrets import Secrets
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.settings.secrets import Secrets
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import AUTHENTICATION
 from dld_tui.targets.ssh.link import Link

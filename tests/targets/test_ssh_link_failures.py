@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import ConnectionLostError

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import SaveError
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers

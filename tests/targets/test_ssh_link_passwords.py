@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections import secrets as secret_store
-from dld_tui.core.connections.prompts import Nobody
-from dld_tui.core.connections.secrets import Secrets
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import CancelledError, UnavailableError
+from dld_tui.core.settings import secrets as secret_store
+from dld_tui.core.settings.prompts import Nobody
+from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.settings.secrets import Secrets
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers

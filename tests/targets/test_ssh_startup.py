@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.connections.prompts import BAD
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
+from dld_tui.core.settings.prompts import BAD
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from dld_tui.core.connections.store import Connection, changed
 from dld_tui.core.errors import ActivityError, FileChangedError
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, AgentError
 from dld_tui.targets.ssh.link import Link

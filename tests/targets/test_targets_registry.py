@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.connections import store
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets import registry
 
 
@@ -20,10 +20,10 @@ def test_an_unknown_target_is_named() -> None:
 
 
 def test_saved_connections_are_targets() -> None:
-    store.save(Connection("orin", "orin.lan"))
+    saved_targets.save(Connection("orin", "orin.lan"))
     assert registry.names() == ["local", "orin"]
     assert registry.get("orin").name == "orin"
-    store.store_path().write_text("[orin")
+    saved_targets.store_path().write_text("[orin")
     assert registry.names() == ["local"]
     with pytest.raises(InputError, match="TOML"):
         registry.get("orin")

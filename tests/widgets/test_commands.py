@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dld_tui.core.commands import in_scope
-from dld_tui.core.config import Config
+from dld_tui.core.settings.config import Config
 from dld_tui.widgets import hints
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for, same_facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from dld_tui.core.diff import diff_documents
-from dld_tui.core.diff.quantized import WeightNoise
+from dld_tui.core.diff.tensors import WeightNoise
 from dld_tui.core.document import Document
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.diff.view import DiffLines, diff_rows, row_status, sides

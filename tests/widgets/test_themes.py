@@ -9,7 +9,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from dld_tui.core.config import THEMES as NAMES
+from dld_tui.core.settings.config import THEMES as NAMES
 from dld_tui.widgets.shell.themes import THEMES
 
 COLOURED = [theme for theme in THEMES if not theme.ansi]

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.accuracy.tactics import (
     BadTactic,
     BuildEstimate,
@@ -20,7 +21,6 @@ from dld_tui.core.accuracy.tactics import (
     SuspectTactics,
     TacticReport,
 )
-from dld_tui.core.accuracy.tolerance import parse_tolerances
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine import providers
@@ -278,7 +278,7 @@ class _Searching:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
         from dld_tui.core.accuracy.tactics import isolate
         from dld_tui.core.accuracy.trial_journal import TrialJournal
-        from dld_tui.core.paths import ensure
+        from dld_tui.core.settings.paths import ensure
 
         if self._request.again:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -429,7 +429,7 @@ def _remarks(builds: list[Build]) -> list[str]:
 def _folder(request: Request, library: Library, document: Document) -> Path:
     """Return where the builds of this very search are noted."""
     from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
-    from dld_tui.core.paths import cache_dir
+    from dld_tui.core.settings.paths import cache_dir
 
     settings: Mapping[str, Any] = to_json(request)
     matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}

@@ -101,7 +101,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
     from dld_tui.core.document.cutting import reached
     from dld_tui.core.document.document import Document
-    from dld_tui.core.paths import cache_dir
+    from dld_tui.core.settings.paths import cache_dir
 
     try:
         words = shlex.split(request.check)

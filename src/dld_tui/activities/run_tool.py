@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.custom_tools.model import (
+from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
+from dld_tui.core.events import Event, Finished, Log
+from dld_tui.core.params import param
+from dld_tui.core.settings.custom_tools import (
     DEFAULT_LIMIT_S,
     Tool,
     arguments_for,
     filled,
     validate,
 )
-from dld_tui.core.errors import ActivityError, InputError, SaveError, UsageError
-from dld_tui.core.events import Event, Finished, Log
-from dld_tui.core.params import param
 
 if TYPE_CHECKING:
     from dld_tui.backends.tools.custom import ProgramEnd

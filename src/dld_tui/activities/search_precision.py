@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
@@ -237,7 +237,7 @@ def _quantization_trials(
     from dld_tui.backends.accuracy.precision_trials import QuantizationTrials, plan_of
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.tolerance import Tolerances
+    from dld_tui.core.accuracy.statistics import Tolerances
     from dld_tui.core.conversion.agreement import QUANTIZED
     from dld_tui.core.conversion.request import QuantizationSettings
     from dld_tui.core.inputs.feeds import load_input_sets, set_folders
@@ -494,7 +494,7 @@ class _Search:
             search_name,
             stamps,
         )
-        from dld_tui.core.paths import cache_dir
+        from dld_tui.core.settings.paths import cache_dir
 
         request = self._request
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}

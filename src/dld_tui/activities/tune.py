@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.core.accuracy.tolerance import ToleranceSettings
+from dld_tui.core.accuracy.statistics import ToleranceSettings
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
@@ -165,7 +165,7 @@ class _Tuning:
     """One run."""
 
     def __init__(self, request: Request, document: Document) -> None:
-        from dld_tui.core.accuracy.tolerance import parse_tolerances
+        from dld_tui.core.accuracy.statistics import parse_tolerances
         from dld_tui.core.tune.journal import Journal
 
         self._request, self._document = request, document
@@ -495,7 +495,7 @@ class _Tuning:
 
     def _judged(self, setup: Setup, one: Contestant) -> dict[str, str]:
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
-        from dld_tui.core.accuracy.tolerance import Tolerances
+        from dld_tui.core.accuracy.statistics import Tolerances
 
         if not setup.changes:
             return {}
@@ -554,7 +554,7 @@ class _Tuning:
     def _finished(self, winner: Setup, confirmed: GateRow | None) -> Iterator[Event]:
         from dld_tui.core.codec import encode
         from dld_tui.core.files.writer import write_text
-        from dld_tui.core.paths import unused
+        from dld_tui.core.settings.paths import unused
 
         asked = self._request
         path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))

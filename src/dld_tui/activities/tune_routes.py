@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.apart import apart
-from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
@@ -253,7 +253,7 @@ class _Searching:
         self._kept: dict[str, str] = {}
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.core.paths import ensure
+        from dld_tui.core.settings.paths import ensure
 
         asked = self._request
         if asked.again:
@@ -426,7 +426,7 @@ def _shapes(document: Document, request: Request) -> list[str]:
 def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
     """Return where the trials of this very search are noted."""
     from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
-    from dld_tui.core.paths import cache_dir
+    from dld_tui.core.settings.paths import cache_dir
 
     matter = {name: one for name, one in to_json(request).items() if name not in _NO_MATTER}
     facts = model_and_inputs(matter, document, request.inputs)

@@ -177,15 +177,15 @@ def _places() -> Iterable[str]:
 
 
 def _targets() -> Iterable[str]:
-    from dld_tui.core.connections import store
+    from dld_tui.core.settings import saved_targets
 
-    return store.load()
+    return saved_targets.load()
 
 
 def _tools() -> Iterable[str]:
-    from dld_tui.core.custom_tools import store
+    from dld_tui.core.settings import custom_tools
 
-    return store.load()
+    return custom_tools.load()
 
 
 def _jobs() -> Iterable[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from dld_tui.core.new_model import NewModel
+    from dld_tui.core.document.new_model import NewModel
     from dld_tui.widgets.shell.page import Page
 
 _WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"

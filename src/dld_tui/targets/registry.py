@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import Setting, settings_of
-from dld_tui.core.paths import unused
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.paths import unused
 from dld_tui.targets.base import Target
 from dld_tui.targets.process import LocalTarget
 
@@ -24,7 +24,7 @@ def names() -> list[str]:
     Of a file of targets that cannot be read there is none; :func:`get` says what is wrong with it.
     """
     try:
-        return [LOCAL, *store.load()]
+        return [LOCAL, *saved_targets.load()]
     except DldError:
         return [LOCAL]
 
@@ -38,7 +38,7 @@ def get(name: str | None = None) -> Target:
     """
     if name is None or name == LOCAL:
         return LocalTarget()
-    connection = store.load().get(name)
+    connection = saved_targets.load().get(name)
     if connection is None:
         raise UsageError(
             f"there is no target {name!r}", hint=f"Known targets: {', '.join(names())}"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.accuracy.statistics import compare, lost_channels
-from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.accuracy.statistics import Tolerance, compare, lost_channels
 
 
 def values(*shape: int) -> np.ndarray:

@@ -24,8 +24,7 @@ from dld_tui.core.accuracy.result import (
     special_text,
     verdict,
 )
-from dld_tui.core.accuracy.statistics import compare
-from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.accuracy.statistics import Tolerance, compare
 from dld_tui.core.codec import decode, encode
 
 ONES = np.ones(4, np.float32)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dld_tui.core.accuracy import statistics
-from dld_tui.core.accuracy.statistics import Array, compare
-from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.accuracy.statistics import Array, Tolerance, compare
 from dld_tui.core.codec import encode
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dld_tui.core.accuracy.statistics import compare
-from dld_tui.core.accuracy.tolerance import Tolerance, parse_tolerances
+from dld_tui.core.accuracy.statistics import Tolerance, compare, parse_tolerances
 from dld_tui.core.errors import UsageError
 
 

@@ -11,7 +11,7 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks import RULES, Finding, check
-from dld_tui.core.checks import model_rules as model
+from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import PREDICTED
 from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.document import Document

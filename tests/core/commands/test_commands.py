@@ -7,8 +7,8 @@ import pytest
 
 from dld_tui.core.commands import COMMANDS, FACTS, by_id, for_action, in_scope
 from dld_tui.core.commands.keys import key_name
-from dld_tui.core.config import Config
 from dld_tui.core.params import settings_of
+from dld_tui.core.settings.config import Config
 
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_lines, cost_table, total_json
-from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.type_inference import infer, take_types
+from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from tests.support.models import parse
 

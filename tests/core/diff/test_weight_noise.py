@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from dld_tui.activities.convert.quantize import Request, run
 from dld_tui.core.diff.compare import diff_documents
-from dld_tui.core.diff.quantized import WeightNoise, weight_noise
+from dld_tui.core.diff.tensors import WeightNoise, weight_noise
 from dld_tui.core.diff.text import lines
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, UnavailableError

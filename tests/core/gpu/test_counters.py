@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.gpu.records import (
+from dld_tui.core.report.gpu_kernels import (
     HARDWARE_ROWS,
     CounterSpec,
     HardwareRow,

@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.gpu.attribution import (
+from dld_tui.core.report.gpu_kernels import (
+    Activity,
+    ActivityLog,
     Joined,
     Launches,
     LayerSpan,
     PassSpan,
     TimedPass,
     attribute,
+    in_launch_order,
     join,
     work_of_passes,
 )
-from dld_tui.core.gpu.records import Activity, ActivityLog, in_launch_order
 from dld_tui.core.report.records import GpuEvent
 
 PASS_NS = 1_000_000

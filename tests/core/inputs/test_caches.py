@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.inputs.caches import CachePair, cache_pairs
 from dld_tui.core.inputs.guess import Guess, input_specs
+from dld_tui.core.inputs.roles import CachePair, cache_pairs
 from dld_tui.core.inputs.search import guess_inputs
 from tests.support import decoders, models
 

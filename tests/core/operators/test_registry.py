@@ -9,9 +9,14 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.operators.contrib import standard_schema
-from dld_tui.core.operators.onnx_schemas import onnx_versions
-from dld_tui.core.operators.registry import known_domains, newest_opset, operators, schema_for
+from dld_tui.core.operators.registry import (
+    known_domains,
+    newest_opset,
+    onnx_versions,
+    operators,
+    schema_for,
+    standard_schema,
+)
 from dld_tui.core.operators.schema import OperatorSchema
 
 

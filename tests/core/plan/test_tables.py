@@ -21,8 +21,7 @@ from dld_tui.core.plan.summary import summary_lines
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table, tensor_text
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.rendering import csv_of
-from dld_tui.core.tables.table import Table
-from dld_tui.core.tables.units import FINE_MS, RATIO, SHORT, TEXT
+from dld_tui.core.tables.table import FINE_MS, RATIO, SHORT, TEXT, Table
 from tests.support.plans import layer, plan, tensor
 
 CONV = layer(

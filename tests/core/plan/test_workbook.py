@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dld_tui.core.plan.export import plan_sheets
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.tables import make_table
-from dld_tui.core.plan.workbook import plan_sheets
 from tests.support.plans import layer, plan
 
 

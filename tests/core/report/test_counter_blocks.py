@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from dld_tui.core.report import schema
-from dld_tui.core.report.counter_blocks import STEP, block_us, extent_of, store_counters
+from dld_tui.core.report.schema import STEP, block_us, extent_of, store_counters
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.report.attribution import FusionTracer, NodeFinder
+from dld_tui.core.report.formats.import_ort import FusionTracer, NodeFinder
 from tests.support import models
 
 ORIGINAL = """

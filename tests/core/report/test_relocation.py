@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.report.database import moved_paths, relocate
 from dld_tui.core.report.model import open_report
+from dld_tui.core.report.schema import moved_paths, relocate
 from dld_tui.core.types import JSON
 from tests.support.report_files import make_report
 

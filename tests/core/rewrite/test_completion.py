@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.rewrite.completion import Completion
+from dld_tui.core.rewrite.query import Completion
 from tests.support.models import parse
 
 MODEL = """

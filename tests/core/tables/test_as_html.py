@@ -5,8 +5,7 @@ from xml.etree import ElementTree
 
 from dld_tui.core.report.html.page import facts
 from dld_tui.core.tables.rendering import FILTER_FROM, html_of
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, MEAN, MS, PERCENT
+from dld_tui.core.tables.table import COUNT, MEAN, MS, PERCENT, Column, Table
 
 COLUMNS: tuple[Column[tuple[str, float | None]], ...] = (
     Column("name", "name", itemgetter(0)),

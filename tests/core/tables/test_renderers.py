@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.tables.rendering import GAP, csv_of, fitted_lines, html_of, parquet_of, text_lines
-from dld_tui.core.tables.table import Column, Table, json_of
-from dld_tui.core.tables.units import BYTES, COUNT, FLAG, MS, NAMES, PERCENT
+from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, NAMES, PERCENT, Column, Table, json_of
 from dld_tui.core.text import visible
 
 

@@ -12,9 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, MS
-from dld_tui.core.tables.workbook import workbook_bytes
+from dld_tui.core.tables.rendering import workbook_bytes
+from dld_tui.core.tables.table import COUNT, MS, Column, Table
 
 SPACE = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 COLUMNS: tuple[Column[tuple[Any, ...]], ...] = (

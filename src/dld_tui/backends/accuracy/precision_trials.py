@@ -33,8 +33,7 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.core.accuracy.search import Outcome
-from dld_tui.core.accuracy.statistics import TensorError, compare, lost_channels
-from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, lost_channels
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches

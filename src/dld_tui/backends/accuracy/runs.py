@@ -16,8 +16,7 @@ from dld_tui.backends.onnxruntime.tensors import groups
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
-from dld_tui.core.accuracy.statistics import compare, lost_channels
-from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes

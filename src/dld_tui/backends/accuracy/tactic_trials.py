@@ -12,9 +12,8 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.backends.tensorrt.tactics import CacheEditor, Selection
-from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.statistics import Tolerances, compare
 from dld_tui.core.accuracy.tactics import BAD, FAILED, GOOD, Build, Plan
-from dld_tui.core.accuracy.tolerance import Tolerances
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import ActivityError

@@ -54,7 +54,7 @@ from dld_tui.core.errors import ActivityError, InputError, UnavailableError, Usa
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
-from dld_tui.core.operators import contrib
+from dld_tui.core.operators import registry
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -437,7 +437,7 @@ def _refused_by_library(prepared: Document) -> list[str]:
         node.name
         for node in main.nodes
         if (node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored)
-        or node.domain not in ("", contrib.DOMAIN)
+        or node.domain not in ("", registry.CONTRIB_DOMAIN)
         or (node.op_type == "Attention" and node.domain == "")
     ]
 

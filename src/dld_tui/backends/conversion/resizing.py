@@ -24,8 +24,7 @@ from dld_tui.backends.conversion.verification import (
     verified,
     verify,
 )
-from dld_tui.core.accuracy.statistics import TensorError, compare
-from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import QUANTIZED, Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls

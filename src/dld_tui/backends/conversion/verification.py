@@ -40,8 +40,7 @@ from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups, settings_for_copies
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
-from dld_tui.core.accuracy.statistics import TensorError, compare
-from dld_tui.core.accuracy.tolerance import Tolerances, parse_tolerances
+from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
@@ -230,7 +229,7 @@ class Question:
     most_sets: int | None = None
     """How many sets of inputs of the folder are compared; None for all."""
     tolerances: Sequence[str] = ()
-    """As :func:`~dld_tui.core.accuracy.tolerance.parse_tolerances` takes them; those of the
+    """As :func:`~dld_tui.core.accuracy.statistics.parse_tolerances` takes them; those of the
     agreement by default."""
 
 

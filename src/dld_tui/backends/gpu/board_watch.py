@@ -24,7 +24,7 @@ from dld_tui.backends.machine.energy import Energy
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
-from dld_tui.core.gpu.records import CounterSpec, Sample
+from dld_tui.core.report.gpu_kernels import CounterSpec, Sample
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter

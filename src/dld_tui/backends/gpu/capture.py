@@ -7,7 +7,7 @@ over time. Each part that does not work here says so in a remark and leaves the 
 
 The work is recorded twice: alone, in passes that run at true speed, for times, gaps and overlap;
 and with the calls that launch it, while ONNX Runtime profiles its layers, for who launched what.
-The two are joined by position (:mod:`dld_tui.core.gpu.attribution`).
+The two are joined by position (:mod:`dld_tui.core.report.gpu_kernels`).
 """
 
 from __future__ import annotations
@@ -28,22 +28,20 @@ from dld_tui.backends.gpu.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Metric
-from dld_tui.core.gpu.attribution import (
+from dld_tui.core.report.gpu_kernels import (
+    HARDWARE_ROWS,
+    ActivityLog,
     Attributed,
+    CounterSpec,
     Joined,
     Launches,
+    NamedRange,
     PassSpan,
+    SamplingPlan,
+    Series,
     TimedPass,
     attribute,
     join,
-)
-from dld_tui.core.gpu.records import (
-    HARDWARE_ROWS,
-    ActivityLog,
-    CounterSpec,
-    NamedRange,
-    SamplingPlan,
-    Series,
     plan_sampling,
 )
 from dld_tui.core.report.records import CounterSource, Note

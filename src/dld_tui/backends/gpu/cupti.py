@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.gpu.records import Activity, ActivityLog, NamedRange
+from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.types import JSON
 
 _INSTALL = "Install it with: pip install 'dld-tui[gpu]'"

@@ -16,7 +16,7 @@ from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, Jetson, ToolAnswer, r
 from dld_tui.core import fmt
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
-from dld_tui.core.paths import cache_dir
+from dld_tui.core.settings.paths import cache_dir
 
 _LITTLE_ROOM = 2 << 30
 _NO_ROOM = 100 << 20

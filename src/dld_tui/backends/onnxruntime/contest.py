@@ -12,8 +12,7 @@ import numpy as np
 
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
 from dld_tui.core.accuracy.result import Row
-from dld_tui.core.accuracy.statistics import TensorError, compare
-from dld_tui.core.accuracy.tolerance import Tolerances
+from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.report.latency import Extent, measure

@@ -37,7 +37,7 @@ from dld_tui.backends.onnxruntime.session import (
     save_optimized_model,
     version,
 )
-from dld_tui.core import fmt, paths
+from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
@@ -45,7 +45,6 @@ from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.gpu.attribution import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
@@ -54,10 +53,12 @@ from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory, us
 from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
+from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.report.latency import Burst, Extent, TimeCalls, measure, noting_times
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
+from dld_tui.core.settings import paths
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -31,8 +31,6 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, InputError, SaveError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.gpu.attribution import PassSpan, spans_of_ranges
-from dld_tui.core.gpu.records import NamedRange
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
@@ -41,6 +39,7 @@ from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.subject import layer_records
+from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import Extent, measure
 from dld_tui.core.report.records import Layer

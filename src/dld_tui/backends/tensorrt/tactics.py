@@ -15,7 +15,7 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.paths import cache_dir, ensure
+from dld_tui.core.settings.paths import cache_dir, ensure
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import (

@@ -37,8 +37,7 @@ from dld_tui.core.llm.figures import generation_story, generation_table
 from dld_tui.core.machine.selftest import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, COUNT, RATIO
+from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.tensorrt.route_search import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible

@@ -17,11 +17,11 @@ from dld_tui.core.cost.memory import (
     plan_json,
 )
 from dld_tui.core.cost.nodes import ModelCosts, cost_lines, cost_table, total_json
-from dld_tui.core.cost.shapes import declare_inputs, follow_shapes
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.llm.budget import Budget, budget_of, fit_table, time_table
 from dld_tui.core.llm.devices import device_of, this_machine

@@ -21,8 +21,7 @@ from dld_tui.core.document.summary import ModelSummary, Terminal, summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.llm.folder import FolderContents, contents_of
 from dld_tui.core.params import whole_numbers
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT
+from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 

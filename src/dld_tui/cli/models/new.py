@@ -9,13 +9,13 @@ import click
 
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import require_free, write_json
-from dld_tui.core.new_model import NewModel
+from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.params import validate
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
+    from dld_tui.core.document.new_model import new_document
     from dld_tui.core.document.serialise import save
-    from dld_tui.core.new_model import new_document
 
     request: NewModel = request_from(NewModel, values)
     validate(request)

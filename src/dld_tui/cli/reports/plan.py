@@ -138,13 +138,13 @@ def command(
 
         _say(html, write_page(opened, found, mapping, html, overwrite=force))
     if xlsx is not None:
-        from dld_tui.core.plan.workbook import plan_sheets
-        from dld_tui.core.tables.workbook import workbook_bytes
+        from dld_tui.core.plan.export import plan_sheets
+        from dld_tui.core.tables.rendering import workbook_bytes
 
         book = workbook_bytes(plan_sheets(opened, found))
         _say(xlsx, write_bytes(xlsx, book, overwrite=force))
     if drawn is not None:
-        from dld_tui.core.plan.onnx_file import write_plan_model
+        from dld_tui.core.plan.export import write_plan_model
 
         _say(drawn, write_plan_model(opened, mapping, drawn, overwrite=force))
     if trex is not None:

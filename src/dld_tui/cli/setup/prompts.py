@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 
-from dld_tui.core.connections import prompts
+from dld_tui.core.settings import prompts
 from dld_tui.core.text import visible
 
 _TERMINAL = "/dev/tty"

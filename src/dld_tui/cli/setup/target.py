@@ -15,9 +15,12 @@ from dld_tui.cli.setup.prompts import ask_on_terminal
 from dld_tui.cli.table import CommandInfo
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
-from dld_tui.core.connections import prompts, store
-from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Step
-from dld_tui.core.connections.store import (
+from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
+from dld_tui.core.params import validate
+from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings.paths import short
+from dld_tui.core.settings.prompts import BAD, GOOD, WEAK, Step
+from dld_tui.core.settings.saved_targets import (
     Connection,
     ConnectionForm,
     changed,
@@ -27,9 +30,6 @@ from dld_tui.core.connections.store import (
     settings_shown,
     target_table,
 )
-from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
-from dld_tui.core.params import validate
-from dld_tui.core.paths import short
 from dld_tui.core.text import visible
 
 command = LazyGroup(
@@ -54,7 +54,7 @@ command = LazyGroup(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_targets(as_json: bool) -> None:
     """List the targets, without connecting to them."""
-    connections = list(store.load().values())
+    connections = list(saved_targets.load().values())
     if as_json:
         write_json({"targets": [{**form_values(connection)} for connection in connections]})
     elif connections:
@@ -71,7 +71,7 @@ _LABEL = 18
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show_target(name: str, as_json: bool) -> None:
     """Print the settings of a target."""
-    connection = store.find(name)
+    connection = saved_targets.find(name)
     if as_json:
         write_json(form_values(connection))
     else:
@@ -88,11 +88,11 @@ def _add(force: bool, **values: Any) -> None:
     form = request_from(ConnectionForm, values)
     validate(form)
     connection = connection_of(form)
-    if not force and connection.name in store.load():
+    if not force and connection.name in saved_targets.load():
         hint = f"Change it with dld target edit {connection.name}, or add --force"
         raise UsageError(f"there is a target {connection.name!r} already", hint=hint)
-    store.save(connection)
-    narrate(f"{connection.name}: saved in {short(store.store_path())}")
+    saved_targets.save(connection)
+    narrate(f"{connection.name}: saved in {short(saved_targets.store_path())}")
     narrate(f"Try it with dld target test {connection.name}")
 
 
@@ -109,17 +109,17 @@ add_target = click.Command(
 
 def _edit(rename: str | None, clear_env: bool, **values: Any) -> None:
     name = str(values.pop("name"))
-    connection = store.find(name)
+    connection = saved_targets.find(name)
     if clear_env:
         connection = changed(connection, environment={})
     connection = changed_by(connection, values)
     if rename is not None and rename != name:
-        if rename in store.load():
+        if rename in saved_targets.load():
             raise UsageError(f"there is a target {rename!r} already")
         connection = changed(connection, name=rename)
-    store.save(connection)
+    saved_targets.save(connection)
     if connection.name != name:
-        store.remove(name)
+        saved_targets.remove(name)
     narrate(f"{connection.name}: saved")
 
 
@@ -151,13 +151,13 @@ def remove_targets(names: tuple[str, ...]) -> None:
     """Forget targets and their secrets. What lies on the machines stays there."""
     from dld_tui.targets.ssh.target import forget_secrets
 
-    known = store.load()
+    known = saved_targets.load()
     for name in names:
         if name not in known:
             hint = f"Known targets: {', '.join(known)}" if known else "There is none"
             raise UsageError(f"there is no target {name!r}", hint=hint)
     for name in dict.fromkeys(names):
-        store.remove(name)
+        saved_targets.remove(name)
         if known[name].remember == "keyring":
             forget_secrets(known[name])
         narrate(f"{name}: removed; {known[name].directory} on {known[name].address} stays")
@@ -176,7 +176,7 @@ def test_target(name: str, as_json: bool) -> None:
     A new host is asked about with its fingerprint, and passwords on the terminal. The exit status
     is 4 when the target cannot be used.
     """
-    connection = store.find(name)
+    connection = saved_targets.find(name)
     from dld_tui.targets.ssh.probe import examine
 
     ask_on_terminal()
@@ -217,7 +217,7 @@ def list_jobs(name: str | None, as_json: bool) -> int:
     problem: DldError | None = None
     for target in names:
         try:
-            found = SshTarget(store.find(target)).jobs()
+            found = SshTarget(saved_targets.find(target)).jobs()
         except DldError as error:
             if name:
                 raise
@@ -267,7 +267,7 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
 
     stored = JobsStore().find(job)
     ask_on_terminal()
-    target = SshTarget(store.find(stored.target))
+    target = SshTarget(saved_targets.find(stored.target))
     with ProgressReporter() as reporter, target.attach(stored) as running:
         if cancel:
             running.cancel()
@@ -302,7 +302,7 @@ def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> N
     from dld_tui.targets.ssh.target import SshTarget
 
     ask_on_terminal()
-    target = SshTarget(store.find(name))
+    target = SshTarget(saved_targets.find(name))
     if everything:
         target.wipe(results=unfetched)
         narrate(f"nothing of ours is left on {name}")

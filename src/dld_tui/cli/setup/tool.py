@@ -12,9 +12,12 @@ from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import TOOL, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.cli.table import CommandInfo
-from dld_tui.core.config import config_path
-from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.model import (
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Log
+from dld_tui.core.params import to_json
+from dld_tui.core.settings import custom_tools
+from dld_tui.core.settings.config import config_path
+from dld_tui.core.settings.custom_tools import (
     Tool,
     ToolForm,
     line_of,
@@ -23,10 +26,7 @@ from dld_tui.core.custom_tools.model import (
     tool_table,
     unavailable_tools,
 )
-from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Event, Log
-from dld_tui.core.params import to_json
-from dld_tui.core.paths import short, unused
+from dld_tui.core.settings.paths import short, unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget
@@ -48,7 +48,7 @@ command = LazyGroup(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_tools(as_json: bool) -> None:
     """List the tools."""
-    tools = list(store.load().values())
+    tools = list(custom_tools.load().values())
     for line in unavailable_tools():
         narrate(line)
     if as_json:
@@ -81,9 +81,9 @@ $$ a dollar: quote them for your shell. Without ARGUMENTS it gets $Model."""
 def _add(arguments: tuple[str, ...], force: bool, **values: Any) -> None:
     line = line_of(arguments) if arguments else None  # as a person types it into the form
     tool = tool_of(request_from(ToolForm, {**values, "arguments": line}))
-    if not force and tool.name in store.load():
+    if not force and tool.name in custom_tools.load():
         raise UsageError(f"there is a tool {tool.name!r} already", hint="Add --force to replace it")
-    store.save(tool)
+    custom_tools.save(tool)
     narrate(f"{tool.name}: saved in {short(config_path())}")
 
 
@@ -108,9 +108,9 @@ add_tool = click.Command("add", params=_add_parameters(), callback=_add, help=_H
 def remove_tools(names: tuple[str, ...]) -> None:
     """Forget tools. The programs stay where they are."""
     for name in names:
-        store.find(name)  # nothing is removed when one of the names is wrong
+        custom_tools.find(name)  # nothing is removed when one of the names is wrong
     for name in dict.fromkeys(names):
-        store.remove(name)
+        custom_tools.remove(name)
         narrate(f"{name}: removed")
 
 
@@ -128,7 +128,7 @@ def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: 
     What it prints goes to standard output. The output is put in its place only when the tool has
     ended well. Ctrl+C ends it and what it started.
     """
-    tool = store.find(name)
+    tool = custom_tools.find(name)
     if output is None and tool.output and not tool.ask:
         output = unused(output_beside(tool, model))
     if output is not None:

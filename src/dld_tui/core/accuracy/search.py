@@ -22,8 +22,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE
+from dld_tui.core.tables.table import NOTE, Column, Table
 
 Kept: TypeAlias = "frozenset[str]"
 """The nodes that keep their precision in a trial."""

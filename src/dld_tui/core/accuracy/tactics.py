@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.search import Kept, expected_trials, minimal_set
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE
+from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Offers, Tactic, by_time
 
 GOOD, BAD, FAILED = "good", "bad", "failed"

@@ -15,7 +15,7 @@ from dld_tui.core.accuracy.tactics import Build, Plan
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import ActivityError, SaveError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.paths import ensure
+from dld_tui.core.settings.paths import ensure
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from dld_tui.core.checks.findings import ORDER, Finding, Level
-from dld_tui.core.checks.model_rules import check_model, check_node_name
-from dld_tui.core.checks.node_rules import check_node, operator_of
+from dld_tui.core.checks.rules import (
+    check_model,
+    check_node,
+    check_node_name,
+    check_value,
+    operator_of,
+)
 from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import (
     ScopeState,
@@ -25,7 +30,6 @@ from dld_tui.core.checks.state import (
     search_order,
     update_live,
 )
-from dld_tui.core.checks.value_rules import check_value
 from dld_tui.core.document import Change, Document, Node, Scope
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name

@@ -18,8 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.value_types import ValueType
-from dld_tui.core.inputs.caches import CachePair, cache_pairs
-from dld_tui.core.inputs.roles import words_of
+from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
 
 _NUMBER = re.compile(r"\d+")
 _HALVES = ("key", "value", "k", "v")

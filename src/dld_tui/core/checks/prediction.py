@@ -29,7 +29,7 @@ from dld_tui.core.checks.findings import (
     predicted_findings,
     without_repeats,
 )
-from dld_tui.core.checks.kernels.rules import check_kernel
+from dld_tui.core.checks.kernel_rules import check_kernel
 from dld_tui.core.checks.operands import Said, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies

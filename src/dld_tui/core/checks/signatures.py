@@ -137,8 +137,7 @@ class Root:
         return _signature(schema, title, problem)
 
     def _schema(self, key: Key, version: int) -> OperatorSchema | None:
-        from dld_tui.core.operators.contrib import standard_schema
-        from dld_tui.core.operators.registry import schema_for
+        from dld_tui.core.operators.registry import schema_for, standard_schema
 
         domain, op_type = key
         schema = schema_for(op_type, domain, version)

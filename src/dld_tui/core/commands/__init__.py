@@ -2,7 +2,7 @@
 
 Key bindings, the command palette, the help screen and the greyed state all come from this table. A
 row names facts that must hold (``needs``); a screen says which facts hold now, so a command that
-cannot run shows why. To add a command: one row in the module of its area and one method: that
+cannot run shows why. To add a command: one row in `rows.py` and one method: that
 of the controller which the row names, or ``action_…`` on the object whose ``SCOPE`` is the row's
 scope.
 """
@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from dld_tui.core.commands import app, jobs, lists, results, workspace
 from dld_tui.core.commands.model import FACTS, Command
-from dld_tui.core.commands.synonyms import SYNONYMS
+from dld_tui.core.commands.rows import ROWS, SYNONYMS
 
 __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 
-_ROWS = (*app.ROWS, *workspace.ROWS, *results.ROWS, *jobs.ROWS, *lists.ROWS)
 COMMANDS: tuple[Command, ...] = tuple(
-    replace(row, synonyms=SYNONYMS[row.id]) if row.id in SYNONYMS else row for row in _ROWS
+    replace(row, synonyms=SYNONYMS[row.id]) if row.id in SYNONYMS else row for row in ROWS
 )
 
 

@@ -48,9 +48,9 @@ from dld_tui.core.compare.rows import (
 from dld_tui.core.compare.subject import made_alike
 from dld_tui.core.compare.tables import ratio_text, signed, verdict
 from dld_tui.core.errors import UsageError
-from dld_tui.core.paths import apart
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median
+from dld_tui.core.settings.paths import apart
 from dld_tui.core.text import clip, visible
 
 __all__ = ["GROUPINGS", "MISMATCH", "VIEWS", "Comparison"]

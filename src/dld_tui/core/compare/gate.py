@@ -29,8 +29,7 @@ from dld_tui.core.compare.matching import discoveries, p_value
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Layer
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import MS
+from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import visible
 
 Verdict: TypeAlias = Literal["slower", "faster", "no difference"]

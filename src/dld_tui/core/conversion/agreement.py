@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from dld_tui.core.accuracy.result import Row
-from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.accuracy.tolerance import Tolerance
+from dld_tui.core.accuracy.statistics import TensorError, Tolerance
 
 OPTIMIZED = "as ONNX Runtime optimizes it for this processor"
 _LEAST_DB = 3.0

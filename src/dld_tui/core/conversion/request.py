@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.accuracy.tolerance import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.document.document import Document

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import execution_order, taken_by
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import MS
+from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:

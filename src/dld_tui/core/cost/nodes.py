@@ -37,8 +37,7 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType, dtype_name, value_type_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.groups import ELEMENT_BITS
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, RATIO, Unit
+from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

@@ -7,13 +7,17 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff.attributes import nodes_text
-from dld_tui.core.diff.items import ItemComparison, model_changes, scope_changes
+from dld_tui.core.diff.items import (
+    ItemComparison,
+    NodeComparison,
+    model_changes,
+    scope_changes,
+    signature,
+)
 from dld_tui.core.diff.matching import match_scopes, out_of_order
 from dld_tui.core.diff.model import Change, ModelDiff, ScopeDiff
-from dld_tui.core.diff.nodes import NodeComparison, signature
-from dld_tui.core.diff.quantized import weight_noise
 from dld_tui.core.diff.side import Side
-from dld_tui.core.diff.tensors import Meter, digest, payload_bytes
+from dld_tui.core.diff.tensors import Meter, digest, payload_bytes, weight_noise
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import InputError

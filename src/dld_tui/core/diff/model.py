@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from dld_tui.core.codec import encode
-from dld_tui.core.diff.quantized import WeightNoise
-from dld_tui.core.diff.tensors import TensorDifference
+from dld_tui.core.diff.tensors import TensorDifference, WeightNoise
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.types import JSON

@@ -14,11 +14,10 @@ from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.diff.attributes import attribute_text, tensor_text
+from dld_tui.core.diff.items import signature
 from dld_tui.core.diff.model import Change, Field, ModelDiff, ScopeDiff
-from dld_tui.core.diff.nodes import signature
-from dld_tui.core.diff.quantized import WeightNoise
 from dld_tui.core.diff.side import Side
-from dld_tui.core.diff.tensors import Meter, digest
+from dld_tui.core.diff.tensors import Meter, WeightNoise, digest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.proto_text import get_text, text_of

@@ -18,7 +18,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import dtype_name
-from dld_tui.core.operators.contrib import DOMAIN
+from dld_tui.core.operators.registry import CONTRIB_DOMAIN
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 _PACKED = {2, 4, 8}
@@ -335,7 +335,7 @@ def _of_matrix_product(node: Node) -> BlockedWeight | None:
     bits, block = _number(node, "bits", 4), _number(node, "block_size", 0)
     levels, scales, zeros = (_stored(node, at) for at in (1, 2, 3))
     groups = _stored(node, 4)
-    if node.domain != DOMAIN or levels is None or scales is None or bits not in _PACKED:
+    if node.domain != CONTRIB_DOMAIN or levels is None or scales is None or bits not in _PACKED:
         return None
     if (zeros is None and _given(node, 3)) or (groups is None and _given(node, 4)) or block <= 0:
         return None
@@ -362,7 +362,7 @@ def _of_dequantize(node: Node) -> BlockedWeight | None:
 
 def _of_gather(node: Node) -> BlockedWeight | None:
     levels, _, scales, zeros = (_stored(node, at) for at in range(4))
-    if node.domain != DOMAIN or levels is None or scales is None:
+    if node.domain != CONTRIB_DOMAIN or levels is None or scales is None:
         return None
     if (zeros is None and _given(node, 3)) or levels.bits is None:
         return None

@@ -26,7 +26,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.document.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payloads import sweep
-from dld_tui.core.paths import ensure, state_dir
+from dld_tui.core.settings.paths import ensure, state_dir
 
 SYNC_SECONDS = 1.0
 """A line reaches the kernel at once and the disk within this time."""

@@ -22,12 +22,14 @@ from dld_tui.core.document.node import attribute_type
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
+from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.errors import DldError
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+
 
 Number: TypeAlias = Any
 """An int, a float, an array with one number a candidate, or None where nothing is known."""
@@ -1271,3 +1273,50 @@ def _declared(scope: Scope, name: str) -> Dims | None:
     if known is None or known.dims is None or known.container:
         return None
     return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in known.dims)
+
+
+Shape: TypeAlias = "tuple[int, ...]"
+
+
+def sizes_of(dims: Sequence[int | str | None] | None, shape: Shape) -> dict[str, int]:
+    """Return the numbers that symbolic dimensions have in a shape."""
+    pairs = zip(dims or (), shape, strict=False)
+    return {dim: size for dim, size in pairs if isinstance(dim, str)}
+
+
+def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """Declare the shapes of inputs, in a document that nobody saves.
+
+    Returns:
+        The numbers that symbolic dimensions of these inputs have by that.
+
+    Raises:
+        EditError: A shape does not fit.
+    """
+    sizes: dict[str, int] = {}
+    for name, shape in shapes.items():
+        before = document.main.value_type(name)
+        if before is None:
+            continue
+        sizes.update(sizes_of(before.dims, shape))
+        document.apply("set_value_type", scope=[], value=name, dtype=before.dtype, dims=list(shape))
+    return sizes
+
+
+def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
+    """Note the shapes that follow from those of the inputs where inference has no numbers.
+
+    It knows what onnx does not: values of small tensors, from which Reshape and its like get sizes.
+
+    Returns:
+        The numbers that symbolic dimensions have by that.
+    """
+    found = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
+    sizes: dict[str, int] = {}
+    for scope, name, dims in found.sizes():
+        kind = scope.value_type(name)
+        if kind is not None and kind.dims != dims and not kind.container:
+            sizes.update(sizes_of(kind.dims, dims))
+            scope.inferred[name] = ValueType(kind.dtype, dims)
+            scope.touched.add(name)
+    return sizes

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.document.document import Document
-from dld_tui.core.inputs.caches import cache_pairs
 from dld_tui.core.inputs.guess import input_specs
+from dld_tui.core.inputs.roles import cache_pairs
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig
 from dld_tui.core.text import visible
 

@@ -15,12 +15,11 @@ from dld_tui.core.cost.memory import memory_plan
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import operator
 from dld_tui.core.cost.roofline import Roof
-from dld_tui.core.cost.shapes import follow_shapes, sizes_of
 from dld_tui.core.document.summary import summarise
+from dld_tui.core.inputs.propagation import follow_shapes, sizes_of
 from dld_tui.core.llm.devices import Device
 from dld_tui.core.report.groups import ELEMENT_BITS
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, COUNT, FLAG, MS, SHORT, TEXT
+from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.inputs.caches import CachePair, cache_pairs
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.guess import Guess, InputGuess
-from dld_tui.core.inputs.roles import words_of
+from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 from dld_tui.core.llm.folder import GenaiConfig

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, COUNT, MS, RATIO
+from dld_tui.core.tables.table import BYTES, COUNT, MS, RATIO, Column, Table
 
 if TYPE_CHECKING:
     from dld_tui.core.report.model import Report

@@ -7,8 +7,7 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.machine.health import Check
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import Unit
+from dld_tui.core.tables.table import Column, Table, Unit
 from dld_tui.core.text import visible
 
 PASSED, FAILED, UNAVAILABLE, SKIPPED = "passed", "failed", "unavailable", "skipped"

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dld_tui.core.document.value_types import shown
-from dld_tui.core.operators import contrib
-from dld_tui.core.operators.onnx_schemas import onnx_versions
-from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators import registry
+from dld_tui.core.operators.registry import onnx_versions, schema_for
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
 
 
 def versions_of(name: str, domain: str = "") -> tuple[int, ...]:
     """Return the opset versions in which an operator's signature changed, the oldest first."""
-    if domain == contrib.DOMAIN:
-        schema = contrib.contrib_schemas().get(name)
+    if domain == registry.CONTRIB_DOMAIN:
+        schema = registry.contrib_schemas().get(name)
         return (schema.since_version,) if schema is not None else ()
     return onnx_versions(name, domain)
 

@@ -15,8 +15,7 @@ from dld_tui.core.operators.history import history_of
 from dld_tui.core.operators.palette import domain_title, newest_opsets
 from dld_tui.core.operators.registry import operators, schema_for
 from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Formal, OperatorSchema
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE, PLACE
+from dld_tui.core.tables.table import NOTE, PLACE, Column, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, is_array, plain_domain
 

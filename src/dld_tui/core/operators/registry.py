@@ -1,18 +1,249 @@
-"""Finding operators and versions of operator sets."""
+"""Operators, their schemas and the versions of operator sets, wherever they are from.
+
+Those of the onnx package are loaded when the first one is asked for. Those of ONNX Runtime come
+from a data file, since models use them on machines where it is not installed: com.microsoft, and
+some of ai.onnx that the standard does not have, or only in later versions, such as
+SimplifiedLayerNormalization of exported decoders. scripts/contrib_operators.py writes the file.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.operators import contrib
-from dld_tui.core.operators.onnx_schemas import (
-    newest_onnx,
-    onnx_operators,
-    onnx_schema,
-    onnx_versions,
+from dld_tui.core import protos
+from dld_tui.core.document.node import VALUE_FIELDS
+from dld_tui.core.operators.schema import (
+    AttributeSchema,
+    AttributeValue,
+    Formal,
+    OperatorSchema,
+    TypeConstraint,
 )
-from dld_tui.core.operators.schema import OperatorSchema
 from dld_tui.core.types import plain_domain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onnx.defs import OpSchema
+
+
+_UNLIMITED = 2**31 - 1
+
+
+@cache
+def onnx_schema(op_type: str, domain: str, opset_version: int) -> OperatorSchema | None:
+    """Return the schema that an operator has in an opset version, None when it has none."""
+    since = _since(op_type, domain, opset_version)
+    return None if since is None else _converted(op_type, domain, since)
+
+
+def _since(op_type: str, domain: str, opset_version: int) -> int | None:
+    """Return since which version an operator is as it is in another, None before the first."""
+    try:
+        # A broken model may import version 2**40, which onnx cannot take.
+        schema = protos.defs().get_schema(op_type, min(opset_version, _UNLIMITED), domain)
+    except protos.defs().SchemaError:
+        return None
+    return int(schema.since_version)
+
+
+@cache
+def onnx_versions(op_type: str, domain: str) -> tuple[int, ...]:
+    """Return the versions in which an operator's signature changed, the oldest first."""
+    found: list[int] = []
+    version = _since(op_type, domain, _UNLIMITED)
+    while version is not None:
+        found.append(version)
+        version = _since(op_type, domain, version - 1)
+    return tuple(found[::-1])
+
+
+@cache
+def onnx_operators() -> dict[str, list[str]]:
+    """Return the names of all operators by domain."""
+    found: dict[str, list[str]] = {}
+    schemas = protos.defs().get_all_schemas()
+    for domain, name in sorted((schema.domain, schema.name) for schema in schemas):
+        found.setdefault(domain, []).append(name)
+    return found
+
+
+def newest_onnx(domain: str) -> int:
+    """Return the newest version of an operator set of the ONNX standard."""
+    return int(protos.defs().schema_version_map()[domain][1])
+
+
+@cache
+def _converted(op_type: str, domain: str, version: int) -> OperatorSchema:
+    schema = protos.defs().get_schema(op_type, version, domain)
+    return OperatorSchema(
+        name=schema.name,
+        domain=schema.domain,
+        since_version=schema.since_version,
+        deprecated=schema.deprecated,
+        inputs=_formals(schema.inputs),
+        outputs=_formals(schema.outputs),
+        attributes=_attributes(schema),
+        type_constraints=tuple(
+            TypeConstraint(item.type_param_str, tuple(item.allowed_type_strs), item.description)
+            for item in schema.type_constraints
+        ),
+        markdown=schema.doc or "",
+        min_inputs=schema.min_input,
+        max_inputs=_limit(schema.max_input),
+        min_outputs=schema.min_output,
+        max_outputs=_limit(schema.max_output),
+    )
+
+
+def _enum_name(member: Any) -> str:
+    name: str = member.name  # the stubs of onnx do not know it
+    return name.lower()
+
+
+def _limit(number: int) -> int | None:
+    return None if number >= _UNLIMITED else number
+
+
+def _formals(parameters: Sequence[OpSchema.FormalParameter]) -> tuple[Formal, ...]:
+    return tuple(
+        Formal(
+            name=item.name,
+            description=item.description,
+            types=tuple(sorted(item.types)),
+            type_name=item.type_str,
+            option=_enum_name(item.option),
+            min_arity=item.min_arity,
+            homogeneous=item.is_homogeneous,
+        )
+        for item in parameters
+    )
+
+
+def _attributes(schema: OpSchema) -> tuple[AttributeSchema, ...]:
+    found = [
+        AttributeSchema(
+            name=item.name,
+            kind=_enum_name(item.type),
+            required=item.required,
+            default=_default_of(item._default_value),  # type: ignore[attr-defined]
+            description=item.description,
+        )
+        for item in schema.attributes.values()
+    ]
+    return tuple(sorted(found, key=lambda item: (not item.required, item.name)))
+
+
+def _default_of(message: bytes) -> AttributeValue:
+    """Return the value of a default, None when the attribute has none (an empty message)."""
+    proto = protos.AttributeProto.FromString(message)
+    value = getattr(proto, VALUE_FIELDS.get(proto.type, ""), None)
+    if isinstance(value, protos.TensorProto):
+        from onnx import numpy_helper
+
+        # LabelEncoder declares a tensor default with no element type: there is none.
+        return numpy_helper.to_array(value) if value.data_type else None
+    return value if isinstance(value, int | float | bytes | None) else list(value)
+
+
+CONTRIB_DOMAIN = "com.microsoft"
+
+
+@lru_cache(maxsize=1)
+def contrib_schemas() -> dict[str, OperatorSchema]:
+    """Return the schemas of com.microsoft by operator name, in order of the names."""
+    return {row["name"]: _schema(row, CONTRIB_DOMAIN) for row in _rows() if "domain" not in row}
+
+
+@lru_cache(maxsize=1)
+def _standard_schemas() -> dict[str, list[OperatorSchema]]:
+    """Return the versions of each operator that ONNX Runtime adds to ai.onnx, the oldest first."""
+    schemas: dict[str, list[OperatorSchema]] = {}
+    for row in _rows():
+        if "domain" in row:
+            schemas.setdefault(row["name"], []).append(_schema(row, ""))
+    return schemas
+
+
+def standard_schema(name: str, opset_version: int | None) -> OperatorSchema | None:
+    """Return the schema that ONNX Runtime adds to a version of ai.onnx, None if it has none.
+
+    What it has withdrawn it refuses, unlike operators that the standard calls deprecated.
+
+    Args:
+        name: The operator's name.
+        opset_version: The version that the model imports; None for any.
+    """
+    versions = _standard_schemas().get(name, [])
+    if opset_version is None:
+        versions = [schema for schema in versions if not schema.deprecated]
+    fitting = [s for s in versions if opset_version is None or s.since_version <= opset_version]
+    return fitting[-1] if fitting and not fitting[-1].deprecated else None
+
+
+@lru_cache(maxsize=1)
+def _rows() -> list[dict[str, Any]]:
+    from importlib import resources  # lazy: it imports zipfile
+
+    text = resources.files(__package__).joinpath("data/contrib_operators.json").read_text("utf-8")
+    rows: list[dict[str, Any]] = json.loads(text)["operators"]
+    return rows
+
+
+def _schema(row: dict[str, Any], domain: str) -> OperatorSchema:
+    types = {name: tuple(map(_long, names)) for name, names in row.get("types", {}).items()}
+    min_inputs, max_inputs, min_outputs, max_outputs = row["arity"]
+    return OperatorSchema(
+        name=row["name"],
+        domain=domain,
+        since_version=row["since"],
+        deprecated=row.get("deprecated", False),
+        inputs=tuple(_formal(types, *item) for item in row.get("inputs", ())),
+        outputs=tuple(_formal(types, *item) for item in row.get("outputs", ())),
+        attributes=tuple(_attribute(*item) for item in row.get("attributes", ())),
+        type_constraints=tuple(TypeConstraint(name, kinds, "") for name, kinds in types.items()),
+        markdown=row["doc"],
+        min_inputs=min_inputs,
+        max_inputs=None if max_inputs >= _UNLIMITED else max_inputs,
+        min_outputs=min_outputs,
+        max_outputs=None if max_outputs >= _UNLIMITED else max_outputs,
+    )
+
+
+def _formal(
+    types: dict[str, tuple[str, ...]],
+    name: str,
+    description: str,
+    type_name: str,
+    option: str = "single",
+    homogeneous: bool = True,
+) -> Formal:
+    if type_name in types:
+        return Formal(name, description, types[type_name], type_name, option, 1, homogeneous)
+    return Formal(name, description, (_long(type_name),), _long(type_name), option, 1, homogeneous)
+
+
+def _attribute(
+    name: str, kind: str, required: bool, description: str, default: Any = None
+) -> AttributeSchema:
+    return AttributeSchema(name, kind, required, _contrib_default(default), description)
+
+
+def _contrib_default(value: Any) -> AttributeValue:
+    """Return a default in the form that models hold: strings are bytes."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, list):
+        return [item.encode() if isinstance(item, str) else item for item in value]
+    assert value is None or isinstance(value, (int, float))
+    return value
+
+
+def _long(type_name: str) -> str:
+    return type_name if "(" in type_name else f"tensor({type_name})"
 
 
 def schema_for(op_type: str, domain: str, opset_version: int | None) -> OperatorSchema | None:
@@ -24,11 +255,11 @@ def schema_for(op_type: str, domain: str, opset_version: int | None) -> Operator
         opset_version: The version that the model imports; None for the newest.
     """
     domain = plain_domain(domain)
-    if domain == contrib.DOMAIN:
-        return contrib.contrib_schemas().get(op_type)
+    if domain == CONTRIB_DOMAIN:
+        return contrib_schemas().get(op_type)
     versions = onnx_versions(op_type, domain)
     if not versions:
-        return contrib.standard_schema(op_type, opset_version) if domain == "" else None
+        return standard_schema(op_type, opset_version) if domain == "" else None
     if opset_version is None:
         opset_version = versions[-1]
     return onnx_schema(op_type, domain, opset_version) if opset_version >= versions[0] else None
@@ -41,8 +272,8 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
     """
     found: list[OperatorSchema] = []
     for domain, version in sorted({plain_domain(d): v for d, v in opset_imports.items()}.items()):
-        if domain == contrib.DOMAIN:
-            found.extend(contrib.contrib_schemas().values())
+        if domain == CONTRIB_DOMAIN:
+            found.extend(contrib_schemas().values())
             continue
         schemas = (onnx_schema(name, domain, version) for name in onnx_operators().get(domain, ()))
         found.extend(schema for schema in schemas if schema is not None)
@@ -52,14 +283,14 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
 def newest_opset(domain: str = "") -> int | None:
     """Return the newest version of an operator set that is known here, None for an unknown set."""
     domain = plain_domain(domain)
-    if domain == contrib.DOMAIN:
+    if domain == CONTRIB_DOMAIN:
         return 1
     return newest_onnx(domain) if domain in onnx_operators() else None
 
 
 def known_domains() -> list[str]:
     """Return the operator sets that are known here; ``""`` is ai.onnx."""
-    return sorted([*onnx_operators(), contrib.DOMAIN])
+    return sorted([*onnx_operators(), CONTRIB_DOMAIN])
 
 
 DEFAULT_OPSET = 20
@@ -107,7 +338,7 @@ def importable_version(domain: str, ir_version: int) -> int:
     is 1.
     """
     newest = newest_opset(domain) or 1
-    if domain == contrib.DOMAIN or domain not in onnx_operators():
+    if domain == CONTRIB_DOMAIN or domain not in onnx_operators():
         return newest
     fitting = (v for v in range(newest, 0, -1) if least_ir_version({domain: v}) <= ir_version)
     return next(fitting, 1)

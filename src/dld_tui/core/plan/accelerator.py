@@ -10,8 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.plan.lint import is_reformat
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import FINE_MS, PERCENT
+from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 
 PART, TRANSFER, WAIT, FELL_BACK, OTHER = "part", "transfer", "wait", "fell back", "GPU's own"
 _ROLES = {DLA: PART, DLA_TRANSFER: TRANSFER, DLA_WAIT: WAIT}

@@ -29,8 +29,7 @@ from dld_tui.core.report.html.charts import WIDTH, Bar, bars, fill, histogram, l
 from dld_tui.core.report.html.page import Section, Tile, number, page, paragraphs, text, tiles
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import html_of
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import PERCENT
+from dld_tui.core.tables.table import PERCENT, Column, Table
 
 _TOP = 20
 _HEIGHT = 420

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.paths import unused
 from dld_tui.core.report.statistics import percentile_of, summarise
+from dld_tui.core.settings.paths import unused
 
 BURST_S = 0.1
 """How long calls follow each other without a pause; what is told, is told between bursts."""

@@ -16,8 +16,7 @@ from dld_tui.core.report.groups import GROUPINGS, has_gpu_times, priced
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.schema import as_list
 from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import (
+from dld_tui.core.tables.table import (
     BAR,
     COUNT,
     FINE_MS,
@@ -30,6 +29,8 @@ from dld_tui.core.tables.units import (
     PLACE,
     SHORT,
     SIZE,
+    Column,
+    Table,
     Unit,
 )
 from dld_tui.core.text import visible

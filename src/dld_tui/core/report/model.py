@@ -38,8 +38,7 @@ from dld_tui.core.files.added_readers import reader_of
 from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.report import database, rows, schema
-from dld_tui.core.report.counter_blocks import extent_of
+from dld_tui.core.report import rows, schema
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
 from dld_tui.core.report.records import (
@@ -56,7 +55,7 @@ from dld_tui.core.report.records import (
     Track,
     Wording,
 )
-from dld_tui.core.report.schema import saving
+from dld_tui.core.report.schema import extent_of, saving
 from dld_tui.core.report.statistics import (
     ATTRIBUTED_PASSES,
     KERNELS_ALONE,
@@ -131,7 +130,7 @@ class GpuReading(ABC):
         if self.version < 2:
             return []
         names = {track.id: track.name for track in self.tracks}
-        with database.reading(self.path):
+        with schema.reading(self.path):
             return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
 
     def counter_series(
@@ -148,7 +147,7 @@ class GpuReading(ABC):
         counter = next((found for found in self.counters if found.id == counter_id), None)
         if counter is None:
             return [None] * max(buckets, 0)
-        with database.reading(self.path):
+        with schema.reading(self.path):
             return rows.read_series(self._query, counter, start_us, end_us, buckets)
 
 
@@ -194,7 +193,7 @@ class Report(GpuReading):
         self.path = path
         self._connection = connection
         self._lock = threading.Lock()
-        self.version = database.version_of(connection)
+        self.version = schema.version_of(connection)
         self.facts = rows.read_facts(self._query, "report", "key")
         self.status = "complete" if self.facts.get("status") == "complete" else "partial"
         self.network = self._text("network")
@@ -284,9 +283,9 @@ class Report(GpuReading):
             CorruptFileError: It is damaged.
         """
         target = Path(path)
-        connection = database.open_database(target)
+        connection = schema.open_database(target)
         try:
-            with database.reading(target):
+            with schema.reading(target):
                 return cls(target, connection)
         except BaseException:
             connection.close()
@@ -355,7 +354,7 @@ class Report(GpuReading):
         if sum(track.kind == "thread" for track in self.tracks) <= 1:
             return PassTimes(without_contradictions(times, lengths_ms), lengths_ms, None)
         numbers = series.chosen_passes(len(self.layers), self._numbers())
-        with database.reading(self.path), self._lock:
+        with schema.reading(self.path), self._lock:
             busy = series.read_busy(self._connection.execute, numbers)
         return PassTimes(times, lengths_ms, busy)
 
@@ -417,7 +416,7 @@ class Report(GpuReading):
         start_us = next((found.start_us for found in self.passes if found.index == index), None)
         if start_us is None:
             return []
-        with database.reading(self.path):
+        with schema.reading(self.path):
             events = rows.read_events(self._query, index, start_us, len(self.layers))
         spans = [(event.track, event.start_us, event.duration_us) for event in events]
         return [
@@ -427,7 +426,7 @@ class Report(GpuReading):
 
     def layer_history(self, index: int) -> list[tuple[int, float]]:
         """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
-        with database.reading(self.path):
+        with schema.reading(self.path):
             return rows.read_history(self._query, index)
 
     def pass_times(self, *, gpu: bool = False) -> Times | None:
@@ -445,7 +444,7 @@ class Report(GpuReading):
         if gpu and not self.has_gpu_events:
             return None
         numbers = self._numbers(gpu=gpu)
-        with database.reading(self.path), self._lock:
+        with schema.reading(self.path), self._lock:
             return read_series(self._connection.execute, len(self.layers), numbers, gpu=gpu)
 
     def groups(self, by: str) -> list[Group]:
@@ -596,7 +595,7 @@ def open_report(
         head = source.read(0, min(HEAD, source.size))
     finally:
         source.close()
-    if head.startswith(_SQLITE) and (database.is_report(head) or not is_nsight_export(target)):
+    if head.startswith(_SQLITE) and (schema.is_report(head) or not is_nsight_export(target)):
         return Report.open(target)
     kind = recognise(target)
     if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:

@@ -38,9 +38,9 @@ def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:
 
 def _is_of(report: str, model: str) -> bool:
     """Tell whether a report is of a model; reads two rows of it."""
-    from dld_tui.core.report import database, rows
+    from dld_tui.core.report import rows, schema
 
-    with contextlib.closing(database.open_database(Path(report))) as connection:
+    with contextlib.closing(schema.open_database(Path(report))) as connection:
         facts = rows.read_facts(
             lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
         )

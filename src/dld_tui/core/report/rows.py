@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from dld_tui.core.report.counter_blocks import STEP, block_us
 from dld_tui.core.report.records import (
     GPU_KINDS,
     Bucket,
@@ -24,7 +23,9 @@ from dld_tui.core.report.records import (
     Track,
 )
 from dld_tui.core.report.schema import (
+    STEP,
     WrongValue,
+    block_us,
     column_names,
     json_of,
     number_of,

@@ -48,9 +48,8 @@ from typing import Any
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.report import schema
-from dld_tui.core.report.counter_blocks import store_counters
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
-from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving
+from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
 from dld_tui.core.report.statistics import store_statistics
 from dld_tui.core.types import JSON
 

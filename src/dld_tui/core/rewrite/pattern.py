@@ -32,10 +32,9 @@ from itertools import combinations
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.expression import Expression, read_expression, read_sum
+from dld_tui.core.rewrite.expression import Expression, Reader, read_expression, read_sum
 from dld_tui.core.rewrite.functions import FUNCTIONS, TYPED
 from dld_tui.core.rewrite.query import parse_kinds
-from dld_tui.core.rewrite.text import Reader
 
 COMMUTATIVE = frozenset(
     ("Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max",

@@ -24,7 +24,7 @@ from pathlib import Path
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.plugins import plugins
-from dld_tui.core.rewrite.expression import Expression, read_expression
+from dld_tui.core.rewrite.expression import Expression, Reader, read_expression
 from dld_tui.core.rewrite.functions import TYPED
 from dld_tui.core.rewrite.pattern import (
     Body,
@@ -34,7 +34,6 @@ from dld_tui.core.rewrite.pattern import (
     read_pattern,
     with_condition,
 )
-from dld_tui.core.rewrite.text import Reader
 from dld_tui.core.tables.table import Column
 from dld_tui.core.text import clip, visible
 

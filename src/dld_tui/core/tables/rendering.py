@@ -1,11 +1,13 @@
-"""Renderers of a table: text, CSV, JSON, HTML and Parquet."""
+"""Renderers of a table: text, CSV, JSON, HTML and Parquet; and of several, as a workbook."""
 
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -266,3 +268,78 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list):
         return [as_text(item) for item in value]
     return as_text(value) if isinstance(value, str) else value
+
+
+MOST_ROWS = (1 << 20) - 1
+"""Rows of a sheet below its header."""
+_MOST_CHARACTERS = 32_767
+_WIDEST, _SAMPLE = 60, 200
+_NOT_IN_A_NAME = re.compile(r"[\[\]:*?/\\']")
+_LONGEST_NAME = 31
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CREATED = datetime.datetime(1980, 1, 1)
+_OPTIONS = {
+    "in_memory": True, "strings_to_formulas": False, "strings_to_urls": False,
+    "strings_to_numbers": False,
+}  # fmt: skip
+
+
+def workbook_bytes(tables: Iterable[tuple[str, Table[Any]]]) -> bytes:
+    """Return a workbook: titles of columns in bold in a row that stays, numbers as numbers.
+
+    Foreign text is made visible and never a formula: cells hold it as text.
+
+    Args:
+        tables: The name of each sheet, cut to what a name can be, and its table. A table with more
+            than `MOST_ROWS` is cut.
+
+    Raises:
+        UnavailableError: XlsxWriter is not installed.
+    """
+    try:
+        import xlsxwriter
+    except ImportError as error:
+        raise UnavailableError(
+            "Workbooks need XlsxWriter, which is not installed",
+            hint="pip install 'dld-tui[excel]', or write --csv",
+        ) from error
+    made = io.BytesIO()
+    with xlsxwriter.Workbook(made, _OPTIONS) as book:
+        book.set_properties({"created": _CREATED})
+        bold = book.add_format({"bold": True})
+        taken: set[str] = set()
+        for title, table in tables:
+            _write(book.add_worksheet(_sheet_name(title, taken)), table, bold)
+    return made.getvalue()
+
+
+def _sheet_name(title: str, taken: set[str]) -> str:
+    """Return a name that a sheet can have and that none has, and take it."""
+    plain = _NOT_IN_A_NAME.sub(" ", visible(title)).strip()[:_LONGEST_NAME] or "Table"
+    name, number = plain, 1
+    while name.casefold() in taken:
+        number += 1
+        name = f"{plain[: _LONGEST_NAME - 1 - len(str(number))]} {number}"
+    taken.add(name.casefold())
+    return name
+
+
+def _write(sheet: Any, table: Table[Any], bold: Any) -> None:
+    sheet.freeze_panes(1, 0)
+    for place, column in enumerate(table.columns):
+        cells = [column.unit.plain(column.value(row)) for row in table.rows[:MOST_ROWS]]
+        title = _text(column.title)
+        texts = ["" if cell is None else str(cell) for cell in cells[:_SAMPLE]]
+        sheet.set_column(place, place, min(_WIDEST, max(map(len, [title, *texts])) + 2))
+        sheet.write_string(0, place, title, bold)
+        for row, cell in enumerate(cells, start=1):
+            if isinstance(cell, bool):
+                sheet.write_boolean(row, place, cell)
+            elif isinstance(cell, (int, float)) and abs(cell) <= sys.float_info.max:
+                sheet.write_number(row, place, cell)
+            elif cell is not None:
+                sheet.write_string(row, place, _text(str(cell)))
+
+
+def _text(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", visible(text))[:_MOST_CHARACTERS]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import GateRow
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import MS, RATIO
+from dld_tui.core.tables.table import MS, RATIO, Column, Table
 from dld_tui.core.tensorrt.routes import Knob
 from dld_tui.core.text import visible
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from dld_tui.core.paths import ensure
+from dld_tui.core.settings.paths import ensure
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
         from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name, stamps
         from dld_tui.core.machine.environment import cpu_name
-        from dld_tui.core.paths import cache_dir
+        from dld_tui.core.settings.paths import cache_dir
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))

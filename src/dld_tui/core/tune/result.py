@@ -14,9 +14,8 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.compare.model import Row
 from dld_tui.core.errors import InputError
-from dld_tui.core.paths import near
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, MS
+from dld_tui.core.settings.paths import near
+from dld_tui.core.tables.table import COUNT, MS, Column, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import Setup
 from dld_tui.core.tune.race import Race

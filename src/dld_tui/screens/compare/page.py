@@ -23,8 +23,8 @@ from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.paths import apart, near
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.settings.paths import apart, near
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.files import ask_where

@@ -13,8 +13,7 @@ from textual.containers import VerticalScroll
 
 from dld_tui.core.files.folder import FoundFile
 from dld_tui.core.files.preview import Preview, ago
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, NOTE, Unit
+from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
 from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.lists.line_source import Piece

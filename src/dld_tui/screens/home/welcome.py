@@ -24,10 +24,9 @@ from dld_tui.activities import registry
 from dld_tui.core import fmt
 from dld_tui.core.commands.keys import with_keys
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
-from dld_tui.core.paths import cache_dir, ensure, short
-from dld_tui.core.state import RecentFile
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES, NOTE
+from dld_tui.core.settings.paths import cache_dir, ensure, short
+from dld_tui.core.settings.state import RecentFile
+from dld_tui.core.tables.table import BYTES, NOTE, Column, Table
 from dld_tui.core.text import cell_width, clip, fit
 from dld_tui.screens.home.browser import KINDS, SECONDS, HerePane, PreviewPane
 from dld_tui.styles import STYLES

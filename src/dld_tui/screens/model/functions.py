@@ -21,8 +21,7 @@ from dld_tui.core.document.local_functions import (
     key_of,
 )
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, NOTE
+from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage

@@ -26,8 +26,7 @@ from dld_tui.core.document.metadata import (
 )
 from dld_tui.core.document.value_types import Dims
 from dld_tui.core.errors import InputError
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import COUNT, NOTE
+from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.page_work import PageEdits

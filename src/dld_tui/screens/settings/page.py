@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from dld_tui.core import config as settings
-from dld_tui.core.config import Config
 from dld_tui.core.params import Param, Setting, settings_of
-from dld_tui.core.paths import short
+from dld_tui.core.settings import config as settings
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.paths import short
 from dld_tui.core.text import visible
 from dld_tui.screens.form_page import FormPage
 from dld_tui.widgets.forms.param_form import ParamForm

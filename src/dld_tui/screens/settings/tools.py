@@ -8,9 +8,10 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from dld_tui.core import config
-from dld_tui.core.custom_tools import store
-from dld_tui.core.custom_tools.model import (
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.params import from_json
+from dld_tui.core.settings import config, custom_tools
+from dld_tui.core.settings.custom_tools import (
     Tool,
     ToolForm,
     form_values,
@@ -19,8 +20,6 @@ from dld_tui.core.custom_tools.model import (
     tool_of,
     tool_table,
 )
-from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.params import from_json
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.form_page import FormPage
@@ -63,9 +62,9 @@ class ToolFormScreen(FormPage):
         """Save the tool and return its name."""
         tool = tool_of(from_json(ToolForm, self.form.values()))
         before = self.tool.name if self.tool else ""
-        if tool.name != before and tool.name in store.load():
+        if tool.name != before and tool.name in custom_tools.load():
             raise UsageError(f"there is a tool {tool.name!r} already")
-        store.save(tool, instead_of=before)
+        custom_tools.save(tool, instead_of=before)
         return tool.name
 
 
@@ -117,7 +116,7 @@ class ToolsScreen(ListPage[Tool]):
 
     def _read(self, select: str | None = None) -> None:
         try:
-            self._tools = store.load()
+            self._tools = custom_tools.load()
         except DldError as error:
             self._tools = {}
             host(self).show_error(error, "Custom tools")
@@ -171,7 +170,7 @@ class ToolsScreen(ListPage[Tool]):
         if await self.tasks.ask(question) != "remove":
             return
         try:
-            store.remove(name)
+            custom_tools.remove(name)
         except DldError as error:
             host(self).show_error(error)
         self._read()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import BindingType
 
 from dld_tui.activities import registry as activities
-from dld_tui.core.connections import store
 from dld_tui.core.errors import DldError
+from dld_tui.core.settings import saved_targets
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.screens.activity.job import JobScreen
@@ -129,7 +129,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
 def _target(name: str) -> SshTarget:
     from dld_tui.targets.ssh.target import SshTarget
 
-    return SshTarget(store.find(name))
+    return SshTarget(saved_targets.find(name))
 
 
 def _title(job: StoredJob) -> str:

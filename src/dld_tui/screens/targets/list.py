@@ -11,9 +11,12 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from dld_tui.core.connections import store
-from dld_tui.core.connections.prompts import BAD, GOOD, Step
-from dld_tui.core.connections.store import (
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.files.preview import ago
+from dld_tui.core.params import from_json
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.prompts import BAD, GOOD, Step
+from dld_tui.core.settings.saved_targets import (
     Connection,
     ConnectionForm,
     connection_of,
@@ -21,11 +24,7 @@ from dld_tui.core.connections.store import (
     settings_shown,
     target_table,
 )
-from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.files.preview import ago
-from dld_tui.core.params import from_json
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE
+from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
@@ -122,11 +121,11 @@ class TargetFormScreen(FormPage):
         values = self.form.values()
         connection = connection_of(from_json(ConnectionForm, values))
         before = self.connection.name if self.connection else ""
-        if connection.name != before and connection.name in store.load():
+        if connection.name != before and connection.name in saved_targets.load():
             raise UsageError(f"there is a target {connection.name!r} already")
-        store.save(connection)
+        saved_targets.save(connection)
         if before and connection.name != before:
-            store.remove(before)
+            saved_targets.remove(before)
         return connection.name
 
 
@@ -192,7 +191,7 @@ class TargetsScreen(ListPage[Connection]):
 
     def _read(self, select: str | None = None) -> None:
         try:
-            self._connections = store.load()
+            self._connections = saved_targets.load()
         except DldError as error:
             self._connections = {}
             host(self).show_error(error, "Targets")
@@ -266,7 +265,7 @@ class TargetsScreen(ListPage[Connection]):
         if await self.tasks.ask(ChoiceDialog(f"Remove {name}?", there, choices)) != "remove":
             return
         try:
-            store.remove(name)
+            saved_targets.remove(name)
         except DldError as error:
             host(self).show_error(error)
         host(self).state.put(_SECTION, name, {})

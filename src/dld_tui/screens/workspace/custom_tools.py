@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.commands import Command
 from dld_tui.core.errors import DldError
 from dld_tui.core.params import to_json
-from dld_tui.core.paths import unused
+from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace.controller import Controller
@@ -21,7 +21,7 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.activities.run_tool import Result
-    from dld_tui.core.custom_tools.model import Tool
+    from dld_tui.core.settings.custom_tools import Tool
 
 
 @dataclass(eq=False)
@@ -55,7 +55,7 @@ class CustomTools(Controller):
 
     def run_tool(self, tool: Tool) -> None:
         """Ask for the output where it wants that, and run a tool on the model."""
-        from dld_tui.core.custom_tools.model import output_beside
+        from dld_tui.core.settings.custom_tools import output_beside
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
 
         if not tool.output:

@@ -21,7 +21,7 @@ from dld_tui.widgets.explorer.model import ExplorerModel
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.document import Document
-    from dld_tui.core.new_model import NewModel
+    from dld_tui.core.document.new_model import NewModel
     from dld_tui.screens.workspace.graph_building import EarlyGraph
 
 
@@ -82,7 +82,7 @@ def open_model(
 
     with collector_paused():
         if path is None:
-            from dld_tui.core.new_model import NewModel, new_document
+            from dld_tui.core.document.new_model import NewModel, new_document
 
             document = new_document(new or NewModel())
             document.journaled = True

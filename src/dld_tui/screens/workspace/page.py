@@ -59,9 +59,9 @@ from dld_tui.widgets.shell.progress import WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.custom_tools.model import Tool
+    from dld_tui.core.document.new_model import NewModel
     from dld_tui.core.document.scripts import ReplayResult
-    from dld_tui.core.new_model import NewModel
+    from dld_tui.core.settings.custom_tools import Tool
 
 _PAINTED_S = 0.05
 """So long the terminal has for what it was sent, before other work begins."""

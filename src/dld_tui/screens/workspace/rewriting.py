@@ -50,7 +50,7 @@ class Rewriting(Controller):
 
         Meanwhile what is found is marked, in the list and on the graph.
         """
-        from dld_tui.core.rewrite.completion import Completion
+        from dld_tui.core.rewrite.query import Completion
         from dld_tui.core.rewrite.rule import rule_names
         from dld_tui.widgets.dialogs.rewrite import RewriteDialog
 
@@ -167,9 +167,9 @@ class Rewriting(Controller):
     @staticmethod
     def _rules(text: str) -> list[Rule]:
         """Return the rules that a text is or names; none where it is a pattern."""
+        from dld_tui.core.rewrite.expression import Reader
         from dld_tui.core.rewrite.pattern import read_pattern
         from dld_tui.core.rewrite.rule import rule_names, rules_of
-        from dld_tui.core.rewrite.text import Reader
 
         words = text.split()
         if set(words) <= set(rule_names()):

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from dld_tui.core import fmt, paths
+from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
+from dld_tui.core.settings import paths
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import dld_tui
-from dld_tui.core.connections.store import DEFAULT_DIRECTORY
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine import jetson
+from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY
 from dld_tui.core.text import clip, visible
 
 OLDEST_PYTHON = (3, 10)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import asyncssh
 
-from dld_tui.core.connections.prompts import Asker
-from dld_tui.core.connections.secrets import Secrets, passphrase_name, password_name
-from dld_tui.core.paths import short
+from dld_tui.core.settings.paths import short
+from dld_tui.core.settings.prompts import Asker
+from dld_tui.core.settings.secrets import Secrets, passphrase_name, password_name
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.errors import AUTHENTICATION, HOST_KEY
 from dld_tui.targets.ssh.known_hosts import KeyFiles, locked_keys, public_data

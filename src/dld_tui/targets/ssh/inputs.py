@@ -23,8 +23,8 @@ from dld_tui.core.files.tensors import dense_tensors, entries_of, has_external, 
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG
 from dld_tui.core.params import RequestData, Setting
-from dld_tui.core.paths import unused
-from dld_tui.core.report.database import moved_paths
+from dld_tui.core.report.schema import moved_paths
+from dld_tui.core.settings.paths import unused
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh.transfer import LocalFile
 

@@ -21,10 +21,10 @@ from typing import TypeAlias
 
 import asyncssh
 
-from dld_tui.core.connections.prompts import Asker
-from dld_tui.core.connections.store import DEFAULT_PORT
 from dld_tui.core.errors import SaveError
-from dld_tui.core.paths import ensure, short
+from dld_tui.core.settings.paths import ensure, short
+from dld_tui.core.settings.prompts import Asker
+from dld_tui.core.settings.saved_targets import DEFAULT_PORT
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.errors import HOST_KEY, LinkError
 from dld_tui.targets.ssh.route import Hop

@@ -17,10 +17,10 @@ from typing import TypeVar
 import asyncssh
 from asyncssh.public_key import get_default_public_key_algs
 
-from dld_tui.core.connections.prompts import Asker, Nobody
-from dld_tui.core.connections.secrets import SECRETS, Secrets
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
+from dld_tui.core.settings.prompts import Asker, Nobody
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import SECRETS, Secrets
 from dld_tui.targets.ssh import known_hosts
 from dld_tui.targets.ssh.client import Client
 from dld_tui.targets.ssh.errors import (

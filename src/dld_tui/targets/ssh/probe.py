@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dld_tui.core import fmt
-from dld_tui.core.connections.prompts import BAD, GOOD, WEAK, Asker, Step
-from dld_tui.core.connections.secrets import Secrets, keyring_problem
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.settings.prompts import BAD, GOOD, WEAK, Asker, Step
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import Secrets, keyring_problem
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import stage_of

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dld_tui.core import paths
 from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.settings import paths
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

@@ -14,14 +14,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core import paths
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.preview import ago
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.report.database import moved_paths, relocate
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import NOTE
+from dld_tui.core.report.schema import moved_paths, relocate
+from dld_tui.core.settings import paths
+from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import describe_end, log_text

@@ -29,7 +29,8 @@ from typing import Any
 
 from asyncssh.config import ConfigParseError, SSHClientConfig
 
-from dld_tui.core.connections.store import (
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.settings.saved_targets import (
     DEFAULT_PORT,
     Connection,
     hops,
@@ -37,7 +38,6 @@ from dld_tui.core.connections.store import (
     is_plain_user,
     split_hop,
 )
-from dld_tui.core.errors import InputError, UsageError
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile("%(.)")

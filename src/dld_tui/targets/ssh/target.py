@@ -8,12 +8,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from dld_tui.core.connections import prompts
-from dld_tui.core.connections.prompts import Asker
-from dld_tui.core.connections.secrets import SECRETS, Secrets, passphrase_name, password_name
-from dld_tui.core.connections.store import Connection
 from dld_tui.core.errors import DldError
 from dld_tui.core.machine.health import Check
+from dld_tui.core.settings import prompts
+from dld_tui.core.settings.prompts import Asker
+from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import SECRETS, Secrets, passphrase_name, password_name
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop

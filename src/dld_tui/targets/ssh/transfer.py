@@ -17,7 +17,7 @@ from dld_tui.core.errors import ActivityError, FileChangedError, InputError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.blobs import ByteCount
 from dld_tui.core.files.writer import StagedFile
-from dld_tui.core.state import State
+from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.channel import Agent, AgentError, Stream, strings
 from dld_tui.targets.ssh.errors import ConnectionLostError, LinkError

@@ -17,8 +17,7 @@ from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from dld_tui.core import fmt
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BYTES
+from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.tasks import Tasks, on_thread, task

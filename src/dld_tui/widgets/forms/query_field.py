@@ -9,7 +9,7 @@ from textual.suggester import Suggester
 from dld_tui.widgets.forms.text_field import TextField
 
 if TYPE_CHECKING:
-    from dld_tui.core.rewrite.completion import Completion
+    from dld_tui.core.rewrite.query import Completion
 
 
 class _Suggester(Suggester):

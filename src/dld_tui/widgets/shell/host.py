@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from dld_tui.core import fmt
-from dld_tui.core.config import Config
-from dld_tui.core.state import State
+from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from dld_tui.widgets.shell.front import Front
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
-    from dld_tui.core.custom_tools.model import Tool
     from dld_tui.core.document import Document, Node
+    from dld_tui.core.settings.custom_tools import Tool
     from dld_tui.core.types import JSON
 
 

@@ -11,8 +11,7 @@ from dld_tui.core.document.proto_text import text_of as plain_text
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
-from dld_tui.core.tables.table import Column, Table
-from dld_tui.core.tables.units import BAR, BYTES, COUNT, NOTE
+from dld_tui.core.tables.table import BAR, BYTES, COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.table_view import TablePane, TableView

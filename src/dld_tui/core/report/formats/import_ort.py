@@ -1,31 +1,531 @@
-"""An ONNX Runtime profile JSON into a report.
+"""An ONNX Runtime profile JSON into a report, its kernels joined to the nodes of the ONNX file.
 
 :func:`add_ort_profile` adds the layers and passes of a profile to a report that an activity writes;
 :func:`report_from_ort_profile` opens a profile from anywhere as a report of its own.
+
+Optimisers keep the names of tensors where they replace nodes: a fused kernel's outputs are the
+outputs of the last nodes that it replaces, its inputs those of the first. So it stands for what
+lies between: backwards from its outputs to the tensors that other kernels make.
+
+Two sources: the tensors of the optimised model, where it was saved (confidence ``tensor``), and
+the kernels' names (``name`` when a node has exactly this name and operator, ``rule`` when a
+naming rule of the optimiser leads to it). What neither explains is ``none``; nothing is guessed.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.cost.roofline import Roof, kernel_work, placed
-from dld_tui.core.cost.sharing import SHARED_BY
-from dld_tui.core.report.attribution import Attribution
-from dld_tui.core.report.formats.ort_profile import Kernel, OrtProfile, ProfilePass
+from dld_tui.core.cost.sharing import SHARED_BY, SharedBy, cost_shares
+from dld_tui.core.report.formats.ort_profile import (
+    Clue,
+    Kernel,
+    OrtProfile,
+    ProfilePass,
+    blocked_tensors,
+    clues,
+    is_blocked,
+    split_inlined_branch,
+    split_inlined_function,
+    without_cast,
+)
 from dld_tui.core.report.formats.trace_events import depths
 from dld_tui.core.report.model import Report, temporary_report
-from dld_tui.core.report.records import Layer, PassState
+from dld_tui.core.report.records import Confidence, Layer, NodeLink, PassState
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+
+
+_MOST_CANDIDATES = 4
+
+
+class NodeFinder:
+    """Indexes the nodes of all scopes of a document once."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._by_name: dict[str, list[Node]] = {}
+        self._by_output: dict[str, list[Node]] = {}
+        self.functions: dict[tuple[str, str], Scope] = {}
+        """Local functions by (domain, name)."""
+        for function in document.functions:
+            domain, _, name = function.step.removeprefix("function ").partition(":")
+            self.functions.setdefault((domain, name), function)
+        for scope in document.scopes():
+            for node in scope.nodes:
+                self._by_name.setdefault(node.name, []).append(node)
+                for output in node.outputs:
+                    if output:
+                        self._by_output.setdefault(output, []).append(node)
+        self._numbered = [node for node in document.main.nodes if node.op_type != "Constant"]
+        self._paths: dict[Scope, tuple[str, ...]] = {}
+
+    def named(self, name: str, within: Scope | None = None) -> list[Node]:
+        """Return the nodes of this name in all scopes, or in a scope and those below it."""
+        return self._inside(self._by_name.get(name, []), within) if name else []
+
+    def producers(self, tensor: str, within: Scope | None = None) -> list[Node]:
+        """Return the nodes of all scopes that make a tensor of this name."""
+        return self._inside(self._by_output.get(tensor, []), within)
+
+    def function_of(self, node: Node) -> Scope | None:
+        """Return the body of the local function that a node calls, or None."""
+        return self.functions.get((node.domain, node.op_type))
+
+    def find(self, clue: Clue, op_type: str, within: Scope | None = None) -> list[Node]:
+        """Return the nodes that a clue may mean, those of the same operator when there are any.
+
+        Nothing when there are too many to be of use.
+        """
+        if clue.kind == "index":
+            found = self._at_index(int(clue.text), op_type) if within is None else []
+        elif clue.kind == "tensor":
+            found = self.producers(clue.text, within)
+        else:
+            found = self.named(clue.text, within)
+        same = [node for node in found if node.op_type == op_type]
+        chosen = same or found
+        return chosen if len(chosen) <= _MOST_CANDIDATES else []
+
+    def branch(self, name: str) -> tuple[Scope | None, str]:
+        """Take the inlined branches off the front of a name.
+
+        Returns:
+            The innermost branch that is found, None for the main graph, and the rest of the name.
+        """
+        scope: Scope | None = None
+        while (parts := split_inlined_branch(name)) is not None:
+            owner, attribute, rest = parts
+            owners = self.named(owner, scope)
+            if not owners:
+                index = owner.rpartition("_")[2]
+                owners = self._at_index(int(index), "If") if index.isdecimal() else []
+            branches = [s for node in owners for s in node.children.get(attribute, ())]
+            if len(branches) != 1:
+                break
+            scope, name = branches[0], rest
+        return scope, name
+
+    def path_of(self, scope: Scope) -> tuple[str, ...]:
+        """Return `Scope.path`, which is costly for deep scopes, from memory."""
+        if scope not in self._paths:
+            self._paths[scope] = scope.path
+        return self._paths[scope]
+
+    def _at_index(self, index: int, op_type: str) -> list[Node]:
+        if index >= len(self._numbered):
+            return []
+        node = self._numbered[index]
+        return [node] if node.op_type == op_type and not node.name else []
+
+    def _inside(self, nodes: list[Node], within: Scope | None) -> list[Node]:
+        if within is None:
+            return nodes
+        return [node for node in nodes if within in outwards(node.scope)]
+
+
+def outwards(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and those around it."""
+    found: Scope | None = scope
+    while found is not None:
+        yield found
+        found = found.parent
+
+
+Place: TypeAlias = "tuple[Scope, str]"
+"""A tensor of the original document: the scope whose node makes it, and its name."""
+
+_LAYOUT_OPERATORS = frozenset({"ReorderInput", "ReorderOutput", "MemcpyToHost", "MemcpyFromHost"})
+_FOR_CONSUMER = frozenset({"ReorderInput", "MemcpyFromHost"})
+_SHAPE_OPERATORS = frozenset({"Reshape", "Transpose", "Cast", "Squeeze", "Unsqueeze", "Identity"})
+"""What optimisers insert between kernels, besides the layout operators."""
+_MOST_NODES = 256
+_LONGEST_DETOUR = 8
+
+
+class FusionTracer:
+    """Joins the nodes of an optimised document to those of the original by their tensors."""
+
+    def __init__(self, finder: NodeFinder, optimised: Document) -> None:
+        self._finder = finder
+        self._optimised = optimised
+        self._places: dict[tuple[Scope, str], Place | None] = {}
+        self._constants = _constant_nodes(finder)
+        self._function_names = {name for _, name in finder.functions}
+        self._scopes = {scope.path: scope for scope in finder.document.scopes()}
+        self._twins = self._find_twins()
+        self._owners = {twin: node for node, twin in self._twins.items()}
+        self._made: set[Place] = set()
+        for scope in optimised.scopes():
+            for node in scope.nodes:
+                self._made.update(self._output_places(node))
+
+    def nodes_of(self, node: Node) -> list[Node]:
+        """Return the original nodes that an optimised one stands for, in the order of the graph.
+
+        Empty when neither its results nor its weights are of the original graph.
+        """
+        if self.moves_data(node):
+            return []
+        found: dict[Node, None] = {}
+        places = self._output_places(node)
+        for place in places:
+            self._walk(node, place, found)
+        if not places:
+            return self._readers_of_weights(node)
+        return list(reversed(found)) if len(found) <= _MOST_NODES else []
+
+    def _readers_of_weights(self, node: Node) -> list[Node]:
+        """Return the original nodes that alone read the weights of an optimised one.
+
+        A MatMul and its Add become a Gemm between two Reshapes: all tensors around it are new.
+        """
+        scope = self._scopes.get(node.scope.path)
+        if scope is None:
+            return []
+        weights = [name for name in node.inputs if name and scope.initializer(name) is not None]
+        readers = (scope.consumers(name) for name in weights)
+        return list(dict.fromkeys(found[0] for found in readers if len(found) == 1))
+
+    def moves_data(self, node: Node) -> bool:
+        """Return True for a node that only changes layout, type or device of a tensor."""
+        places = self._output_places(node)
+        if not places:
+            return node.op_type in _LAYOUT_OPERATORS or node.op_type in _SHAPE_OPERATORS
+        sources = {self._place(node.scope, name) for name in node.inputs if name}
+        return all(place in sources for place in places)
+
+    def nodes_served(self, node: Node) -> list[Node]:
+        """Return the original nodes for which a data-moving node works.
+
+        Those that want the other layout: what makes its input when it goes out of a layout, else
+        what reads its output, through other such nodes.
+        """
+        name = next(iter(node.inputs), "")
+        place = self._place(node.scope, name) if name else None
+        maker = self._producer(place) if place is not None else None
+        if maker is not None and node.op_type not in _FOR_CONSUMER:
+            return [maker]
+        served: dict[Node, None] = {}
+        movers = [node]
+        for _ in range(_LONGEST_DETOUR):
+            readers = [r for m in movers for o in m.outputs for r in m.scope.consumers(o)]
+            for reader in readers:
+                served.update(dict.fromkeys(self.nodes_of(reader)))
+            movers = [reader for reader in readers if self.moves_data(reader)]
+            if served or not movers:
+                break
+        return list(served)
+
+    def _find_twins(self) -> dict[Node, Node]:
+        """Return the original nodes that optimised ones still have the name and operator of."""
+        twins: dict[Node, Node] = {}
+        for scope in self._optimised.scopes():
+            for node in scope.nodes:
+                same = [n for n in self._finder.named(node.name) if n.op_type == node.op_type]
+                if len(same) == 1 and len(same[0].outputs) == len(node.outputs):
+                    twins[node] = same[0]
+        return twins
+
+    def _output_places(self, node: Node) -> list[Place]:
+        found = (self._place(node.scope, name) for name in node.outputs if name)
+        return [place for place in found if place is not None]
+
+    def _place(self, scope: Scope, name: str) -> Place | None:
+        """Return where the original graph makes a tensor of the optimised one."""
+        key = (scope, name)
+        if key not in self._places:
+            self._places[key] = None  # should a chain of copies be a circle, it ends here
+            self._places[key] = self._find_place(scope, name)
+        return self._places[key]
+
+    def _find_place(self, scope: Scope, name: str) -> Place | None:
+        direct = self._choose(scope, name)
+        if direct is not None:
+            return direct
+        definition = scope.resolve(name)
+        maker = definition.node if definition is not None else None
+        if maker is None:
+            return self._choose(scope, without_cast(name))
+        twin = self._twins.get(maker)
+        if twin is not None:
+            return twin.scope, twin.outputs[maker.outputs.index(name)]
+        if is_blocked(maker.name) and maker.outputs[:1] == (name,):
+            for tensor in blocked_tensors(maker.name):
+                place = self._choose(scope, tensor)
+                if place is not None:
+                    return _after_fusion(maker, place)
+        if maker.op_type in _LAYOUT_OPERATORS and maker.inputs:
+            return self._place(maker.scope, maker.inputs[0])
+        return self._choose(scope, without_cast(name))
+
+    def _choose(self, scope: Scope, name: str) -> Place | None:
+        """Return the place of a tensor name; of several, the one that `scope` can see."""
+        branch, plain = self._finder.branch(name)
+        makers = self._finder.producers(plain, branch)
+        if not makers:
+            for function, inner in split_inlined_function(name, self._function_names):
+                bodies = [s for (_, f), s in self._finder.functions.items() if f == function]
+                makers = [m for s in bodies for m in self._finder.producers(inner, s)]
+                if makers:
+                    plain = inner
+                    break
+        if len(makers) > 1:
+            around = [self._scopes.get(s.path) for s in outwards(scope)]
+            seen = [m for s in around for m in makers if m.scope is s]
+            makers = seen[:1]
+        return self._inner(makers[0], plain) if makers else None
+
+    def _inner(self, node: Node, name: str) -> Place:
+        """Return where a tensor is really made: within the body of a function that is called."""
+        for _ in range(64):
+            body = self._finder.function_of(node)
+            if body is None:
+                break
+            position = node.outputs.index(name)
+            if position >= len(body.outputs):
+                break
+            inner = body.producer(body.outputs[position])
+            if inner is None:
+                break
+            node, name = inner, body.outputs[position]
+        return node.scope, name
+
+    def _producer(self, place: Place) -> Node | None:
+        scope, name = place
+        return scope.producer(name)
+
+    def _walk(self, kernel: Node, start: Place, found: dict[Node, None]) -> None:
+        stack = [start]
+        while stack and len(found) <= _MOST_NODES:
+            node = self._producer(stack.pop())
+            if node is None or node in found:
+                continue
+            found[node] = None
+            stack.extend(self._open_inputs(kernel, node))
+
+    def _open_inputs(self, kernel: Node, node: Node) -> Iterable[Place]:
+        """Yield what a node reads that no other kernel makes and that is not constant."""
+        for name in node.inputs:
+            definition = node.scope.resolve(name) if name else None
+            if definition is None or definition.node is None:
+                continue
+            place = self._inner(definition.node, name)
+            maker = self._producer(place)
+            if maker is None or place in self._made or maker in self._constants:
+                continue
+            if self._owners.get(maker, kernel) is kernel:
+                yield place
+
+
+def _after_fusion(kernel: Node, place: Place) -> Place:
+    """Return what a kernel in blocked layout makes, which is named for what it made at first.
+
+    A sum and an activation that were fused into it later are in its inputs and attributes.
+    """
+    scope, name = place
+    wanted: list[frozenset[str]] = []
+    if len(kernel.inputs) > 3 and kernel.inputs[3]:
+        wanted.append(frozenset({"Add", "Sum"}))
+    activation = kernel.attribute("activation")
+    made = scope.producer(name)
+    if activation is not None and isinstance(activation.value, bytes):
+        operator = activation.value.decode("utf-8", "replace")
+        if made is None or made.op_type != operator:
+            wanted.append(frozenset({operator}))
+    for operators in wanted:
+        readers = [node for node in scope.consumers(name) if node.op_type in operators]
+        if len(readers) != 1 or not readers[0].outputs:
+            break
+        name = readers[0].outputs[0]
+    return scope, name
+
+
+def _constant_nodes(finder: NodeFinder) -> set[Node]:
+    """Return the nodes whose results are known before the model runs.
+
+    Optimisers compute them once, so they are no part of a kernel.
+    """
+    found: set[Node] = set()
+    for scope in finder.document.scopes():
+        for node in scope.nodes:
+            if node.op_type == "Constant":
+                found.add(node)
+            elif node.inputs and not node.children and finder.function_of(node) is None:
+                definitions = (scope.resolve(name) for name in node.inputs if name)
+                if all(
+                    d is not None and (d.kind == "initializer" or d.node in found)
+                    for d in definitions
+                ):
+                    found.add(node)
+    return found
+
+
+_ACTIVATIONS = frozenset(
+    {"Relu", "LeakyRelu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "Elu", "Selu", "Softplus"}
+)
+_SUMS = frozenset({"Add", "Sum"})
+_LONGEST_CHAIN = 8
+
+
+class Attribution:
+    """The nodes of one document, ready to be found."""
+
+    def __init__(self, document: Document, optimised: Document | None = None) -> None:
+        """Index a document.
+
+        Args:
+            document: The model as the user knows it.
+            optimised: What the backend made of it and ran, when that was saved.
+        """
+        self._finder = NodeFinder(document)
+        self._tracer: FusionTracer | None = None
+        self._optimised: NodeFinder | None = None
+        self._aligned: dict[Kernel, Node] = {}
+        self._are_fused = True
+        self.shared_by: SharedBy | None = None
+        """How the time of the last kernel was shared; None when it had one node or none."""
+        if optimised is not None:
+            self._optimised = NodeFinder(optimised)
+            self._tracer = FusionTracer(self._finder, optimised)
+
+    def align(self, kernels: Sequence[Kernel]) -> bool:
+        """Match the top-level kernels of a whole pass to the optimised main graph by their order.
+
+        That also identifies kernels whose nodes have no name. Returns False, and changes nothing,
+        when the orders differ.
+        """
+        if self._optimised is None:
+            return False
+        nodes = self._optimised.document.main.nodes
+        same = len(nodes) == len(kernels) and all(
+            node.op_type == kernel.op_type and node.name in ("", kernel.name)
+            for node, kernel in zip(nodes, kernels, strict=True)
+        )
+        if same:
+            self._aligned = dict(zip(kernels, nodes, strict=True))
+        return same
+
+    def links(self, kernel: Kernel) -> tuple[tuple[NodeLink, ...], Confidence]:
+        """Return the nodes that a kernel stands for, sharing its time by cost, and how sure it is.
+
+        What it was shared by is in :attr:`shared_by`. The first is the one that says most about the
+        kernel: of its own name or operator.
+        """
+        self._are_fused = True
+        self.shared_by = None
+        nodes, confidence = self._by_tensors(kernel)
+        if not nodes:
+            nodes, confidence = self._by_name(kernel)
+        if not nodes:
+            return (), "none"
+        ordered = sorted(
+            nodes, key=lambda n: (n.name != kernel.name or not n.name, n.op_type != kernel.op_type)
+        )
+        shares = [1 / len(ordered)] * len(ordered)
+        if len(ordered) > 1:
+            self.shared_by = "equal"
+            if self._are_fused:
+                operators = [(node, node.op_type) for node in ordered]
+                shares, self.shared_by = cost_shares(operators, _elements(kernel))
+        links = zip(ordered, shares, strict=True)
+        return tuple(self._link(node, confidence, share) for node, share in links), confidence
+
+    def subject(self, kernel: Kernel, links: Sequence[NodeLink]) -> Node | None:
+        """Return the node whose attributes a kernel has: the optimised one, else its own."""
+        node = self._optimised_node(kernel)
+        if node is None and links and links[0].op_type == kernel.op_type:
+            found = self._finder.named(links[0].name)
+            node = found[0] if len(found) == 1 else None
+        return node
+
+    def _by_tensors(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
+        node = self._optimised_node(kernel)
+        if node is None or self._tracer is None:
+            return [], "none"
+        if self._tracer.moves_data(node):
+            self._are_fused = False  # it works for them, and computes none
+            return self._tracer.nodes_served(node), "rule"
+        return self._tracer.nodes_of(node), "tensor"
+
+    def _optimised_node(self, kernel: Kernel) -> Node | None:
+        if kernel in self._aligned or self._optimised is None:
+            return self._aligned.get(kernel)
+        named = self._optimised.named(kernel.name)
+        found = [node for node in named if node.op_type == kernel.op_type]
+        return found[0] if len(found) == 1 else None
+
+    def _by_name(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
+        within, name = self._finder.branch(kernel.name)
+        for clue in clues(name, kernel.op_type):
+            found = self._finder.find(clue, kernel.op_type, within)
+            if not found:
+                continue
+            if len(found) > 1:
+                self._are_fused = False  # it is one of them
+                return found, "rule"
+            if found[0].op_type == kernel.op_type and clue.exact:
+                return found, "name"
+            return self._with_fused(found[0], kernel, clue), "rule"
+        return [], "none"
+
+    def _with_fused(self, node: Node, kernel: Kernel, clue: Clue) -> list[Node]:
+        if clue.kind == "tensor" and node.op_type != kernel.op_type:
+            return _back_to(node, kernel.op_type)
+        if kernel.op_type == f"Fused{node.op_type}":
+            return _with_activation(node, adds=len(kernel.input_dims) > 3)
+        return [node]
+
+    def _link(self, node: Node, confidence: Confidence, share: float) -> NodeLink:
+        path = self._finder.path_of(node.scope)
+        return NodeLink(path, node.ref, node.name, node.op_type, confidence, share)
+
+
+def _elements(kernel: Kernel) -> int | None:
+    """Return how many elements a kernel made when it ran."""
+    dims = kernel.output_dims[0] if kernel.output_dims else None
+    numbers = [dim for dim in dims or () if isinstance(dim, int) and dim >= 0]
+    return None if dims is None or len(numbers) < len(dims) else math.prod(numbers)
+
+
+def _back_to(node: Node, op_type: str) -> list[Node]:
+    """Return the chain of nodes from one of `op_type` to `node`, else only `node`."""
+    chain = [node]
+    for _ in range(_LONGEST_CHAIN):
+        before = node.scope.producer(node.inputs[0]) if node.inputs else None
+        if before is None or len(node.scope.consumers(node.inputs[0])) != 1:
+            break
+        chain.append(before)
+        if before.op_type == op_type:
+            return chain[::-1]
+        node = before
+    return chain[:1]
+
+
+def _with_activation(node: Node, *, adds: bool) -> list[Node]:
+    """Return a node with the activation that reads its result, and the sum before it if `adds`."""
+    chain = [node]
+    for wanted in (_SUMS, _ACTIVATIONS) if adds else (_ACTIVATIONS,):
+        output = next(iter(chain[-1].outputs), "")
+        readers = node.scope.consumers(output)
+        if len(readers) != 1 or readers[0].op_type not in wanted:
+            break
+        chain.append(readers[0])
+    return chain
+
 
 _FILE_NAME = re.compile(r"^(.*?)_?(\d{4}-\d{2}-\d{2})_(\d{2})-(\d{2})-(\d{2})(_\d+)?$")
 _HOST_PROVIDERS = frozenset({"CPUExecutionProvider", "unknown"})

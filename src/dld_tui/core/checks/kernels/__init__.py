@@ -1,1 +1,0 @@
-"""What single kernels of ONNX Runtime refuse."""

@@ -1,0 +1,849 @@
+"""The rules of a check: about the model as a whole, about values, about nodes.
+
+Of a model: versions, operator sets, size, functions, depth, names. Of values and tensors: no
+payload is read. Of a node: its call, links, attributes, types, and its subgraphs.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dld_tui.core import fmt
+from dld_tui.core import protos as onnx
+from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of, names_of
+from dld_tui.core.checks.signatures import UNLIMITED, Key, Root, Signature, Taken, function_key
+from dld_tui.core.checks.state import ScopeState
+from dld_tui.core.document import Document, Node, Scope, Tensor
+from dld_tui.core.document.node import attribute_type
+from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT
+from dld_tui.core.document.value_types import (
+    Dims,
+    shown,
+    tensor_type,
+    type_of_proto,
+    type_of_value,
+    value_type_of,
+)
+from dld_tui.core.files.external import KNOWN_ENTRIES
+from dld_tui.core.files.tensors import NARROW_BITS, element_bits
+from dld_tui.core.types import plain_domain
+
+LARGEST_FILE = 2**31 - 1
+"""Bytes of the largest protobuf message."""
+DEEPEST = 31
+"""Subgraphs inside each other that protobuf still reads: a level takes 3 of 100 messages."""
+
+
+def check_model(
+    document: Document, roots: list[Root], states: Iterable[ScopeState]
+) -> Iterator[Finding]:
+    """Yield what is wrong with a model as a whole; `roots` begin with the main graph's."""
+    every = list(states)
+    yield from _check_versions(document, roots[0])
+    yield from _check_imports(roots)
+    if not document.main.proto.name:
+        yield found("graph-name", "The graph has no name", repair=Repair("name_graph"))
+    main = document.main
+    if not (main.nodes or main.inputs or main.outputs or main.records["initializer"]):
+        yield found("empty-graph", "The graph has no nodes, inputs, outputs and weights")
+    size = sum(sum(state.inline.values()) for state in every)
+    if size > LARGEST_FILE:
+        text = f"{fmt.size(size)} of weights are in the model's file; more than 2 GiB cannot be"
+        yield found("model-size", text)
+    for state in every:
+        if state.depth == DEEPEST + 1:
+            text = f"Subgraphs are nested more than {DEEPEST} deep; protobuf may refuse the file"
+            yield found("nesting-depth", text, state.scope)
+    yield from _check_functions(roots)
+
+
+def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
+    model = document.model
+    newest_ir = int(onnx.IR_VERSION)
+    if not model.ir_version:
+        from dld_tui.core.operators.registry import least_ir_version
+
+        repair = _set_ir(max([4, *(least_ir_version({d: v}) for d, v in root.entries)]))
+        level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
+        yield found("ir-missing", "ir_version missing", repair=repair, level=level)
+    elif model.ir_version > newest_ir:
+        text = f"IR version {model.ir_version} unsupported: newer than {newest_ir}"
+        yield found("ir-unsupported", text)
+    elif model.ir_version < 4:
+        names = set(document.main.named("initializer")) - set(document.main.inputs)
+        if names:
+            text = (
+                f"{fmt.plural(len(names), 'initializer')} not among the graph inputs, as IR version"
+                f" {model.ir_version} wants it"
+            )
+            yield found("initializer-not-input", text, repair=_set_ir(4))
+    if not root.entries:
+        yield found("opset-missing", "No opset_import: invalid for IR >= 3")
+    newest = onnx.defs().schema_version_map()[""][1]
+    version = root.imports.get("", 0)
+    if version > newest:
+        text = f"Opset {version} is newer than this tool knows ({newest})"
+        yield found("opset-future", text)
+
+
+def _set_ir(version: int) -> Repair:
+    return Repair("set_model_field", {"field": "ir_version", "value": version}, scoped=False)
+
+
+def _check_imports(roots: list[Root]) -> Iterator[Finding]:
+    known: set[str] = set()
+    if roots[0].operators:
+        from dld_tui.core.operators.registry import known_domains
+
+        known.update(known_domains())
+    counts: Counter[str] = Counter()
+    functions = roots[0].functions
+    for root in roots:
+        scope = None if root is roots[0] else root.scope
+        for domain, count in Counter(domain for domain, _ in root.entries).items():
+            if count > 1:
+                text = f"Operator set {name_of(domain or 'ai.onnx')} is imported {count} times"
+                yield found("duplicate-opset", text, scope)
+        for (domain, op_type), count in root.calls.items():
+            if domain not in known and (domain, op_type) not in functions:
+                counts[domain] += count
+    for domain, count in counts.items() if known else ():
+        text = (
+            f"{fmt.plural(count, 'node')} of the operator set {name_of(domain)}"
+            f" {'is' if count == 1 else 'are'} not checked: it is not known here"
+        )
+        yield found("unknown-domain", text)
+    called = {domain for domain, _ in roots[0].calls}
+    for domain in roots[0].imports:
+        if domain and domain not in called:
+            repair = Repair("set_opset", {"domain": domain, "version": None}, scoped=False)
+            text = f"Operator set {name_of(domain)} is imported and never used"
+            # The edit looks at functions too, which have imports of their own.
+            in_functions = any(domain == key[0] for root in roots[1:] for key in root.calls)
+            yield found("unused-opset", text, repair=None if in_functions else repair)
+
+
+def _check_functions(roots: list[Root]) -> Iterator[Finding]:
+    seen: set[tuple[str, str, str]] = set()
+    callers: dict[Key, list[Root]] = {}
+    for root in roots[1:]:
+        callers.setdefault(function_key(root.scope), []).append(root)
+        proto = root.scope.proto
+        full = (*function_key(root.scope), text_of(getattr(proto, "overload", "")))
+        if full in seen:
+            text = f"Function {_title(root.scope)} is defined more than once"
+            yield found("duplicate-function", text, root.scope)
+        seen.add(full)
+    used = _reached(roots[0].calls, callers)
+    for key, found_roots in callers.items():
+        calls: Counter[Key] = Counter()
+        for root in found_roots:
+            calls += root.calls
+        scope = found_roots[0].scope
+        if key in _reached(calls, callers):
+            yield found("recursive-function", f"Function {_title(scope)} calls itself", scope)
+        if key not in used:
+            yield found("unused-function", f"Function {_title(scope)} is never called", scope)
+
+
+def _reached(calls: Counter[Key], functions: dict[Key, list[Root]]) -> set[Key]:
+    """Return the functions that some calls reach, directly or through others."""
+    seen: set[Key] = set()
+    waiting = [key for key in calls if key in functions]
+    while waiting:
+        key = waiting.pop()
+        if key not in seen:
+            seen.add(key)
+            waiting += [k for root in functions[key] for k in root.calls if k in functions]
+    return seen
+
+
+def _title(scope: Scope) -> str:
+    return name_of("::".join(function_key(scope)))
+
+
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
+_RENAME = Repair("rename_duplicate_nodes")
+
+
+def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]:
+    """Return what is odd about a name that is not printable as it is."""
+    what = "Node" if node is not None else "Value"
+    value = None if node is not None else name
+    if any("\udc80" <= char <= "\udcff" for char in name):
+        text = f"{what} name {name_of(name)} is not UTF-8"
+    elif any(unicodedata.category(char) in _INVISIBLE for char in name):
+        text = f"{what} name {name_of(name)} has control or invisible characters"
+    else:
+        return []
+    return [found("odd-name", text, scope, node, value=value)]
+
+
+def check_node_name(state: ScopeState, name: str) -> None:
+    """Find out again whether several nodes have this name."""
+    nodes = state.scope.nodes_named(name) if name else []
+    if len(nodes) < 2:
+        state.name_findings.pop(name, None)
+        return
+    second = sorted(nodes, key=lambda node: state.positions.get(node, 0))[1]
+    message = f"{len(nodes)} nodes are called {name_of(name)}"
+    # Readers make weights of constants: their names are then no nodes' any more.
+    others = sum(node.op_type != "Constant" for node in nodes)
+    level: Level = "error" if others > 1 else "warning"
+    state.name_findings[name] = [
+        found("duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level)
+    ]
+
+
+_EXTERNAL = onnx.TensorProto.EXTERNAL
+_NARROW = frozenset(
+    number for name, number in onnx.TensorProto.DataType.items() if name in NARROW_BITS
+)
+_BYTES: dict[int, int] = {
+    number: bits // 8
+    for number in onnx.TensorProto.DataType.values()
+    if number not in _NARROW and (bits := element_bits(number)) is not None
+}
+"""Bytes of an element, for the types whose elements are whole bytes."""
+_RULES = (("no data", "tensor-without-data"), ("External data", "external-data"))
+
+
+def check_tensor(proto: onnx.TensorProto, scope: Scope, name: str) -> list[Finding]:
+    """Return what is wrong with an initializer."""
+    if is_plainly_good(proto, scope):
+        return []
+    return _problems(Tensor(proto, scope.document), f"Tensor {name_of(name)}", scope, None, name)
+
+
+def attribute_problems(node: Node, name: str) -> list[Finding]:
+    """Return what is wrong with the tensor in an attribute of a node."""
+    attribute = node.attribute(name)
+    value = attribute.value if attribute is not None else None
+    tensors = value if isinstance(value, list) else [value]
+    return [
+        finding
+        for tensor in tensors
+        if isinstance(tensor, Tensor) and not is_plainly_good(tensor.proto, node.scope)
+        for finding in _problems(tensor, f"Attribute {name_of(name)}", node.scope, node, None)
+    ]
+
+
+def inline_bytes(proto: onnx.TensorProto) -> int:
+    """Return about how many bytes a tensor takes in the model's own file."""
+    if proto.data_location == _EXTERNAL:
+        return 0
+    size = _BYTES.get(proto.data_type, 1)
+    for dim in proto.dims:
+        size *= max(dim, 0)
+    return size
+
+
+def is_plainly_good(proto: onnx.TensorProto, scope: Scope) -> bool:
+    """Return True for most good tensors, fast; False when a closer look is needed."""
+    if proto.data_location == _EXTERNAL or not proto.HasField("raw_data"):
+        return False
+    width = _BYTES.get(proto.data_type)
+    if width is None:
+        return False
+    for dim in proto.dims:
+        if dim < 0:
+            return False
+        width *= dim
+    if (
+        proto.float_data
+        or proto.int32_data
+        or proto.int64_data
+        or proto.string_data
+        or proto.double_data
+        or proto.uint64_data
+    ):
+        return False
+    data = proto.raw_data
+    blob = scope.document.blobs.get(data)
+    return width == (len(data) if blob is None else blob.length)
+
+
+def _problems(
+    tensor: Tensor, subject: str, scope: Scope, node: Node | None, value: str | None
+) -> list[Finding]:
+    findings = []
+    if tensor.is_external:
+        unknown = sorted(set(tensor.external_entries) - KNOWN_ENTRIES)
+        if unknown:
+            text = f"{subject}: unknown external_data key {name_of(unknown[0])} is ignored"
+            findings.append(found("external-keys", text, scope, node, value=value))
+    problem = tensor.problem
+    if problem is not None:
+        rule = next((rule for text, rule in _RULES if text in problem), "tensor-data")
+        level: Level | None = "warning" if "has both" in problem else None  # readers take one
+        text = f"{subject}: {problem}"
+        findings.append(found(rule, text, scope, node, value=value, level=level))
+    return findings
+
+
+def check_sparse(proto: onnx.SparseTensorProto, scope: Scope) -> list[Finding]:
+    """Return what is wrong with a sparse initializer."""
+    name = text_of(proto.values.name)
+    subject = f"Sparse tensor {name_of(name)}"
+    findings = _problems(Tensor(proto.values, scope.document), subject, scope, None, name)
+    if not findings and proto.indices.data_type != onnx.TensorProto.INT64:
+        text = f"{subject}: its indices are not int64"
+        findings.append(found("tensor-data", text, scope, value=name))
+    return findings
+
+
+_TYPED_LISTS = ("input", "output", "value_info")
+_LISTS = (*_TYPED_LISTS, "initializer", "sparse_initializer")
+
+
+def check_value(state: ScopeState, name: str) -> list[Finding]:
+    """Return what is wrong with a value, by what this scope says of it."""
+    findings: list[Finding] = []
+    scope = state.scope
+    records = {}
+    for list_name in _LISTS:
+        if scope.records.get(list_name):
+            entries = state.records_of(list_name, name)
+            if entries:
+                records[list_name] = entries
+    if not name.isprintable():
+        findings += odd_name(scope, name)
+    if name in state.producers or state.parent is not None or not name:
+        _check_definitions(findings, state, name, records)
+    if "initializer" in records or "sparse_initializer" in records:
+        _check_initializer(findings, state, name, records)
+    else:
+        state.inline.pop(name, None)
+    if name in state.inputs:
+        _check_input(findings, state, name)
+    if name in state.outputs:
+        _check_output(findings, state, name)
+    if any(records.get(list_name) for list_name in _TYPED_LISTS):
+        _check_value_types(findings, state, name, records)
+    return findings
+
+
+def _check_definitions(
+    findings: list[Finding], state: ScopeState, name: str, records: dict[str, list[Any]]
+) -> None:
+    producers = state.producers.get(name, ())
+    scope = state.scope
+    if producers and len(producers) > 1:
+        ordered = sorted(producers, key=lambda node: state.positions.get(node, 0))
+        text = f"Value {name_of(name)} is produced {len(producers)} times"
+        findings.append(found("duplicate-producer", text, scope, ordered[1], value=name))
+    if producers and name in state.declared:
+        what = "a graph input" if name in state.inputs else "an initializer"
+        text = f"Value {name_of(name)} is {what} and is also made by a node"
+        first = state.first_producer(name)
+        findings.append(found("duplicate-producer", text, scope, first, value=name))
+    if state.parent is not None and state.defines(name) and state.parent.sees(name):
+        text = f"Value {name_of(name)} has the name of a value of the scope around it"
+        findings.append(
+            found(
+                "shadowed-value",
+                text,
+                scope,
+                state.first_producer(name),
+                value=name,
+                level="error" if producers else "warning",
+                repair=Repair("rename_shadowing", {"value": name}),
+            )
+        )
+    if not name and records:
+        lists = ", ".join(records)
+        findings.append(found("empty-name", f"A record of {lists} has no name", scope, value=name))
+
+
+def _check_initializer(
+    findings: list[Finding], state: ScopeState, name: str, records: dict[str, list[Any]]
+) -> None:
+    dense, sparse = records.get("initializer", ()), records.get("sparse_initializer", ())
+    size = 0
+    for proto in dense:
+        findings += check_tensor(proto, state.scope, name)
+        size += inline_bytes(proto)
+    for proto in sparse:
+        findings += check_sparse(proto, state.scope)
+    if size:
+        state.inline[name] = size
+    else:
+        state.inline.pop(name, None)
+    count = len(dense) + len(sparse)
+    unused = not state.uses(name)
+    if count == 1 and not unused:
+        return
+    text = f"Initializer {name_of(name)} is "
+    names: Any = [name]
+    unused_repair = Repair("remove_unused", {"nodes": False, "names": names})
+    if count > 1:
+        times = "twice" if count == 2 else f"{count} times"
+        tail = " and never used" if unused else ""
+        same = Repair("remove_repeated_initializers", {"names": names})
+        repair = unused_repair if unused else same if _are_equal(dense) else None
+        text += f"defined {times}{tail}"
+        findings.append(
+            found("duplicate-initializer", text, state.scope, value=name, repair=repair)
+        )
+    else:
+        text += "never used"
+        findings.append(
+            found("unused-initializer", text, state.scope, value=name, repair=unused_repair)
+        )
+
+
+def _are_equal(tensors: Any) -> bool:
+    return len(tensors) > 1 and all(tensor == tensors[0] for tensor in tensors)
+
+
+def _check_input(findings: list[Finding], state: ScopeState, name: str) -> None:
+    scope = state.scope
+    count = state.inputs[name]
+    if count > 1:
+        text = f"{count} inputs are called {name_of(name)}"
+        findings.append(found("duplicate-input", text, scope, value=name))
+    is_weight = not scope.is_function and name in scope.named("initializer")
+    # Subgraphs and functions have the inputs that their node gives, used or not.
+    if scope.kind == "graph" and not state.uses(name) and not is_weight:
+        text = f"Input {name_of(name)} is never used"
+        findings.append(found("unused-input", text, scope, value=name))
+
+
+def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None:
+    scope, shown_name = state.scope, name_of(name)
+    if state.outputs[name] > 1:
+        text = f"{state.outputs[name]} outputs are called {shown_name}"
+        findings.append(found("duplicate-output", text, scope, value=name))
+    if not name or state.defines(name):
+        return
+    if not state.sees(name):
+        text = f"Graph output {shown_name} is never produced"
+        findings.append(found("missing-output", text, scope, value=name))
+    else:
+        text = (
+            f"Output {shown_name} is a value of the scope around it, which cannot go out as it is"
+        )
+        repair = Repair("own_outputs", {"values": [name]})
+        findings.append(found("outer-output", text, scope, value=name, repair=repair))
+
+
+# --- types and shapes ---------------------------------------------------------------------------
+
+
+def _check_value_types(
+    findings: list[Finding], state: ScopeState, name: str, records: dict[str, list[Any]]
+) -> None:
+    declared: list[tuple[str, str, Dims | None]] = []
+    before = len(findings)
+    for list_name in _TYPED_LISTS:
+        for record in records.get(list_name, ()):
+            kind = type_of_proto(record.type)
+            value = value_type_of(record.type)
+            dims = value.dims if value is not None and not value.container else None
+            if list_name != "value_info":
+                _check_declared(findings, state, name, list_name, record, kind is None)
+            _check_dims(findings, state, name, dims)
+            what = "value_info" if list_name == "value_info" else f"the graph {list_name}"
+            declared.append((what, kind or "", dims))
+    for proto in records.get("initializer", ()):
+        declared.append(("the initializer", tensor_type(proto.data_type) or "", tuple(proto.dims)))
+    inferred = state.scope.inferred.get(name)
+    uses_inferred = False
+    if inferred is not None and declared and not state.scope.is_stale(name):
+        dims = None if inferred.container else inferred.dims
+        declared.append(("shape inference", type_of_value(inferred) or "", dims))
+        uses_inferred = True
+    _compare_with_declared(findings, state, name, declared)
+    if uses_inferred and len(findings) > before:
+        state.inferred_values.add(name)
+    if records.get("value_info") and not state.defines(name) and name not in state.outputs:
+        text = f"value_info describes {name_of(name)}, which is not in the graph"
+        findings.append(
+            found("unused-value-info", text, state.scope, value=name, repair=_forget(name))
+        )
+
+
+_ERROR: Level = "error"
+_WARNING: Level = "warning"
+_TAKE_INFERRED = Repair("set_value_type", typed=True)
+"""Declares what shape inference has found."""
+
+
+def _forget(name: str) -> Repair:
+    return Repair("remove_value_info", {"values": [name]})
+
+
+def _check_declared(
+    findings: list[Finding], state: ScopeState, name: str, list_name: str, record: Any, bare: bool
+) -> None:
+    """Tell of inputs and outputs of the main graph that onnx's checker refuses."""
+    if state.scope.kind != "graph":
+        return
+    if bare and value_type_of(record.type) is None:
+        what, level = "type", _ERROR if list_name == "input" else _WARNING
+    elif record.type.HasField("tensor_type") and not record.type.tensor_type.HasField("shape"):
+        what, level = "shape", _WARNING  # runtimes take it
+    else:
+        return
+    text = f"The graph {list_name} {name_of(name)} has no {what}, which onnx's checker refuses"
+    findings.append(
+        found("missing-type", text, state.scope, value=name, repair=_TAKE_INFERRED, level=level)
+    )
+
+
+def _check_dims(findings: list[Finding], state: ScopeState, name: str, dims: Dims | None) -> None:
+    sizes = [dim for dim in dims or () if isinstance(dim, int)]
+    if any(dim < 0 for dim in sizes):
+        text = f"Value {name_of(name)} has a negative dimension"
+        findings.append(found("negative-dimension", text, state.scope, value=name))
+        return
+    count = math.prod(sizes)
+    if count > MAX_DIMENSION_PRODUCT:
+        power = count.bit_length() - 1
+        text = f"Value {name_of(name)}: element count overflows (about 2^{power})"
+        findings.append(found("shape", text, state.scope, value=name))
+
+
+def _compare_with_declared(
+    findings: list[Finding],
+    state: ScopeState,
+    name: str,
+    declared: list[tuple[str, str, Dims | None]],
+) -> None:
+    """Compare all that is said of a value with what was said first."""
+    sources = {what for what, _, _ in declared}
+    repair = _forget(name) if "value_info" in sources and len(sources) > 1 else None
+    if repair is None and {"the graph output", "shape inference"} <= sources:
+        repair = _TAKE_INFERRED
+    first = next((entry for entry in declared if entry[1]), None)
+    for what, kind, _ in declared:
+        if first is not None and kind and kind != first[1]:
+            text = (
+                f"Value {name_of(name)} is {shown(first[1])} in {first[0]} and {shown(kind)} in"
+                f" {what}"
+            )
+            kind_level: Level = "warning" if state.is_constant(name) else "error"
+            findings.append(
+                found(
+                    "type-conflict", text, state.scope, value=name, repair=repair, level=kind_level
+                )
+            )
+            return
+    shaped = [(what, dims) for what, _, dims in declared if dims is not None]
+    for what, dims in shaped[1:]:
+        if _differ(shaped[0][1], dims):
+            text = (
+                f"Value {name_of(name)} is {_dims(shaped[0][1])} in {shaped[0][0]} and"
+                f" {_dims(dims)} in {what}"
+            )
+            # Runtimes go by what operators make, and refuse only what does not fit the weights.
+            level: Level = "error" if "the initializer" in sources else "warning"
+            findings.append(
+                found("shape-conflict", text, state.scope, value=name, repair=repair, level=level)
+            )
+            return
+
+
+def _differ(one: Dims, other: Dims) -> bool:
+    return len(one) != len(other) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _dims(dims: Dims) -> str:
+    return name_of("[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]")
+
+
+def check_bodies(state: ScopeState, node: Node) -> list[Finding]:
+    """Return where the inputs or outputs of subgraphs do not fit the node that runs them."""
+    domain, op_type = state.keys[node]
+    if domain:
+        return []
+    if op_type == "If":
+        return [
+            finding
+            for scope in node.subgraphs()
+            for finding in _compare_with_body(node, scope, 0, len(node.outputs))
+        ]
+    bodies = node.children.get("body", ())
+    if op_type == "Loop" and bodies:
+        carried = max(len(node.inputs) - 2, 0)
+        return _compare_with_body(node, bodies[0], carried + 2, len(node.outputs) + 1)
+    if op_type == "Scan" and bodies and state.root.imports.get("", 0) >= 9:
+        return _compare_with_body(node, bodies[0], len(node.inputs), len(node.outputs))
+    return []
+
+
+def _compare_with_body(node: Node, scope: Scope, inputs: int, outputs: int) -> list[Finding]:
+    findings = []
+    for what, names, wanted in (
+        ("input", scope.inputs, inputs),
+        ("output", scope.outputs, outputs),
+    ):
+        if len(names) != wanted:
+            plural = "" if len(names) == 1 else "s"
+            message = (
+                f"Subgraph {name_of(scope.title)} has {len(names)} {what}{plural}, the node needs"
+                f" {wanted}"
+            )
+            findings.append(found("subgraph-signature", message, node.scope, node))
+    return findings
+
+
+_A = onnx.AttributeProto
+_TENSORS = frozenset({int(_A.TENSOR), int(_A.TENSORS), int(_A.SPARSE_TENSOR)})
+_CUT = Repair("trim_links", node=True)
+
+
+def operator_of(node: Node) -> Key:
+    """Return the operator that a node calls."""
+    proto = node.proto
+    return plain_domain(text_of(proto.domain)), text_of(proto.op_type)
+
+
+def check_node(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> list[Finding]:
+    """Return what is wrong with a node whose inputs are given (they are slow to get)."""
+    findings: list[Finding] = []
+    outputs = node.outputs
+    producers, declared = state.producers, state.declared
+    for name in inputs:
+        if name not in producers and name not in declared and name and not state.sees(name):
+            findings.append(_undefined(state, node, inputs))
+            break
+    name = node.name
+    if not name.isprintable():
+        findings += odd_name(node.scope, name, node)
+    signature = state.root.signature(state.keys[node])
+    if signature.problem is not None:
+        rule, message = signature.problem
+        # Readers take it for a constant, whatever its operator set.
+        level: Level | None = "warning" if state.keys[node][1] == "Constant" else signature.level
+        findings.append(
+            found(rule, message, node.scope, node, repair=signature.repair, level=level)
+        )
+    if signature.checked:
+        if (
+            not signature.least_inputs <= len(inputs) <= signature.most_inputs
+            or not signature.least_outputs <= len(outputs) <= signature.most_outputs
+        ):
+            _check_counts(findings, node, signature, len(inputs), len(outputs))
+        if "" in inputs:
+            _check_left_out(findings, node, signature, inputs)
+        _check_operand_types(findings, state, node, signature, inputs, outputs)
+        if len(outputs) > 1:
+            _check_unused(findings, state, node, signature)
+    attributes = node.proto.attribute
+    if attributes or signature.required:
+        _check_attributes(findings, state, node, signature)
+    if node.children:
+        findings += check_bodies(state, node)
+    return findings
+
+
+def _undefined(state: ScopeState, node: Node, inputs: tuple[str, ...]) -> Finding:
+    missing = [name for name in inputs if name and not state.sees(name)]
+    noun, verb = ("Input", "has") if len(missing) == 1 else ("Inputs", "have")
+    message = f"{noun} {names_of(missing)} {verb} no producer"
+    return found("undefined-input", message, node.scope, node, value=missing[0])
+
+
+def _check_counts(
+    findings: list[Finding], node: Node, signature: Signature, inputs: int, outputs: int
+) -> None:
+    if not signature.least_inputs <= inputs <= signature.most_inputs:
+        least, most = signature.least_inputs, signature.most_inputs
+        findings.append(_count(node, signature, "input", inputs, least, most))
+    if not signature.least_outputs <= outputs <= signature.most_outputs:
+        least, most = signature.least_outputs, signature.most_outputs
+        findings.append(_count(node, signature, "output", outputs, least, most))
+
+
+def _count(
+    node: Node, signature: Signature, what: str, count: int, least: int, most: int
+) -> Finding:
+    if most >= UNLIMITED:
+        wanted = f"at least {least}"
+    else:
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+    plural = "" if count == 1 else "s"
+    message = f"{signature.title} has {count} {what}{plural}, it takes {wanted}"
+    names = node.inputs if what == "input" else node.outputs
+    filled = next((i + 1 for i in reversed(range(count)) if names[i]), 0)
+    can_trim = filled < count and least <= filled <= most
+    return found("arity", message, node.scope, node, repair=_CUT if can_trim else None)
+
+
+def _check_left_out(
+    findings: list[Finding], node: Node, signature: Signature, inputs: tuple[str, ...]
+) -> None:
+    for index, name in enumerate(inputs):
+        if not name and index < len(signature.inputs) and signature.inputs[index].required:
+            message = f"{signature.title} needs its input {index}, which is left out"
+            findings.append(found("missing-input", message, node.scope, node))
+
+
+def _check_unused(
+    findings: list[Finding], state: ScopeState, node: Node, signature: Signature
+) -> None:
+    for index, name in enumerate(node.outputs):
+        if not name or index >= len(signature.outputs) or not signature.outputs[index].optional:
+            continue
+        if not state.uses(name):
+            message = f"Output {name_of(name)} of {signature.title} is optional and never used"
+            findings.append(found("unused-output", message, node.scope, node, value=name))
+
+
+# --- types --------------------------------------------------------------------------------------
+
+
+def _check_operand_types(
+    findings: list[Finding],
+    state: ScopeState,
+    node: Node,
+    signature: Signature,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+) -> None:
+    """Compare what is known of the types of a node's values with what its operator takes."""
+    known: list[tuple[bool, int, str]] = []
+    is_plain = not state.scope.inferred and state.parent is None
+    types, from_inference = state.types, False
+    for is_input, names in ((True, inputs), (False, outputs)):
+        for index, name in enumerate(names):
+            if name in types:
+                known.append((is_input, index, types[name]))
+            elif not is_plain and name:
+                type_name, is_inferred = state.type_of(name)
+                if type_name is not None:
+                    known.append((is_input, index, type_name))
+                    from_inference = from_inference or is_inferred
+    if not known:
+        return
+    before = len(findings)
+    _compare_types(findings, node, signature, known)
+    if node.op_type == "Cast":
+        _check_cast(findings, state, node)
+    if from_inference and len(findings) > before:
+        state.inferred_nodes.add(node)
+
+
+def _compare_types(
+    findings: list[Finding], node: Node, signature: Signature, known: list[tuple[bool, int, str]]
+) -> None:
+    bound: dict[str, tuple[bool, int, str]] = {}
+    for entry in known:
+        is_input, index, type_name = entry
+        formals = signature.inputs if is_input else signature.outputs
+        more = signature.variadic_input if is_input else signature.variadic_output
+        taken = formals[index] if index < len(formals) else more
+        if taken is None:
+            continue
+        if type_name not in taken.types:
+            if node.op_type == "Constant":
+                continue  # before opset 9 it is for floats only, and runtimes take any
+            rule = "input-type" if is_input else "output-type"
+            text = f"{_terminal(node, entry)} is {shown(type_name)}, it takes {_accepted(taken)}"
+            findings.append(found(rule, text, node.scope, node))
+        elif taken.variable:
+            first = bound.setdefault(taken.variable, entry)
+            if first[2] != type_name:
+                text = (
+                    f"{_terminal(node, entry)} is {shown(type_name)}, but"
+                    f" {_terminal(node, first)} is {shown(first[2])}"
+                )
+                findings.append(found("type-conflict", text, node.scope, node))
+                return
+
+
+def _terminal(node: Node, entry: tuple[bool, int, str]) -> str:
+    is_input, index, _ = entry
+    name = (node.inputs if is_input else node.outputs)[index]
+    return f"{'Input' if is_input else 'Output'} {index} ({name_of(name)})"
+
+
+def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
+    wanted = node.attribute("to")
+    declared = state.types.get(next(iter(node.outputs), ""))
+    made = tensor_type(int(wanted.proto.i)) if wanted is not None else None
+    if made is not None and declared is not None and made != declared:
+        message = (
+            f"Cast makes {shown(made)}, but its output {name_of(node.outputs[0])} is declared"
+            f" {shown(declared)}"
+        )
+        findings.append(found("type-conflict", message, node.scope, node, value=node.outputs[0]))
+
+
+def _accepted(taken: Taken) -> str:
+    names = sorted(shown(name) for name in taken.types)
+    return names_of(names, most=6)
+
+
+# --- attributes ---------------------------------------------------------------------------------
+
+
+_LENIENT = ("LayerNormalization",)
+"""Operators that ONNX Runtime takes with attributes that they have not."""
+
+
+def _check_attributes(
+    findings: list[Finding], state: ScopeState, node: Node, signature: Signature
+) -> None:
+    seen: set[str] = set()
+    known = signature.attributes if signature.checked else None
+    for proto in node.proto.attribute:
+        name = text_of(proto.name)
+        if name in seen:
+            message = f"Attribute {name_of(name)} is set more than once"
+            findings.append(found("duplicate-attribute", message, node.scope, node))
+        seen.add(name)
+        kind = proto.type or attribute_type(proto)
+        if known is not None:
+            wanted = known.get(name)
+            if wanted is None:
+                message = f"{signature.title} has no attribute {name_of(name)}"
+                repair = Repair("remove_attribute", {"attribute": name}, node=True)
+                level: Level | None = "warning" if signature.title in _LENIENT else None
+                findings.append(
+                    found(
+                        "unknown-attribute", message, node.scope, node, repair=repair, level=level
+                    )
+                )
+            elif wanted and kind != wanted:
+                message = f"Attribute {name_of(name)} is {_kind(kind)}, it takes {_kind(wanted)}"
+                findings.append(found("attribute-type", message, node.scope, node))
+        elif not kind:
+            message = f"Attribute {name_of(name)} has no type and no value"
+            findings.append(found("attribute-type", message, node.scope, node))
+        if proto.ref_attr_name:
+            _check_reference(findings, state, node, text_of(proto.ref_attr_name))
+        elif kind in _TENSORS:
+            findings += attribute_problems(node, name)
+    missing = [name for name in signature.required if name not in seen]
+    if missing:
+        message = f"{signature.title} needs the attribute {names_of(missing)}"
+        findings.append(found("missing-attribute", message, node.scope, node))
+
+
+def _check_reference(
+    findings: list[Finding], state: ScopeState, node: Node, parameter: str
+) -> None:
+    if parameter in state.root.parameters:
+        return
+    if not state.root.scope.is_function:
+        message = f"An attribute refers to the parameter {name_of(parameter)} outside a function"
+    else:
+        message = f"The function has no parameter {name_of(parameter)} that an attribute refers to"
+    findings.append(found("attribute-reference", message, node.scope, node))
+
+
+def _kind(number: int) -> str:
+    try:
+        return _A.AttributeType.Name(number).lower()
+    except ValueError:
+        return f"type {number}"

@@ -1,1 +1,0 @@
-"""Tools of the user: programs that are given a model."""

@@ -1,0 +1,544 @@
+"""What was recorded of a GPU, and which layer launched a kernel.
+
+A kernel is of the layer whose interval holds the call that launched it, or of the one at its place
+in a pass. The GPU works later than the CPU asks, so its own times say nothing of the layer. The
+clocks are joined by the moment at which the profile of the CPU side began.
+
+To record the layers and the calls of the runtime makes a model two to six times as slow (H200),
+to record kernels alone takes 3 % more where the GPU is the bound, and up to a third where
+launches are. So one run tells who launches the k-th kernel, and another one when it runs and how
+long it takes. That holds only while both launch the same kernels in the same order: a pass whose
+kernels have other names, or another number of them, is joined to nothing, and it is said why.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from typing import NamedTuple, TypeAlias
+
+from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON
+
+
+class Activity(NamedTuple):
+    """One piece of work. Times are nanoseconds of the Unix epoch."""
+
+    kind: GpuKind
+    name: str
+    """Demangled name of a kernel, direction of a copy. Foreign text."""
+    start_ns: int
+    end_ns: int
+    correlation: int
+    """Number of the call that launched it."""
+    stream: str
+    bytes: int | None = None
+    details: Mapping[str, JSON] | None = None
+    graph_node: int = 0
+    """Number of its node in a CUDA graph, whose nodes share the correlation of its launch; 0
+    outside of graphs."""
+
+
+class NamedRange(NamedTuple):
+    """A part of the program's work on the CPU that it gave a name (NVTX)."""
+
+    name: str
+    """Foreign text."""
+    start_ns: int
+    end_ns: int
+
+
+@dataclass
+class ActivityLog:
+    """Everything recorded between start and stop of a tracer."""
+
+    work: list[Activity] = field(default_factory=list)
+    launches: dict[int, int] = field(default_factory=dict)
+    """When the call of a correlation number began, in nanoseconds of the Unix epoch."""
+    ranges: list[NamedRange] = field(default_factory=list)
+    """In the order in which they ended."""
+    dropped: int = 0
+    """Records for which the tracer had no room, or that could not be read."""
+
+    def launched(self, correlation: int, start_ns: int) -> None:
+        """Add a call; of a runtime call and the driver call inside it, the earlier start counts."""
+        known = self.launches.get(correlation)
+        if known is None or start_ns < known:
+            self.launches[correlation] = start_ns
+
+
+def in_launch_order(work: Iterable[Activity]) -> list[Activity]:
+    """Return work in the order in which it was launched, whatever stream it ran on.
+
+    Correlations count the calls. The nodes of a CUDA graph share one; they are in the order of
+    their own numbers, or of their starts where these are not told. What no call launched is last.
+    """
+    return sorted(
+        work,
+        key=lambda one: (one.correlation < 0, one.correlation, one.graph_node, one.start_ns),
+    )
+
+
+Sample: TypeAlias = "tuple[int, float]"
+"""(time in nanoseconds of the Unix epoch, value)."""
+
+_PEAK = ".avg.pct_of_peak_sustained_elapsed"
+
+
+@dataclass(frozen=True)
+class CounterSpec:
+    """One row."""
+
+    name: str
+    """The source's own name."""
+    title: str
+    """For people."""
+    unit: str = "%"
+    maximum: float | None = 100.0
+
+
+@dataclass
+class Series:
+    """The samples of one row; without any it is not drawn, and `absent` says why."""
+
+    spec: CounterSpec
+    source: CounterSource
+    samples: list[Sample] = field(default_factory=list)
+    absent: str | None = None
+
+
+@dataclass(frozen=True)
+class HardwareRow:
+    """A row that hardware counters can tell, under the names that chips have for it."""
+
+    title: str
+    names: tuple[str, ...]
+    """The best one first, without what is done with it."""
+
+    def spec(self, available: Collection[str]) -> CounterSpec | None:
+        """Return the row under the first name that a chip has, or None."""
+        for name in self.names:
+            if name in available:
+                return CounterSpec(name + _PEAK, self.title)
+        return None
+
+
+HARDWARE_ROWS = (
+    HardwareRow("SM active", ("sm__cycles_active",)),
+    HardwareRow("DRAM", ("dram__throughput", "dram__read_throughput", "fbpa__throughput")),
+    HardwareRow(
+        "Tensor Core",
+        (
+            "sm__pipe_tensor_cycles_active",
+            "sm__pipe_tensor_op_hmma_cycles_active",
+            "sm__inst_executed_pipe_tensor",
+        ),
+    ),
+    HardwareRow("PCIe", ("pcie__throughput", "pcie__read_bytes", "pcie__write_bytes")),
+)
+"""In the order in which they are given up where a chip cannot count all at once: the last first."""
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """How many passes to sample, and how often."""
+
+    passes: int
+    interval_us: float
+    expected: int
+    """Samples a row, roughly."""
+
+
+def plan_sampling(
+    pass_ms: float, passes: int, interval_us: float, most_samples: int = 10_000
+) -> SamplingPlan:
+    """Return what fits into `most_samples`: fewer passes first, then a longer interval.
+
+    Args:
+        pass_ms: How long a pass takes, roughly.
+        passes: How many there are.
+        interval_us: How often a sample is wanted.
+        most_samples: Of one row.
+    """
+    per_pass = max(1.0, 1000 * pass_ms / interval_us)
+    fitting = max(1, min(passes, int(most_samples / per_pass)))
+    if per_pass > most_samples:
+        interval_us *= per_pass / most_samples
+        per_pass = most_samples
+    return SamplingPlan(fitting, interval_us, int(fitting * per_pass))
+
+
+_ROUNDING_US = 2.0
+"""Profiles of the CPU side cut starts and durations down to whole microseconds."""
+
+
+class LayerSpan(NamedTuple):
+    """One run of a layer on the CPU side, in microseconds since profiling began."""
+
+    layer: int
+    start_us: float
+    duration_us: float
+
+
+@dataclass(frozen=True)
+class PassSpan:
+    """One pass, in microseconds since profiling began."""
+
+    index: int
+    start_us: float
+    duration_us: float
+    layers: Sequence[LayerSpan]
+
+
+@dataclass
+class Share:
+    """Kernels of one lot."""
+
+    count: int = 0
+    time_us: float = 0.0
+
+    def add(self, duration_us: float) -> None:
+        """Count one."""
+        self.count += 1
+        self.time_us += duration_us
+
+
+@dataclass
+class Attributed:
+    """The work by pass, and the sums to check it by."""
+
+    events: dict[int, list[GpuEvent]] = field(default_factory=dict)
+    kernels: Share = field(default_factory=Share)
+    """All kernels that were recorded."""
+    given: Share = field(default_factory=Share)
+    """Kernels that a layer launched."""
+    unclaimed: Share = field(default_factory=Share)
+    """Kernels that a pass launched between its layers."""
+    outside: Share = field(default_factory=Share)
+    """Kernels of no pass: those of loading the model."""
+
+    @property
+    def missing_us(self) -> float:
+        """What the lots lack to the sum of all kernels: 0 but for rounding."""
+        parts = self.given.time_us + self.unclaimed.time_us + self.outside.time_us
+        return self.kernels.time_us - parts
+
+    @property
+    def given_percent(self) -> float | None:
+        """Share of the kernel time within passes that a layer has; None without any."""
+        total = self.given.time_us + self.unclaimed.time_us
+        return 100 * self.given.time_us / total if total > 0 else None
+
+
+def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> Attributed:
+    """Return the work of each pass in the order of its launch, with the layers that launched it.
+
+    Args:
+        log: What was recorded.
+        origin_ns: When profiling of the CPU side began, in nanoseconds of the Unix epoch.
+        passes: The passes; they may not overlap.
+    """
+    ordered = sorted(passes, key=lambda one: one.start_us)
+    starts = [one.start_us for one in ordered]
+    finders = [_LayerFinder(one.layers) for one in ordered]
+    found = Attributed(events={one.index: [] for one in ordered})
+    for work in in_launch_order(log.work):
+        launched_ns = log.launches.get(work.correlation, work.start_ns)
+        time_us = (launched_ns - origin_ns) / 1000
+        duration_us = (work.end_ns - work.start_ns) / 1000
+        at = bisect_right(starts, time_us) - 1
+        one = ordered[at] if at >= 0 else None
+        layer = None
+        inside = one is not None and time_us <= one.start_us + one.duration_us + _ROUNDING_US
+        if one is not None and inside:
+            if work.correlation in log.launches:
+                layer = finders[at].find(time_us)
+            start_us = (work.start_ns - origin_ns) / 1000 - one.start_us
+            found.events[one.index].append(event_of(work, start_us, layer))
+        if work.kind == "kernel":
+            found.kernels.add(duration_us)
+            lot = found.unclaimed if inside else found.outside
+            (lot if layer is None else found.given).add(duration_us)
+    return found
+
+
+def event_of(work: Activity, start_us: float, layer: int | None) -> GpuEvent:
+    """Return work as an event of a pass.
+
+    Args:
+        work: What was recorded.
+        start_us: Since the start of the pass.
+        layer: Who launched it, when that is known.
+    """
+    duration_us = (work.end_ns - work.start_ns) / 1000
+    details = work.details or {}
+    return GpuEvent(
+        work.stream, work.kind, work.name, start_us, duration_us, layer, work.bytes, details
+    )
+
+
+def spans_of_ranges(
+    passes: Iterable[PassSpan],
+    ranges: Iterable[NamedRange],
+    layers: Sequence[tuple[str, int]],
+    origin_ns: int,
+) -> list[PassSpan]:
+    """Return passes with the layers that named ranges on the CPU tell of.
+
+    Names come again: the k-th range of a name in a pass is the k-th layer of that name. Ranges of
+    other names, such as those around a whole pass, tell nothing.
+
+    Args:
+        passes: The passes; they may not overlap.
+        ranges: What was recorded.
+        layers: Name and number of each layer, in the order in which a pass runs them.
+        origin_ns: The zero of the clock of `passes`.
+    """
+    numbers: dict[str, list[int]] = {}
+    for name, number in layers:
+        numbers.setdefault(name, []).append(number)
+    known = sorted(
+        (one for one in ranges if one.name in numbers), key=lambda one: (one.start_ns, -one.end_ns)
+    )
+    starts = [(one.start_ns - origin_ns) / 1000 for one in known]
+    found = []
+    for one in passes:
+        first, last = (
+            bisect_left(starts, one.start_us - _ROUNDING_US),
+            bisect_right(starts, one.start_us + one.duration_us + _ROUNDING_US),
+        )
+        seen: Counter[str] = Counter()
+        spans = []
+        for start_us, named in zip(starts[first:last], known[first:last], strict=True):
+            of_name = numbers[named.name]
+            if seen[named.name] < len(of_name):
+                duration_us = (named.end_ns - named.start_ns) / 1000
+                spans.append(LayerSpan(of_name[seen[named.name]], start_us, duration_us))
+            seen[named.name] += 1
+        found.append(PassSpan(one.index, one.start_us, one.duration_us, spans))
+    return found
+
+
+class _LayerFinder:
+    """Finds the innermost layer at a time."""
+
+    def __init__(self, layers: Sequence[LayerSpan]) -> None:
+        self._layers = sorted(layers, key=lambda one: (one.start_us, -one.duration_us))
+        self._starts = [one.start_us for one in self._layers]
+        self._holders: list[int] = []
+        open_ones: list[int] = []
+        for index, one in enumerate(self._layers):
+            while open_ones and self._end(open_ones[-1]) < one.start_us + one.duration_us:
+                open_ones.pop()
+            self._holders.append(open_ones[-1] if open_ones else -1)
+            open_ones.append(index)
+
+    def find(self, time_us: float) -> int | None:
+        """Return the layer, or None between layers."""
+        last = at = bisect_right(self._starts, time_us) - 1
+        while at >= 0 and self._end(at) < time_us:
+            at = self._holders[at]
+        if at < 0 <= last and time_us <= self._end(last) + _ROUNDING_US:
+            at = last
+        return self._layers[at].layer if at >= 0 else None
+
+    def _end(self, at: int) -> float:
+        return self._layers[at].start_us + self._layers[at].duration_us
+
+
+_KERNELS = frozenset({"kernel"})
+_COPIES = frozenset({"memcpy", "memset"})
+_NAME_CELLS = 60
+
+_Word: TypeAlias = "tuple[str, str, int | None]"
+_Sequence: TypeAlias = "tuple[_Word, ...]"
+_Votes: TypeAlias = "list[Counter[int | None]]"
+
+
+@dataclass(frozen=True)
+class TimedPass:
+    """A pass that was timed on the host; times in nanoseconds of the Unix epoch."""
+
+    index: int
+    start_ns: int
+    end_ns: int
+
+
+class Launches:
+    """Which layer launches the k-th kernel, and the k-th copy, of a pass.
+
+    Args:
+        passes: What was recorded together with the layers, each pass in the order of its launches.
+        lost: Whether records were lost: then only the most frequent sequence counts, since another
+            one may be the same with a hole in it.
+    """
+
+    def __init__(self, passes: Iterable[Sequence[GpuEvent]], lost: bool = False) -> None:
+        self._votes: dict[frozenset[str], dict[_Sequence, _Votes]] = {_KERNELS: {}, _COPIES: {}}
+        self._counts: Counter[_Sequence] = Counter()
+        for events in passes:
+            for kinds, known in self._votes.items():
+                chosen = [event for event in events if event.kind in kinds]
+                words = tuple(_word(one.kind, one.name, one.bytes) for one in chosen)
+                votes = known.setdefault(words, [Counter() for _ in chosen])
+                for vote, event in zip(votes, chosen, strict=True):
+                    vote[event.layer] += 1
+                if kinds is _KERNELS:
+                    self._counts[words] += 1
+        if lost and self._counts:
+            usual = self.usual
+            self._votes[_KERNELS] = {usual: self._votes[_KERNELS][usual]}
+
+    @property
+    def usual(self) -> _Sequence:
+        """The kernels of most passes; empty without any."""
+        return self._counts.most_common(1)[0][0] if self._counts else ()
+
+    def layers_of(self, work: Sequence[Activity]) -> dict[int, int | None] | None:
+        """Return the layers of kernels and copies by their places in `work`.
+
+        Args:
+            work: Of one pass, in the order of its launches.
+
+        Returns:
+            None when no recorded pass has the same kernels in the same order. Copies are compared
+            on their own: where only these differ, they have no layer.
+        """
+        layers: dict[int, int | None] = {}
+        for kinds, known in self._votes.items():
+            places = [at for at, one in enumerate(work) if one.kind in kinds]
+            words = tuple(_word(work[at].kind, work[at].name, work[at].bytes) for at in places)
+            votes = known.get(words)
+            if votes is None and kinds is _KERNELS:
+                return None
+            if votes is not None:
+                layers.update(zip(places, map(_elected, votes), strict=True))
+        return layers
+
+    def difference(self, work: Sequence[Activity]) -> str:
+        """Say in which kernel a pass differs first from the usual one."""
+        usual = [name for _, name, _ in self.usual]
+        names = [one.name for one in work if one.kind in _KERNELS]
+        for at, (name, other) in enumerate(zip(names, usual, strict=False), 1):
+            if name != other:
+                return f"kernel {at:,} is {_named(name)}, in the profiled run {_named(other)}"
+        return f"it has {len(names):,} kernels, in the profiled run {len(usual):,}"
+
+
+def _word(kind: str, name: str, size: int | None) -> _Word:
+    """Return what two records must have in common: copies have a direction and a size."""
+    return (kind, name, None if kind in _KERNELS else size)
+
+
+def _elected(votes: Mapping[int | None, int]) -> int | None:
+    """Return the layer that passes agree on, or None.
+
+    A launch that single passes put between two layers, where the clocks are cut to microseconds, is
+    still the layer's; two layers at one place are a contradiction.
+    """
+    layers = [layer for layer in votes if layer is not None]
+    if len(layers) != 1 or votes.get(None, 0) >= votes[layers[0]]:
+        return None
+    return layers[0]
+
+
+def _named(name: str) -> str:
+    return clip(visible(name), _NAME_CELLS, keep="middle") or "one without a name"
+
+
+@dataclass
+class Joined:
+    """The work of passes with kernels recorded alone."""
+
+    events: dict[int, list[GpuEvent]] = field(default_factory=dict)
+    """By the number of the pass; times since its start."""
+    passes: int = 0
+    """Those with kernels."""
+    joined: int = 0
+    """Those whose kernels have the positions of a profiled pass."""
+    kernels: int = 0
+    """Of all passes."""
+    attributed: int = 0
+    """Kernels with a layer."""
+    outside: int = 0
+    """Kernels that ran in no pass."""
+    problem: str = ""
+    """Why passes could not be joined, for people; empty when all were."""
+
+
+def work_of_passes(
+    log: ActivityLog, passes: Sequence[TimedPass]
+) -> tuple[dict[int, list[Activity]], list[Activity]]:
+    """Return the work by the pass in which its middle lies, in launch order; and that of none.
+
+    A pass waits for its work, so that the middle of a kernel is well inside: clocks that differ by
+    some microseconds do not matter.
+    """
+    ordered = sorted(passes, key=lambda one: one.start_ns)
+    starts = [one.start_ns for one in ordered]
+    found: dict[int, list[Activity]] = {one.index: [] for one in ordered}
+    outside = []
+    for work in in_launch_order(log.work):
+        middle = (work.start_ns + work.end_ns) // 2
+        at = bisect_right(starts, middle) - 1
+        if at >= 0 and middle <= ordered[at].end_ns:
+            found[ordered[at].index].append(work)
+        else:
+            outside.append(work)
+    return found, outside
+
+
+def join(
+    log: ActivityLog, passes: Sequence[TimedPass], launches: Launches | None, unknown: str = ""
+) -> Joined:
+    """Return the work of passes with the layers that launched it.
+
+    Args:
+        log: What was recorded, kernels and copies.
+        passes: They may not overlap.
+        launches: Of the run with layers; None when there was none.
+        unknown: Why there was none, or why positions mean nothing.
+    """
+    by_pass, outside = work_of_passes(log, passes)
+    result = Joined(outside=sum(one.kind == "kernel" for one in outside))
+    begun = {one.index: one.start_ns for one in passes}
+    for index, work in by_pass.items():
+        problem, layers = unknown, None
+        if launches is not None and not unknown:
+            problem = _ambiguous(work)
+            layers = None if problem else launches.layers_of(work)
+            if layers is None and not problem:
+                problem = launches.difference(work)
+        kernels = [at for at, one in enumerate(work) if one.kind == "kernel"]
+        known = layers or {}
+        result.events[index] = [
+            event_of(one, (one.start_ns - begun[index]) / 1000, known.get(at))
+            for at, one in enumerate(work)
+        ]
+        result.passes += bool(kernels)
+        result.joined += bool(kernels) and layers is not None
+        result.kernels += len(kernels)
+        result.attributed += sum(known.get(at) is not None for at in kernels)
+        if kernels and problem and not result.problem:
+            result.problem = problem
+    return result
+
+
+def _ambiguous(work: Sequence[Activity]) -> str:
+    """Say when the order of launches cannot be told; empty when it can.
+
+    Kernels of a CUDA graph come without calls of their own. Where they have no numbers, either,
+    their starts tell the order only while none runs beside another.
+    """
+    for correlation, group in groupby(work, key=lambda one: one.correlation):
+        nodes = list(group)
+        if correlation < 0 or len({one.graph_node for one in nodes}) == len(nodes):
+            continue
+        ends = accumulate((one.end_ns for one in nodes), max)
+        if any(one.start_ns < end for one, end in zip(nodes[1:], ends, strict=False)):
+            return "kernels of a CUDA graph ran side by side, and their order of launch is not told"
+    return ""

@@ -1,0 +1,1 @@
+"""What the program keeps for its user: settings, connections, tools, and where they lie."""

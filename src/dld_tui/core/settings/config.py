@@ -1,0 +1,322 @@
+"""The user's settings: ``config.toml``, each overridable by an environment variable.
+
+The fields are declared like an activity's settings (:mod:`dld_tui.core.params`), so the settings
+screen is generated from them. ``DLD_THEME=light`` overrides ``theme``, and so on for every field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.params import (
+    Setting,
+    param,
+    plain_default,
+    problem_with,
+    settings_of,
+    to_json,
+)
+from dld_tui.core.plugins import has_plugins, plugins
+from dld_tui.core.settings import paths
+from dld_tui.core.types import JSON
+
+if typing.TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+    from dld_tui.core.settings.custom_tools import Tool
+else:
+    Tool = Any  # is imported where there are tools
+
+THEMES = ("dark", "light", "high-contrast", "colour-blind", "no-colour")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the user can set; defaults are the field defaults."""
+
+    theme: str = param(
+        "dark",
+        label="Theme",
+        help="Colours; NO_COLOR in the environment means no-colour.",
+        choices=THEMES,
+        page="Look",
+    )
+    glyphs: str = param(
+        "unicode",
+        label="Glyphs",
+        help="Use ascii where line and block characters look wrong: vt100, LANG=C.",
+        choices=("unicode", "ascii"),
+        page="Look",
+    )
+    animations: str = param(
+        "off",
+        label="Animations",
+        help="Always off over SSH, whatever is set here.",
+        choices=("off", "on"),
+        page="Look",
+    )
+    mouse: bool = param(
+        True,
+        label="Mouse",
+        help="Off lets the terminal select text itself. Takes effect at the next start.",
+        page="Look",
+    )
+    scroll: str = param(
+        "jump",
+        label="Scrolling",
+        help="How lists scroll when the cursor leaves the view: a third of the view, or a line.",
+        choices=("jump", "line"),
+        page="Look",
+    )
+    footer: bool = param(True, label="Footer", help="Show the row of keys.", page="Look")
+    recent: int = param(
+        20,
+        label="Recent files",
+        help="How many files the welcome screen remembers.",
+        minimum=0,
+        maximum=200,
+        page="Files",
+    )
+    preview_bytes: int = param(
+        16_000_000,
+        label="Preview size",
+        help="Tensors up to this size are read for statistics without asking.",
+        unit="bytes",
+        minimum=0,
+        page="Files",
+    )
+    target: str = param(
+        "local", label="Target", help="Where activities run when nothing is said.", page="Jobs"
+    )
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The user's tools by name: the tables ``[tools.NAME]``."""
+    added: Mapping[str, JSON] = field(default_factory=dict)
+    """What is set of the settings that other packages add; see :func:`added_value`."""
+    problems: tuple[str, ...] = ()
+    """What was wrong in the file or the environment, one line each; defaults are used instead."""
+
+
+def config_path() -> Path:
+    """Return the path of the configuration file."""
+    return paths.config_dir() / "config.toml"
+
+
+def added_settings() -> dict[str, Setting]:
+    """Return the settings that other packages add by name, entry points of ``dld_tui.settings``."""
+    own = {field.name for field in dataclasses.fields(Config)}
+    found = (plugin.value for plugin in plugins("settings", Setting))
+    return {s.name: s for s in found if s is not None and s.name not in own and not s.required}
+
+
+def unavailable_settings() -> dict[str, str]:
+    """Return why settings of other packages cannot be used, by name and package. Foreign text."""
+    known = added_settings()
+    return {
+        f"{plugin.name} ({plugin.package})": plugin.problem or "a name of ours, or no default"
+        for plugin in plugins("settings", Setting)
+        if plugin.value is None or plugin.value.name not in known
+    }
+
+
+def added_value(config: Config, name: str) -> JSON:
+    """Return the value of a setting that another package adds.
+
+    Raises:
+        KeyError: No installed package adds it.
+    """
+    setting = added_settings()[name]
+    return config.added.get(name, plain_default(setting))
+
+
+def values_of(config: Config) -> dict[str, JSON]:
+    """Return the values of all settings by name, those that other packages add included."""
+    return {**to_json(config), **{name: added_value(config, name) for name in added_settings()}}
+
+
+def with_values(config: Config, values: Mapping[str, Any]) -> Config:
+    """Return the settings with the values of a form, those that other packages add included."""
+    own = {setting.name for setting in settings_of(Config)}
+    added = {name: value for name, value in values.items() if name in added_settings()}
+    return dataclasses.replace(
+        config,
+        added={**config.added, **added},
+        **{name: value for name, value in values.items() if name in own},
+    )
+
+
+def load(path: Path | None = None, environ: Mapping[str, str] | None = None) -> Config:
+    """Read the settings. A wrong value never stops the program: it is in ``problems``."""
+    source = config_path() if path is None else path
+    problems: list[str] = []
+    values: dict[str, Any] = {}
+    data = _read(source, problems)
+    added: dict[str, Any] = {}
+    known = {setting.name: setting for setting in settings_of(Config)}
+    for name, value in data.items():
+        where = f"{source.name}: {name}"
+        if name == "keys":
+            values["keys"] = _keys(value, problems)
+        elif name == "tools":
+            from dld_tui.core.settings.custom_tools import tools_of
+
+            values["tools"] = tools_of(value, problems)
+        elif name in known:
+            _put(values, known[name], value, where, problems)
+        elif (setting := added_settings().get(name)) is not None:
+            _put(added, setting, value, where, problems)
+        else:
+            problems.append(f"{source.name}: unknown setting {name!r}")
+    variables = os.environ if environ is None else environ
+    for variable, text in variables.items():
+        if not variable.startswith("DLD_"):
+            continue
+        name = variable[4:].lower()
+        if name in known:
+            _put(values, known[name], _from_text(known[name], text), variable, problems)
+        elif (setting := added_settings().get(name)) is not None:
+            _put(added, setting, _from_text(setting, text), variable, problems)
+    if "glyphs" not in values and not _draws_unicode(variables):
+        values["glyphs"] = "ascii"
+    values["added"] = added
+    if has_plugins():
+        from dld_tui.core.settings.custom_tools import added_tools, unavailable_tools
+
+        values["tools"] = added_tools() | values.get("tools", {})
+        problems += unavailable_tools()
+    return Config(**values, problems=tuple(problems))
+
+
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python sets LC_CTYPE to where the locale is C."""
+
+
+def _draws_unicode(environ: Mapping[str, str]) -> bool:
+    """Tell whether the terminal may draw more than ASCII: it has not said that it does not.
+
+    Over SSH, and in containers, often nothing is said of the locale.
+    """
+    names = ["LC_ALL", "LC_CTYPE", "LANG"]
+    if environ.get("LANG") in ("C", "POSIX") and environ.get("LC_CTYPE") in _COERCED:
+        names.remove("LC_CTYPE")  # most likely Python has set it
+    locale = next(filter(None, map(environ.get, names)), "UTF-8")
+    is_utf8 = "utf8" in locale.replace("-", "").lower()
+    return is_utf8 and not environ.get("TERM", "").startswith("vt")
+
+
+def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
+    """Write some settings into the file; comments and everything else in it stay.
+
+    Raises:
+        InputError: The file that is there is not valid TOML.
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    target = config_path() if path is None else path
+    document = read_document(target)
+    for name, value in changes.items():
+        document[name] = dict(value) if isinstance(value, Mapping) else value
+    write_document(target, document)
+
+
+def read_document(path: Path) -> TOMLDocument:
+    """Return the settings file with its comments, to be changed; an empty one when there is none.
+
+    Raises:
+        InputError: The file that is there cannot be read or is not valid TOML.
+    """
+    import tomlkit
+
+    problems: list[str] = []
+    document = _parse(path, problems)
+    if problems:
+        raise InputError(problems[0], hint="Correct the file by hand first")
+    return tomlkit.document() if document is None else document
+
+
+def write_document(path: Path, document: TOMLDocument) -> None:
+    """Write the settings file.
+
+    Raises:
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    import tomlkit
+
+    from dld_tui.core.files.writer import write_text
+
+    try:
+        paths.ensure(path.parent)
+    except OSError as error:
+        raise SaveError(f"settings not saved: {error.strerror}", where=str(path)) from None
+    write_text(path, tomlkit.dumps(document))
+
+
+def changed(config: Config, **values: Any) -> Config:
+    """Return the settings with some values replaced."""
+    return dataclasses.replace(config, **values)
+
+
+def _read(path: Path, problems: list[str]) -> Mapping[str, Any]:
+    document = _parse(path, problems)
+    return document.unwrap() if document is not None else {}
+
+
+def _parse(path: Path, problems: list[str]) -> TOMLDocument | None:
+    if not path.is_file():  # the usual case, and no reason to import a parser
+        return None
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(f"{path.name} cannot be read: {error}")
+    except TOMLKitError as error:
+        problems.append(f"{path.name} is not valid TOML: {error}")
+    return None
+
+
+def _keys(value: Any, problems: list[str]) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        problems.append("keys: expected a table of command = keys")
+        return {}
+    found = {}
+    for command, keys in value.items():
+        if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
+            found[str(command)] = ",".join(keys)
+        elif isinstance(keys, str):
+            found[str(command)] = keys
+        else:
+            problems.append(f"keys.{command}: expected a string such as 'ctrl+s'")
+    return found
+
+
+def _from_text(setting: Setting, text: str) -> Any:
+    if setting.type is bool:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}.get(
+            text.lower(), text
+        )
+    if setting.type is int:
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _put(
+    values: dict[str, Any], setting: Setting, value: Any, where: str, problems: list[str]
+) -> None:
+    if type(value) is not setting.type:
+        problems.append(f"{where}: expected {setting.type.__name__}, got {value!r}")
+    elif problem := problem_with(setting, value):
+        problems.append(f"{where} is {problem}")
+    else:
+        values[setting.name] = value

@@ -1,0 +1,443 @@
+"""Tools of the user: a program, and the arguments it gets for a model.
+
+Arguments are a list from the settings file to the program: no shell ever reads them. In each of
+them ``$Model``, ``$Output`` and ``$Folder`` are replaced once, so that a file name that holds such
+text is only a file name. The paths put in are absolute, so none can be taken for an option.
+
+Saved ones are tables ``[tools.NAME]`` of ``config.toml``, whose comments stay.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.params import param
+from dld_tui.core.plugins import plugins
+from dld_tui.core.settings import config
+from dld_tui.core.tables.table import COUNT, Column, Table
+from dld_tui.core.types import JSON
+
+PLACES = ("Model", "Output", "Folder")
+"""What may stand after a dollar."""
+DEFAULT_LIMIT_S = 600
+MOST_LIMIT_S = 7 * 24 * 3600
+
+_PLACE = re.compile(r"\$(?:(\$)|\{(\w*)\}|(\w+))?", re.ASCII)
+_SUFFIX = re.compile(r"\.[\w.+-]{1,30}", re.ASCII)
+_LONGEST_NAME = 40
+_TYPES: dict[str, type] = {
+    "application": str, "arguments": list, "output": str, "open": bool, "folder": str,
+    "limit": int, "ask": bool,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool."""
+
+    name: str
+    application: str
+    """A name that is found on the PATH, or an absolute path; ``~`` is the home folder."""
+    arguments: tuple[str, ...] = ("$Model",)
+    output: str = ""
+    """The suffix of the file it writes, such as ``.onnx``; empty when it writes none."""
+    open: bool = False
+    """Whether its output is opened when it has ended."""
+    folder: str = ""
+    """The folder it runs in; empty is the folder of the model."""
+    limit: int = DEFAULT_LIMIT_S
+    """The seconds after which it is stopped; 0 lets it run."""
+    ask: bool = True
+    """Whether the name of its output is asked for; else it is made from that of the model."""
+
+
+def problems(tool: Tool) -> list[str]:
+    """Return what is wrong with a tool, one line each."""
+    found = [*_name_problems(tool.name)]
+    texts = (tool.application, tool.folder, *tool.arguments)
+    if not tool.application.strip():
+        found.append("it has no application")
+    elif "/" in tool.application and tool.application[0] not in "/~":
+        found.append(f"the application {tool.application!r} is neither a name nor an absolute path")
+    if any("\0" in text for text in texts):
+        found.append("a text of it holds a NUL character")
+    used = _used(tool.arguments, found)
+    if (rest := _used([tool.folder], found) - {"Folder"}) & set(PLACES):
+        found.append(f"the folder may hold $Folder, not ${min(rest)}")
+    if tool.output and not _SUFFIX.fullmatch(tool.output):
+        found.append(f"the output {tool.output!r} is no suffix such as .onnx")
+    if "Output" in used and not tool.output:
+        found.append("$Output is used: say the suffix of the output, such as .onnx")
+    if tool.output and "Output" not in used:
+        found.append("it has an output, and no argument holds $Output")
+    if tool.open and not tool.output:
+        found.append("it has no output to open")
+    if not 0 <= tool.limit <= MOST_LIMIT_S:
+        found.append(f"the time limit {tool.limit} is not between 0 and {MOST_LIMIT_S} s")
+    return found
+
+
+def validate(tool: Tool) -> Tool:
+    """Return the tool.
+
+    Raises:
+        UsageError: A field of it cannot be used.
+    """
+    for problem in problems(tool):
+        raise UsageError(problem, where=f"tool {tool.name!r}")
+    return tool
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return an argument with its places filled; what was put in is not looked at again.
+
+    Raises:
+        UsageError: It names something that is not in `values`.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        dollar, *names = match.groups()
+        name = next((each for each in names if each is not None), None)
+        if not dollar and (name is None or name not in values):
+            raise UsageError(_unknown(name), where=repr(text))
+        return "$" if dollar else values[str(name)]
+
+    return _PLACE.sub(value, text)
+
+
+def arguments_for(tool: Tool, model: str, output: str, folder: str) -> list[str]:
+    """Return the arguments for a model; all three are absolute paths, `output` may be empty.
+
+    Raises:
+        UsageError: An argument names something that there is not.
+    """
+    values = {"Model": model, "Folder": folder} | ({"Output": output} if output else {})
+    return [filled(argument, values) for argument in tool.arguments]
+
+
+def output_beside(tool: Tool, model: Path) -> Path:
+    """Return the usual output of a tool for a model, such as ``model-simplify.onnx`` beside it."""
+    stem = "".join(char if char.isalnum() else "-" for char in tool.name)
+    return model.with_name(f"{model.stem}-{stem}{tool.output}")
+
+
+def tool_from(name: str, table: Any) -> Tool:
+    """Return the tool of a table of the settings file.
+
+    Raises:
+        UsageError: Something in it is unknown, of a wrong type, or cannot be used.
+    """
+    where = f"tool {name!r}"
+    if not isinstance(table, Mapping):
+        raise UsageError("expected a table with an application", where=where)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _TYPES:
+            raise UsageError(f"unknown setting {key!r}", where=where)
+        if type(value) is not _TYPES[key]:
+            raise UsageError(f"{key} is {value!r}, not a {_TYPES[key].__name__}", where=where)
+        values[key] = value
+    arguments = values.pop("arguments", list(Tool.arguments))
+    if not all(isinstance(argument, str) for argument in arguments):
+        raise UsageError("arguments holds text only", where=where)
+    values.setdefault("application", "")
+    return validate(Tool(name, arguments=tuple(arguments), **values))
+
+
+def table_of(tool: Tool) -> dict[str, Any]:
+    """Return what a tool is in the settings file: what differs from the defaults."""
+    values: dict[str, Any] = {"application": tool.application, "arguments": list(tool.arguments)}
+    for key in ("output", "open", "folder", "limit", "ask"):
+        if getattr(tool, key) != getattr(Tool, key):
+            values[key] = getattr(tool, key)
+    return values
+
+
+def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
+    """Return the tools of the settings by name; those that cannot be used are told in `wrong`."""
+    if not isinstance(tables, Mapping):
+        wrong.append("tools: expected a table of tools")
+        return {}
+    found: dict[str, Tool] = {}
+    for name, table in tables.items():
+        try:
+            found[str(name)] = tool_from(str(name), table)
+        except UsageError as error:
+            wrong.append(str(error))
+    return found
+
+
+def added_tools() -> dict[str, Tool]:
+    """Return the tools that other packages add, as entry points of ``dld_tui.tools``, by name."""
+    found = (one.value for one in plugins("tools", Tool))
+    return {tool.name: tool for tool in found if tool is not None and not problems(tool)}
+
+
+def unavailable_tools() -> list[str]:
+    """Return a line for each tool of another package that cannot be used. Foreign text."""
+    lines = []
+    for one in plugins("tools", Tool):
+        wrong = [one.problem] if one.value is None else problems(one.value)
+        lines += [f"the tool {one.name} of {one.package} is unavailable: {why}" for why in wrong]
+    return lines
+
+
+def _name_problems(name: str) -> list[str]:
+    if not name.strip() or name != name.strip():
+        return ["a tool needs a name, without blanks around it"]
+    if not name.isprintable() or name.startswith("-"):
+        return [f"the name {name!r} begins with a dash or holds a control character"]
+    if len(name) > _LONGEST_NAME:
+        return [f"the name has more than {_LONGEST_NAME} characters"]
+    return []
+
+
+def _used(texts: Sequence[str], found: list[str]) -> set[str]:
+    """Return the names after dollars; those that mean nothing are told in `found`."""
+    used = set()
+    for text in texts:
+        for match in _PLACE.finditer(text):
+            dollar, *names = match.groups()
+            name = next((each for each in names if each is not None), None)
+            if dollar:
+                continue
+            if name not in PLACES:
+                found.append(f"{text!r}: {_unknown(name)}")
+            else:
+                used.add(str(name))
+    return used
+
+
+def _unknown(name: str | None) -> str:
+    known = ", ".join(f"${place}" for place in PLACES)
+    what = f"there is no ${name}" if name else "a dollar stands alone"
+    return f"{what}; there are {known}, and $$ for a dollar"
+
+
+_PLAIN = re.compile(r"[\w@%+=:,./${}-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ToolForm:
+    """The settings of a tool, as text where that is what one types."""
+
+    name: str = param(label="Name", help="How the tool is called.", positional=True)
+    application: str = param(
+        label="Application",
+        help="The program: a name that is found on the PATH, or an absolute path.",
+        positional=True,
+    )
+    arguments: str = param(
+        "$Model",
+        label="Arguments",
+        help="$Model is the model's file, $Output the file to write, $Folder the model's folder,"
+        " $$ a dollar. Quotes keep blanks together; no shell reads it.",
+        spellings=("--arguments",),
+        metavar="TEXT",
+    )
+    output: str = param(
+        "",
+        label="Output suffix",
+        help="When it writes a file to $Output: its suffix, such as .onnx.",
+        spellings=("--output",),
+        metavar="SUFFIX",
+    )
+    ask: bool = param(
+        True,
+        label="Ask for a name",
+        help="Ask for the name of the output; else it is MODEL-TOOL with the suffix, and a number"
+        " where that is taken.",
+        spellings=("--ask",),
+    )
+    open: bool = param(
+        False,
+        label="Open output",
+        help="Open the output when the tool has ended.",
+        spellings=("--open",),
+    )
+    folder: str = param(
+        "",
+        label="Working folder",
+        help="Where it runs; empty is the folder of the model.",
+        spellings=("--folder",),
+        metavar="DIR",
+        empty="the folder of the model",
+    )
+    limit: int = param(
+        DEFAULT_LIMIT_S,
+        label="Time limit",
+        help="It is stopped after so many seconds; 0 lets it run.",
+        unit="s",
+        minimum=0,
+        maximum=MOST_LIMIT_S,
+        spellings=("--limit",),
+        metavar="SECONDS",
+    )
+
+
+def tool_of(form: ToolForm) -> Tool:
+    """Return the tool that a form describes.
+
+    Raises:
+        UsageError: A field cannot be used.
+    """
+    try:
+        arguments = tuple(shlex.split(form.arguments))
+    except ValueError as error:
+        raise UsageError(f"the arguments {form.arguments!r}: {error}") from None
+    application, folder = form.application.strip(), form.folder.strip()
+    output = form.output.strip()
+    return validate(
+        Tool(
+            form.name.strip(), application, arguments, output, form.open, folder, form.limit,
+            form.ask,
+        )
+    )  # fmt: skip
+
+
+def form_values(tool: Tool) -> Mapping[str, JSON]:
+    """Return the values of the form of a tool, as JSON data."""
+    return {
+        "name": tool.name,
+        "application": tool.application,
+        "arguments": line_of(tool.arguments),
+        "output": tool.output,
+        "ask": tool.ask,
+        "open": tool.open,
+        "folder": tool.folder,
+        "limit": tool.limit,
+    }
+
+
+def line_of(arguments: Sequence[str]) -> str:
+    """Return arguments as one line, quoted only where that is needed."""
+    return " ".join(
+        argument if _PLAIN.fullmatch(argument) else shlex.quote(argument) for argument in arguments
+    )
+
+
+def lines_about(tool: Tool) -> list[tuple[str, str]]:
+    """Return label and text of what a tool is; the text is foreign."""
+    output = tool.output if tool.ask or not tool.output else f"{tool.output}, without asking"
+    output = f"{output}, opened" if tool.open else output
+    return [
+        ("Application", tool.application),
+        *(("Argument", argument) for argument in tool.arguments),
+        ("Output", output or "none"),
+        ("Working folder", tool.folder or "the folder of the model"),
+        ("Time limit", fmt.duration(tool.limit) if tool.limit else "none"),
+    ]
+
+
+def tool_table(tools: Sequence[Tool]) -> Table[Tool]:
+    """Return the tools as a table."""
+    return Table(
+        (
+            Column("name", "name", lambda tool: tool.name, width=20, style="strong"),
+            Column("application", "application", lambda tool: tool.application, width=20,
+                   priority=1),
+            Column("arguments", "arguments", lambda tool: line_of(tool.arguments), least=20,
+                   style="dim"),
+            Column("output", "output", lambda tool: tool.output, width=8, priority=2),
+            Column("limit_s", "limit", lambda tool: tool.limit or None, COUNT, 9, priority=3,
+                   text=lambda tool: f"{tool.limit:,} s" if tool.limit else "–"),
+        ),
+        tools,
+        row_key=lambda tool: tool.name,
+    )  # fmt: skip
+
+
+_TABLE = "tools"
+
+
+def load(path: Path | None = None) -> dict[str, Tool]:
+    """Return the tools by name: those of other packages, then the saved ones of the file.
+
+    Raises:
+        InputError: The file is not valid TOML, or a tool in it cannot be used.
+    """
+    source = config.config_path() if path is None else path
+    tables = config.read_document(source).unwrap().get(_TABLE, {})
+    wrong: list[str] = []
+    found = tools_of(tables, wrong)
+    if wrong:
+        raise InputError(wrong[0], where=str(source), hint="Correct it by hand")
+    return added_tools() | found
+
+
+def find(name: str, path: Path | None = None) -> Tool:
+    """Return a saved tool.
+
+    Raises:
+        UsageError: There is none of this name.
+        InputError: As :func:`load`.
+    """
+    known = load(path)
+    if name not in known:
+        hint = f"Known tools: {', '.join(known)}" if known else "Add one with dld tool add"
+        raise UsageError(f"there is no tool {name!r}", hint=hint)
+    return known[name]
+
+
+def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
+    """Add a tool, or replace the one of the same name.
+
+    Args:
+        path: The settings file; the user's when None.
+        instead_of: The name that it had before.
+
+    Raises:
+        UsageError: A field of it cannot be used.
+        InputError: The file that is there is not valid TOML, or ``tools`` in it is no table.
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    validate(tool)
+    target = config.config_path() if path is None else path
+    document = config.read_document(target)
+    tables = _tables(document, target)
+    if instead_of and instead_of != tool.name:
+        tables.pop(instead_of, None)
+    values = table_of(tool)
+    table = tables.get(tool.name)
+    if isinstance(table, dict):
+        for gone in [key for key in table if key not in values]:
+            del table[gone]
+        table.update(values)
+    else:
+        tables[tool.name] = values
+    config.write_document(target, document)
+
+
+def remove(name: str, path: Path | None = None) -> None:
+    """Forget a tool.
+
+    Raises:
+        UsageError: There is none of this name.
+        InputError: The file is not valid TOML.
+        SaveError: The file cannot be written.
+    """
+    target = config.config_path() if path is None else path
+    document = config.read_document(target)
+    tables = _tables(document, target)
+    if name not in tables:
+        raise UsageError(f"there is no tool {name!r}")
+    del tables[name]
+    config.write_document(target, document)
+
+
+def _tables(document: Any, path: Path) -> Any:
+    import tomlkit
+
+    if _TABLE not in document:
+        document[_TABLE] = tomlkit.table(is_super_table=True)
+    tables = document[_TABLE]
+    if not isinstance(tables, dict):
+        raise InputError("tools: expected a table of tools", where=str(path))
+    return tables

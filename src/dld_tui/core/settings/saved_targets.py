@@ -1,0 +1,556 @@
+"""Saved connections: everything about a target but its secrets, in ``targets.toml``.
+
+No secret is ever in it. What a person wrote by hand, comments too, stays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.core.errors import InputError, SaveError, UsageError
+from dld_tui.core.files.writer import write_text
+from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
+from dld_tui.core.settings import paths
+from dld_tui.core.tables.table import Column, Table
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+AUTH = ("auto", "password", "key", "agent")
+REMEMBER = ("memory", "keyring")
+RESERVED = ("local",)
+"""Names that mean something else."""
+DEFAULT_PORT = 22
+DEFAULT_DIRECTORY = "~/.cache/dld-tui/target"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_HOST = re.compile(r"[A-Za-z0-9_:\[][A-Za-z0-9_.:%\[\]-]{0,254}")
+_USER = re.compile(r"[^\s\x00-\x1f\x7f'\"`\\;&|<>(){}$!*?-][^\s\x00-\x1f\x7f'\"`;&|<>(){}$!*?]*")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """How to reach a target, and how programs are started there."""
+
+    name: str
+    """How users call it, e.g. in ``--target NAME``."""
+    host: str
+    """A host name, an address, or a ``Host`` of ``~/.ssh/config``."""
+    port: int | None = None
+    """None means what ``~/.ssh/config`` says, else 22."""
+    user: str = ""
+    """Empty means what ``~/.ssh/config`` says, else the user here."""
+    auth: str = "auto"
+    """One of :data:`AUTH`; ``auto`` tries the agent, keys, then what the server asks for."""
+    key: Path | None = None
+    known_hosts: Path | None = None
+    """None means what ``~/.ssh/config`` says, else ``~/.ssh/known_hosts``."""
+    jump: str = ""
+    """``[USER@]HOST[:PORT]``, several separated by commas: the machines on the way."""
+    proxy_command: str = ""
+    """A command whose standard input and output are the connection; ``%h %p %r`` are replaced."""
+    config: bool = True
+    """Whether ``~/.ssh/config`` is read."""
+    directory: str = DEFAULT_DIRECTORY
+    """The folder on the target that holds what is sent there."""
+    python: str = "python3"
+    """The Python on the target that the environment there is made with."""
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Variables for what is started on the target."""
+    launcher: tuple[str, ...] = ()
+    """What is put before a command, e.g. ``("srun", "--gres=gpu:1")``."""
+    remember: str = "memory"
+    """One of :data:`REMEMBER`: where a password or passphrase is kept once it was right."""
+
+    def __hash__(self) -> int:
+        """Return a hash by name; the environment has none."""
+        return hash((self.name, self.host, self.port, self.user))
+
+    @property
+    def address(self) -> str:
+        """How the machine is called in messages: ``[USER@]HOST[:PORT]``."""
+        user = f"{self.user}@" if self.user else ""
+        port = f":{self.port}" if self.port not in (None, DEFAULT_PORT) else ""
+        return f"{user}{self.host}{port}"
+
+
+def validate(connection: Connection) -> Connection:
+    """Return the connection if every field of it can be used.
+
+    Raises:
+        UsageError: A field cannot; the line names it.
+    """
+    for problem in problems(connection):
+        raise UsageError(problem, where=f"target {connection.name!r}")
+    return connection
+
+
+def problems(connection: Connection) -> list[str]:
+    """Return what is wrong with a connection, one line each; empty when it can be used."""
+    found = [name_problem(connection.name), host_problem(connection.host)]
+    if connection.user and not _USER.fullmatch(connection.user):
+        found.append(f"the user {connection.user!r} has characters that a user name has not")
+    if connection.port is not None and not 1 <= connection.port <= 65535:
+        found.append(f"the port is {connection.port}; it is 1 to 65535")
+    if connection.auth not in AUTH:
+        found.append(f"the authentication {connection.auth!r} is not one of {', '.join(AUTH)}")
+    if connection.remember not in REMEMBER:
+        found.append(f"remember {connection.remember!r} is not one of {', '.join(REMEMBER)}")
+    if connection.jump and connection.proxy_command:
+        found.append("a jump host and a proxy command exclude each other")
+    found += [_jump_problem(hop) for hop in hops(connection.jump)]
+    for label, text in (
+        ("directory", connection.directory),
+        ("Python", connection.python),
+        ("proxy command", connection.proxy_command or "none"),
+        *(("launcher", word) for word in connection.launcher),
+    ):
+        if not text or _CONTROL.search(text):
+            found.append(f"the {label} is empty or has control characters")
+    for name, value in connection.environment.items():
+        if not _VARIABLE.fullmatch(name):
+            found.append(f"{name!r} is no name of an environment variable")
+        if "\0" in value:
+            found.append(f"the value of {name} holds a zero byte")
+    return [problem for problem in found if problem]
+
+
+def name_problem(name: str) -> str:
+    """Return what is wrong with the name of a target, or an empty string."""
+    if name in RESERVED:
+        return f"the name {name!r} is this machine; choose another one"
+    if not _NAME.fullmatch(name):
+        return (
+            f"the name {name!r} is not letters, digits, dots, dashes and underlines,"
+            " with a letter or digit first"
+        )
+    return ""
+
+
+def host_problem(host: str) -> str:
+    """Return what is wrong with a host, or an empty string."""
+    return "" if _HOST.fullmatch(host) else f"the host {host!r} is no host name or address"
+
+
+def hops(jump: str) -> tuple[str, ...]:
+    """Return the machines on the way, the nearest first; ``none`` means none."""
+    if jump.lower() == "none":
+        return ()
+    return tuple(hop.strip() for hop in jump.split(",") if hop.strip())
+
+
+def split_hop(hop: str) -> tuple[str, str, int | None]:
+    """Return user, host and port of ``[USER@]HOST[:PORT]`` or its ``ssh://`` form.
+
+    An IPv6 address with a port is written in brackets.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    rest = hop.removeprefix("ssh://").rstrip("/")
+    user, _, place = rest.rpartition("@")
+    port = ""
+    if place.startswith("["):
+        host, _, after = place[1:].partition("]")
+        port = after.removeprefix(":")
+    elif place.count(":") == 1:
+        host, _, port = place.partition(":")
+    else:
+        host = place
+    good = not host_problem(host) and (not user or _USER.fullmatch(user))
+    if not good or (port and not (port.isdecimal() and 1 <= int(port) <= 65535)):
+        raise UsageError(f"the jump host {hop!r} is not USER@HOST:PORT")
+    return user, host, int(port) if port else None
+
+
+def is_plain_user(user: str) -> bool:
+    """Tell whether a user name has none of the characters that mean something to a shell."""
+    return bool(_USER.fullmatch(user))
+
+
+def changed(connection: Connection, **values: object) -> Connection:
+    """Return the connection with some fields replaced."""
+    return dataclasses.replace(connection, **values)  # type: ignore[arg-type]
+
+
+def _jump_problem(hop: str) -> str:
+    try:
+        split_hop(hop)
+    except UsageError as error:
+        return error.message
+    return ""
+
+
+_TYPES: dict[str, type] = {
+    "host": str, "port": int, "user": str, "auth": str, "key": str, "known_hosts": str,
+    "jump": str, "proxy_command": str, "config": bool, "directory": str, "python": str,
+    "environment": dict, "launcher": list, "remember": str,
+}  # fmt: skip
+_PATHS = ("key", "known_hosts")
+
+
+def store_path() -> Path:
+    """Return the path of the file of connections."""
+    return paths.config_dir() / "targets.toml"
+
+
+def load(path: Path | None = None) -> dict[str, Connection]:
+    """Return the saved connections by name, in the order of the file.
+
+    Raises:
+        InputError: The file cannot be read, is not TOML, or a connection in it cannot be used.
+    """
+    source = store_path() if path is None else path
+    document = _parse(source)
+    data = {} if document is None else document.unwrap()
+    return {str(name): _connection(str(name), table, source) for name, table in data.items()}
+
+
+def find(name: str, path: Path | None = None) -> Connection:
+    """Return a saved connection.
+
+    Raises:
+        UsageError: There is none of this name.
+        InputError: As :func:`load`.
+    """
+    known = load(path)
+    if name not in known:
+        hint = f"Known targets: {', '.join(known)}" if known else "Add one with dld target add"
+        raise UsageError(f"there is no target {name!r}", hint=hint)
+    return known[name]
+
+
+def save(connection: Connection, path: Path | None = None) -> None:
+    """Add a connection, or replace the one of the same name.
+
+    Raises:
+        UsageError: A field of it cannot be used.
+        InputError: The file that is there is not valid TOML.
+        SaveError: The file cannot be written; the old one is intact.
+    """
+    import tomlkit
+
+    validate(connection)
+    target = store_path() if path is None else path
+    document = _parse(target) or tomlkit.document()
+    values = _values(connection)
+    table = document.get(connection.name)
+    if isinstance(table, dict):
+        for gone in [key for key in table if key not in values]:
+            del table[gone]
+        table.update(values)
+    else:
+        document[connection.name] = values
+    _write(target, tomlkit.dumps(document))
+
+
+def remove(name: str, path: Path | None = None) -> None:
+    """Forget a connection; what is on the target stays there.
+
+    Raises:
+        UsageError: There is none of this name.
+        InputError: The file is not valid TOML.
+        SaveError: The file cannot be written.
+    """
+    import tomlkit
+
+    target = store_path() if path is None else path
+    document = _parse(target)
+    if document is None or name not in document:
+        raise UsageError(f"there is no target {name!r}")
+    del document[name]
+    _write(target, tomlkit.dumps(document))
+
+
+def _parse(path: Path) -> TOMLDocument | None:
+    if not path.is_file():  # the usual case, and no reason to import a parser
+        return None
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the file cannot be read: {error}", where=str(path)) from None
+    except TOMLKitError as error:
+        hint = "Correct it by hand"
+        raise InputError(f"not valid TOML: {error}", where=str(path), hint=hint) from None
+
+
+def _connection(name: str, table: Any, path: Path) -> Connection:
+    where = f"{path}: target {name!r}"
+    if not isinstance(table, Mapping):
+        raise InputError("expected a table with a host", where=where)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _TYPES:
+            raise InputError(f"unknown setting {key!r}", where=where)
+        if type(value) is not _TYPES[key]:
+            raise InputError(f"{key} is {value!r}, not a {_TYPES[key].__name__}", where=where)
+        values[key] = Path(str(value)) if key in _PATHS else value
+    if "host" not in values:
+        raise InputError("it has no host", where=where)
+    words = values.pop("launcher", [])
+    variables = values.pop("environment", {})
+    if not all(isinstance(word, str) for word in (*words, *variables.values())):
+        raise InputError("launcher and environment hold text only", where=where)
+    connection = Connection(name, launcher=tuple(words), environment=variables, **values)
+    for problem in problems(connection):
+        raise InputError(problem, where=where)
+    return connection
+
+
+def _values(connection: Connection) -> dict[str, Any]:
+    """Return what differs from the defaults, as TOML values."""
+    plain = Connection("", "")
+    values: dict[str, Any] = {"host": connection.host}
+    for key in _TYPES:
+        value = getattr(connection, key)
+        if key == "host" or value == getattr(plain, key):
+            continue
+        if key in _PATHS:
+            value = str(value)
+        elif key == "launcher":
+            value = list(value)
+        elif key == "environment":
+            value = dict(value)
+        values[key] = value
+    return values
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        paths.ensure(path.parent)
+    except OSError as error:
+        raise SaveError(f"targets not saved: {error.strerror}", where=str(path)) from None
+    write_text(path, text)
+
+
+# --- A connection as a person writes it: the one declaration of the command line and of the form
+
+
+@dataclass(frozen=True)
+class ConnectionForm:
+    """The settings of a target, as text where that is what one types."""
+
+    name: str = param(
+        label="Name",
+        help="How the target is called, as in --target NAME: letters, digits, dots and dashes.",
+        positional=True,
+        page="Machine",
+    )
+    host: str = param(
+        label="Host",
+        help="Host name, address, or a Host of ~/.ssh/config.",
+        spellings=("--host",),
+        metavar="HOST",
+        page="Machine",
+    )
+    port: int | None = param(
+        None,
+        label="Port",
+        help="Empty is what ~/.ssh/config says, else 22.",
+        minimum=1,
+        maximum=65535,
+        spellings=("--port",),
+        metavar="PORT",
+        page="Machine",
+        empty="what ~/.ssh/config says, else 22",
+    )
+    user: str = param(
+        "",
+        label="User",
+        help="Empty is what ~/.ssh/config says, else the user here.",
+        spellings=("--user",),
+        metavar="USER",
+        page="Machine",
+        empty="what ~/.ssh/config says, else yours",
+    )
+    auth: str = param(
+        "auto",
+        label="Authentication",
+        help="auto tries the agent, then keys, then what the server asks for.",
+        choices=AUTH,
+        spellings=("--auth",),
+        page="Machine",
+    )
+    key: Path | None = param(
+        None,
+        label="Private key",
+        help="File of the private key; empty is what ~/.ssh/config says, else the usual ones.",
+        kind="file",
+        spellings=("--key",),
+        metavar="FILE",
+        page="Machine",
+        empty="what ~/.ssh/config says, else the usual ones",
+    )
+    remember: str = param(
+        "memory",
+        label="Remember secrets",
+        help="Where a password or passphrase is kept once it was right: for this run of the"
+        " program, or in the system's keyring.",
+        choices=REMEMBER,
+        spellings=("--remember",),
+        page="Machine",
+    )
+    known_hosts: Path | None = param(
+        None,
+        label="Known hosts",
+        help="File of known host keys; empty is what ~/.ssh/config says, else the usual ones.",
+        kind="file",
+        spellings=("--known-hosts",),
+        metavar="FILE",
+        page="Way",
+        empty="what ~/.ssh/config says, else the usual ones",
+    )
+    jump: str = param(
+        "",
+        label="Jump hosts",
+        help="Machines on the way: USER@HOST:PORT, several with commas between.",
+        spellings=("--jump",),
+        metavar="HOSTS",
+        page="Way",
+    )
+    proxy_command: str = param(
+        "",
+        label="Proxy command",
+        help="A command whose input and output are the connection; %h, %p and %r are host, port"
+        " and user.",
+        spellings=("--proxy-command",),
+        metavar="COMMAND",
+        page="Way",
+    )
+    config: bool = param(
+        True,
+        label="~/.ssh/config",
+        help="Read ~/.ssh/config and /etc/ssh/ssh_config.",
+        spellings=("--config",),
+        page="Way",
+    )
+    directory: str = param(
+        DEFAULT_DIRECTORY,
+        label="Directory",
+        help="Folder on the target for what is sent there.",
+        spellings=("--directory",),
+        metavar="DIR",
+        page="Programs",
+    )
+    python: str = param(
+        "python3",
+        label="Python",
+        help="The Python on the target, 3.10 or newer.",
+        spellings=("--python",),
+        metavar="PROGRAM",
+        page="Programs",
+    )
+    launcher: str = param(
+        "",
+        label="Launcher",
+        help="Put before every job, e.g. srun --gres=gpu:1, docker exec -i NAME, sudo -n.",
+        spellings=("--launcher",),
+        metavar="COMMAND",
+        page="Programs",
+    )
+    environment: tuple[str, ...] = param(
+        (),
+        label="Environment",
+        help="Variables for the jobs, NAME=VALUE.",
+        spellings=("--env",),
+        metavar="NAME=VALUE",
+        page="Programs",
+    )
+
+
+def connection_of(form: ConnectionForm) -> Connection:
+    """Return the connection that a form describes.
+
+    Raises:
+        UsageError: A field cannot be used.
+    """
+    variables: dict[str, str] = {}
+    for text in form.environment:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"the variable {text!r} is not NAME=VALUE", where="--env")
+        variables[name] = value
+    try:
+        launcher = tuple(shlex.split(form.launcher))
+    except ValueError as error:
+        raise UsageError(f"the launcher {form.launcher!r}: {error}") from None
+    values = {name: getattr(form, name) for name in to_json(form)}
+    files = {name: _absolute(values[name]) for name in ("key", "known_hosts")}
+    values |= {"launcher": launcher, "environment": variables, **files}
+    return validate(Connection(**values))
+
+
+def form_values(connection: Connection) -> RequestData:
+    """Return the values of the form of a connection, as JSON data."""
+    return to_json(_form_of(connection))
+
+
+def changed_by(connection: Connection, values: Mapping[str, Any]) -> Connection:
+    """Return a connection with what a person gave; ``environment`` adds to what there is.
+
+    Raises:
+        UsageError: A field cannot be used.
+    """
+    before = form_values(connection)
+    added = [str(text) for text in values.get("environment") or ()]
+    kept = before["environment"]
+    assert isinstance(kept, list)
+    given = {name: value for name, value in values.items() if value is not None and value != ()}
+    data = {**before, **given, "environment": [*kept, *added]}
+    return connection_of(from_json(ConnectionForm, data))
+
+
+def settings_shown(connection: Connection) -> list[tuple[str, str]]:
+    """Return label and text of what is set; the text is foreign."""
+    values = form_values(connection)
+    found = []
+    for setting in settings_of(ConnectionForm):
+        value = values[setting.name]
+        text = ("no", "yes")[value] if isinstance(value, bool) else text_of(setting, value)
+        if text:
+            found.append((setting.param.label, text))
+    return found
+
+
+def _absolute(path: Path | None) -> Path | None:
+    """Return a file that is found from everywhere; an empty one is none."""
+    if path is None or str(path) in ("", "."):
+        return None
+    return path if str(path).startswith("~") else Path(os.path.abspath(path))
+
+
+def _form_of(connection: Connection) -> ConnectionForm:
+    values = {name: getattr(connection, name) for name in ConnectionForm.__dataclass_fields__}
+    values["launcher"] = shlex.join(connection.launcher)
+    values["environment"] = tuple(f"{n}={v}" for n, v in connection.environment.items())
+    return ConnectionForm(**values)
+
+
+def target_table(connections: Sequence[Connection]) -> Table[Connection]:
+    """Return the targets as a table."""
+    return Table(
+        (
+            Column("name", "name", lambda one: one.name, width=16, style="strong"),
+            Column("address", "address", lambda one: one.address, least=20, keep="end"),
+            Column("auth", "auth", lambda one: one.auth, width=9, priority=4, style="dim"),
+            Column("way", "way", lambda one: one.jump or one.proxy_command, width=18, priority=2,
+                   style="dim"),
+            Column("launcher", "launcher", lambda one: " ".join(one.launcher), width=20,
+                   priority=3, style="dim"),
+        ),
+        connections,
+        row_key=lambda one: one.name,
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.settings.state import State
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return State(tmp_path / "state")
+
+
+def test_recent_files_are_newest_first_and_named_once(state: State, tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx", "a.onnx"):
+        state.opened(tmp_path / name, "ONNX")
+    assert [Path(file.path).name for file in state.recent()] == ["a.onnx", "b.onnx"]
+    assert state.recent()[0].kind == "ONNX"
+    assert state.recent()[0].opened > 1e9
+
+
+def test_only_so_many_are_kept(state: State) -> None:
+    for number in range(30):
+        state.opened(f"/m/{number}.onnx", "ONNX", keep=5)
+    assert len(state.recent()) == 5
+    state.forget("/m/29.onnx")
+    assert [Path(file.path).name for file in state.recent()] == [
+        f"{n}.onnx" for n in (28, 27, 26, 25)
+    ]
+
+
+def test_values_by_section_and_key(state: State) -> None:
+    state.put("layouts", "workspace", {"explorer": 40})
+    state.put("layouts", "report", {"summary": 5})
+    assert state.get("layouts", "workspace") == {"explorer": 40}
+    assert State(state.folder).get("layouts", "report") == {"summary": 5}
+    state.put("layouts", "workspace", {})
+    assert state.get("layouts", "workspace") == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"files": 3}', '{"files": [1, {}]}'])
+def test_a_broken_file_is_empty(state: State, text: str) -> None:
+    state.folder.mkdir()
+    (state.folder / "recent.json").write_text(text)
+    assert state.recent() == []
+    state.opened("/m/a.onnx", "ONNX")
+    assert len(state.recent()) == 1
+
+
+def test_a_folder_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    state = State(tmp_path / "file")
+    state.opened("/m/a.onnx", "ONNX")
+    assert state.recent() == []
+
+
+def test_names_that_are_not_utf8_come_back(state: State) -> None:
+    state.opened("/m/\udcff.onnx", "ONNX")
+    assert state.recent()[0].path == "/m/\udcff.onnx"
