@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.metadata import Profile
+    from dld_tui.core.machine.environment import ModelIdentity
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
     return path, ""
 
 
-def _identity(model: Path, document: Document) -> dict[str, JSON]:
+def _identity(model: Path, document: Document) -> ModelIdentity:
     from dld_tui.core.machine.environment import identify
 
     steps = identify(model, document)
@@ -148,15 +149,15 @@ def _identity(model: Path, document: Document) -> dict[str, JSON]:
         try:
             next(steps)
         except StopIteration as stop:
-            found: dict[str, JSON] = stop.value
-            return found
+            identity: ModelIdentity = stop.value
+            return identity
 
 
 def _record(
     path: Path,
     request: Request,
     library: Library,
-    model: dict[str, JSON],
+    model: ModelIdentity,
     profiles: list[Profile],
     built: BuiltEngine,
 ) -> None:
@@ -170,7 +171,7 @@ def _record(
         "format": "dld-tui engine build",
         "version": 1,
         "engine": {"path": str(built.path.absolute()), "bytes": built.bytes},
-        "model": model,
+        "model": encode(model),
         "library": {"name": facts.module, "version": facts.version, "path": facts.path},
         "strongly_typed": built.strong,
         "settings": to_json(request),

@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.core.codec import optional
+from dld_tui.core.codec import encode, optional
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
@@ -167,7 +167,7 @@ class _Run:
         from dld_tui.core.report.store import ReportWriter
 
         request = self._request
-        identity = yield from identify(self._model, self._document)
+        identity = encode((yield from identify(self._model, self._document)))
         settings = self._settings()
         yield Progress(0, None, stage="Loading the model")
         begin = time.perf_counter()

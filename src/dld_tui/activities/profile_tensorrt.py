@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.codec import optional
+from dld_tui.core.codec import encode, optional
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES as ENGINE_SUFFIXES
 from dld_tui.core.tensorrt.measuring import RunSettings
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.backends.tensorrt.profiling import Plan
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import Guess
+    from dld_tui.core.machine.environment import ModelIdentity
 
 
 @dataclass(frozen=True)
@@ -103,19 +103,19 @@ def run(request: Request) -> Iterator[Event]:
         )
     with contextlib.ExitStack() as stack:
         document = None
-        model: dict[str, JSON] = {}
+        identity = None
         if request.onnx is not None:
             from dld_tui.core.machine.environment import identify
 
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
-            model = yield from identify(request.onnx, document)
+            identity = yield from identify(request.onnx, document)
         data, guess = prebuilt, None
         if data is None and document is not None:
             data, guess = yield from _build(request, library, document)
         if data is None:
             raise ActivityError("there is neither a model nor an engine")
-        profiling = ProfilingRun(_plan(request, data, model, guess), library, document, facts)
+        profiling = ProfilingRun(_plan(request, data, identity, guess), library, document, facts)
         yield from profiling.events()
     is_kept = prebuilt is None and request.output is not None
     yield Finished(
@@ -162,7 +162,7 @@ def _build(
         return path.read_bytes(), chosen.guess
 
 
-def _plan(request: Request, data: bytes, model: dict[str, JSON], guess: Guess | None) -> Plan:
+def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Guess | None) -> Plan:
     from dld_tui.backends.gpu.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.profiling import Plan
@@ -204,7 +204,7 @@ def _plan(request: Request, data: bytes, model: dict[str, JSON], guess: Guess | 
         layer_info=request.layer_info,
         refit_from=request.onnx if request.refit_engine else None,
         recorded_settings=settings,
-        model=model,
+        model={} if model is None else encode(model),
         gpu=gpu,
         guess=guess,
     )

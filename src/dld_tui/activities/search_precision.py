@@ -19,7 +19,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.accuracy.search import Guided, Kept, Outcome
+    from dld_tui.core.accuracy.search import Guided, Kept, Outcome, SearchEstimate
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
@@ -311,7 +311,7 @@ class _Search:
         self._ranked: list[str] | None = None
         self._made = 0
         self._seconds = 0.0
-        self._estimate: dict[str, JSON] = {}
+        self._estimate: SearchEstimate | None = None
         self._last: dict[Kept, Trial] = {}
 
     def build_with(self, library: Library) -> EngineTrials:
@@ -340,12 +340,12 @@ class _Search:
         self._ranked = sorted(noise, key=lambda key: -noise[key])
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.core.accuracy.search import Outcome, unproven
+        from dld_tui.core.accuracy.search import Outcome, cost_text, unproven
 
         every = frozenset(self._keys)
         first = yield from self._trial(frozenset())
         self._estimate = self._estimated(first.seconds)
-        yield self._cost()
+        yield Log(cost_text(self._estimate))
         if self._request.estimate_only:
             yield Finished({
                 "precision": self._request.precision, "backend": self._request.backend,
@@ -374,7 +374,7 @@ class _Search:
                     f"the result is not good when it is tried again: {final.problem}",
                     hint="The model may give other results from run to run",
                 )
-        result: dict[str, JSON] = {
+        result: dict[str, Any] = {
             "precision": self._request.precision, "backend": self._request.backend,
             "sets": len(self._trials.feeds), "candidates": len(every), "kept": None,
             "minimal": is_whole, "untried": 0, "script": None, "edits": [],
@@ -466,26 +466,21 @@ class _Search:
             final = yield from self._trial(found)
         return final
 
-    def _estimated(self, seconds: float) -> dict[str, JSON]:
-        from dld_tui.core.accuracy.search import expected_trials, ranking_trials
+    def _estimated(self, seconds: float) -> SearchEstimate:
+        from dld_tui.core.accuracy.search import SearchEstimate, expected_trials, ranking_trials
 
         nodes = len(self._keys)
         ranking = ranking_trials(nodes) if self._is_quick else 0
         least, most = expected_trials(nodes, 3)
-        return {
-            "nodes": nodes,
-            "trial": "trial" if self.engines is None else "build and run",
-            "trial_seconds": seconds,
-            "trials": [least, most + ranking],
-            "ranking_trials": ranking,
-            "trials_per_node": expected_trials(nodes, 1)[1] - least,
-            "seconds": [least * seconds, (most + ranking) * seconds],
-        }
-
-    def _cost(self) -> Log:
-        from dld_tui.core.accuracy.search import cost_text
-
-        return Log(cost_text(self._estimate))
+        return SearchEstimate(
+            nodes,
+            "trial" if self.engines is None else "build and run",
+            seconds,
+            (least, most + ranking),
+            ranking,
+            expected_trials(nodes, 1)[1] - least,
+            (least * seconds, (most + ranking) * seconds),
+        )
 
     def _journal(self) -> OutcomeJournal:
         from dld_tui.core.accuracy.trial_journal import (

@@ -262,7 +262,7 @@ def to_json(request: Any) -> RequestData:
     return data
 
 
-def from_json(request: type[R], data: dict[str, JSON]) -> R:
+def from_json(request: type[R], data: Mapping[str, JSON]) -> R:
     """Build a request from JSON data.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 """A value that ``json`` can write and read back."""
 
+Foreign: TypeAlias = Mapping[str, JSON]
+"""An object as another program wrote it: nothing in it is checked, and nothing of it is changed."""
 
 Facts: TypeAlias = "dict[str, str | int | float | bool | None]"
 """What was found out of a machine, a device or a run: plain values by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dld_tui.core.accuracy.search import (
     Kept,
     Outcome,
+    SearchEstimate,
     cost_text,
     expected_trials,
     guided_set,
@@ -163,9 +165,9 @@ def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: flo
 
 
 def test_the_cost_is_told_in_trials_and_time() -> None:
-    estimate = {"nodes": 300, "trial_seconds": 0.05, "trials_per_node": 20}
+    estimate = SearchEstimate(300, "trial", 0.05, (1, 62), 0, 20, (0.05, 3.1))
     assert "about 20 more (1.0 s) for each node" in cost_text(estimate)
-    text = cost_text(estimate | {"ranking_trials": 318, "trial": "build"})
+    text = cost_text(replace(estimate, ranking_trials=318, trial="build"))
     assert "A build takes 50 ms" in text
     assert "up to 318 to rank them (15.9 s)" in text
 

@@ -86,7 +86,7 @@ def test_else_the_noisiest_nodes_are_kept_and_then_what_they_take(document: Docu
     found = findings(document, {"a": GOOD, "b": GOOD * 1.001, "c": FAR, "y": FAR})
     assert names(found) == ["third"]
     assert names(found, ("third",)) == ["second"]
-    assert [one.to_json()["node"] for one in culprits(nodes_to_keep(found, (), 5))] == [
+    assert [one.node for one in culprits(nodes_to_keep(found, (), 5))] == [
         "third", "second"
     ]  # fmt: skip
 
@@ -119,7 +119,7 @@ def values(document: Document, other: Any, **more: Any) -> dict[str, Any]:
     outputs = {r.name: {"problem": r.problem, **encode(r.error)} for r in found.rows[-1:]}
     first = first_culprit(found)
     is_good = not found.rows[-1].problem
-    told = None if is_good or first is None else first.to_json()
+    told: Any = None if is_good or first is None else encode(first)
     data = {"skipped": "", "outputs": outputs, "is_good": is_good, "first": told, "repaired": []}
     return data | more
 

@@ -11,6 +11,7 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps, to_fp16
 from dld_tui.core.conversion.report_text import report_lines
 from dld_tui.core.document import Document
@@ -171,7 +172,7 @@ def test_values_out_of_range_become_the_largest_and_the_smallest_and_are_told(
         assert loss.largest == 70000
         lines = report_lines(
             {"nodes": made.nodes, "casts": made.casts, "weights": made.weights, "kept": {},
-             "inlined": 0, "losses": [loss.to_json()] * 7, "library": "own"}
+             "inlined": 0, "losses": [encode(loss)] * 7, "library": "own"}
         )  # fmt: skip
         assert lines[1:3] == [
             "7 weights with values out of float16's range:",

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.quantization_plan import (
     Point,
     QuantizationPlan,
@@ -50,7 +51,7 @@ def test_a_tensor_is_quantized_when_a_node_asks_for_it() -> None:
     ]  # fmt: skip
     assert PLAN.points({"conv"}) == [], "a Relu looks at what it takes, and Reshape too"
     assert [point.tensor for point in PLAN.points({"relu"})] == ["x", "a", "w", "c"]
-    assert Point.from_json(PLAN.points()[1].to_json()) == PLAN.points()[1]
+    assert decode(Point, encode(PLAN.points()[1])) == PLAN.points()[1]
 
 
 def test_the_scale_depends_on_the_nodes_around() -> None:

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import loss_lines
 from dld_tui.core.conversion.request import written
 from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
@@ -43,18 +44,18 @@ def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelP
 def test_each_tensor_and_its_loss_is_listed(tmp_path: Path) -> None:
     with closing(Document.open(models.write(tmp_path, MODEL))) as document:
         found = list(losses(document, "float16", Selection()))
-        assert [(one["name"], one["kind"]) for one in found] == [
+        assert [(one.name, one.kind) for one in found] == [
             ("w", "initializer"), ("k", "constant"), ("l", "list")
         ]  # fmt: skip
-        assert (found[0]["overflow"], found[1]["rounded"]) == (1, 1)
-        assert loss_lines(found)[:2] == [
+        assert (found[0].overflow, found[1].rounded) == (1, 1)
+        assert loss_lines(encode(found))[:2] == [
             "3 weights would be rounded:",
             "  w: 1 too large; largest error 0",
         ]
         named = list(losses(document, "float16", Selection(names=("k", "l*"))))
-        assert [one["name"] for one in named] == ["k", "l"]
+        assert [one.name for one in named] == ["k", "l"]
         typed = list(losses(document, "int32", Selection(types=("int64",))))
-        assert [one["name"] for one in typed] == ["axis"]
+        assert [one.name for one in typed] == ["axis"]
         assert not list(losses(document, "float16", Selection(least_bytes=13)))
         with pytest.raises(EditError, match="no element type"):
             list(losses(document, "float17", Selection()))

@@ -6,16 +6,16 @@ from pathlib import Path
 import onnx.parser
 import pytest
 
+from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
 from dld_tui.core.machine import environment
-from dld_tui.core.types import JSON
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 
 
-def identify(path: Path, document: Document) -> tuple[list[Progress], dict[str, JSON]]:
+def identify(path: Path, document: Document) -> tuple[list[Progress], environment.ModelIdentity]:
     steps = environment.identify(path, document)
     progress = []
     while True:
@@ -34,11 +34,11 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_facts_of_a_file(model: Path) -> None:
     document = Document.open(model)
-    progress, facts = identify(model, document)
+    progress, identity = identify(model, document)
     document.close()
 
     status = model.stat()
-    assert facts == {
+    assert encode(identity) == {
         "path": str(model),
         "bytes": status.st_size,
         "mtime_ns": status.st_mtime_ns,
@@ -52,10 +52,10 @@ def test_the_facts_of_a_file(model: Path) -> None:
 def test_a_large_file_is_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "HASHED_BYTES", 10)
     document = Document.open(model)
-    progress, facts = identify(model, document)
+    progress, identity = identify(model, document)
     document.close()
 
-    assert facts["sha256"] is None
+    assert identity.sha256 is None
     assert progress == []
 
 

@@ -92,7 +92,7 @@ def test_several_lists_in_one_file_are_runs() -> None:
     assert cut.rows[1]["averageMs"] == 1
     assert cut.notes("profile") == ["the profile is of 2 runs: the last whole one is shown"]
     # The same in one list: each run begins with its count.
-    joined = profile_of_rows(rows_of_file(RUN % 1, "f").rows + rows_of_file(RUN % 5, "f").rows)
+    joined = profile_of_rows([*rows_of_file(RUN % 1, "f").rows, *rows_of_file(RUN % 5, "f").rows])
     assert [(row.name, row.mean_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
     assert joined.notes == ["the profile is of 2 runs: the last is shown"]
 

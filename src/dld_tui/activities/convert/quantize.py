@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import OPTIMIZED
 from dld_tui.core.conversion.quantization_plan import point_lines
 from dld_tui.core.conversion.request import (
@@ -197,7 +198,7 @@ _Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
 
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
     points = yield from quantizer.points(_chosen_ops(request))
-    yield Finished({"points": [one.to_json() for one in points], "notes": [*quantizer.notes],
+    yield Finished({"points": encode(points), "notes": [*quantizer.notes],
                     "lines": [*point_lines(points)], "remarks": []})  # fmt: skip
 
 
@@ -263,7 +264,7 @@ def _quantized(
             document, result, output, notes=[*notes, *best.checked.notes],
             more={"sets": quantizer.sets, "method": best.variant.method,
                   "ops": [*best.variant.ops], **figures,
-                  "points": [one.to_json() for one in best.made.points()]},
+                  "points": encode(best.made.points())},
         )  # fmt: skip
 
 

@@ -125,8 +125,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document:
         if request.list_only:
             yield Progress(0, None, stage="Reading tensors")
-            found: list[JSON] = [*losses(document, dtype, chosen)]
-            yield Finished({"to": dtype, "tensors": found})
+            yield Finished({"to": dtype, "tensors": [*losses(document, dtype, chosen)]})
             return
         assert request.output is not None
         yield from _convert(request, dtype, request.output, document, chosen)

@@ -16,6 +16,7 @@ from time import monotonic
 from dld_tui.backends.conversion.verification import Checked, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.error_attribution import Culprit
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
@@ -76,7 +77,7 @@ def convert(
         verified = yield from verifier.figures(
             made.document, checked, kept.nodes, own_advice(narrow)
         )
-        losses: list[JSON] = [loss.to_json() for loss in made.losses]
+        losses: list[JSON] = encode(made.losses)
         ends = [f"{visible(name)} stays float32: {why}" for name, why in kept.borders.items()]
         yield from written(
             document, made.document, request.output,

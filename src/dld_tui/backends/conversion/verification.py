@@ -252,7 +252,7 @@ class Verdict:
                 row.name: {"problem": row.problem, **encode(row.error)} for row in self.outputs
             },
             "is_good": self.is_good,
-            "first": None if self.first is None else self.first.to_json(),
+            "first": encode(self.first),
         }
 
     @property
@@ -738,7 +738,7 @@ class Verifier:
         sets = len(check.feeds.sets) if check is not None else 0
         values: dict[str, JSON] = {
             "skipped": "", **checked.verdict.to_json(),
-            "repaired": [culprit.to_json() for culprit in culprits(kept or {})],
+            "repaired": encode(culprits(kept or {})),
             "advice": advice(first) if advice is not None and first is not None else "",
             "inputs": "random" if self._folder is None else "files", "sets": sets,
             "guess": [] if check is None else [*check.remarks],

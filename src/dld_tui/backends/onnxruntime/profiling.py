@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
@@ -49,7 +49,13 @@ from dld_tui.core.inputs.feeds import load_input_sets
 from dld_tui.core.inputs.guess import INPUTS, Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
-from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory, usable_threads
+from dld_tui.core.machine.environment import (
+    CpuWatch,
+    ModelIdentity,
+    identify,
+    peak_memory,
+    usable_threads,
+)
 from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
@@ -311,7 +317,7 @@ class ProfilingRun:
         inputs = [name for name in document.main.inputs if document.main.initializer(name) is None]
         self._given_shapes = parse_shapes(plan.shapes, inputs)
         check_dimensions(plan.session.dimensions, (document.main.value_type(n) for n in inputs))
-        self._model: dict[str, JSON] = {}
+        self._identity: ModelIdentity | None = None
         self._input_shapes: dict[str, JSON] = {}
         self._guess: Guess | None = None
         self._feeds: list[Feed] = []
@@ -349,7 +355,7 @@ class ProfilingRun:
             self._board.write(self._writer, zero)
 
     def _stages(self) -> Iterator[Event]:
-        self._model = yield from identify(self._plan.model, self._document)
+        self._identity = yield from identify(self._plan.model, self._document)
         if self._gpu is not None:
             yield Progress(0, None, stage="Looking at the GPU")
             self._gpu.open()
@@ -394,7 +400,7 @@ class ProfilingRun:
                 backend=f"ONNX Runtime {version()}",
                 execution_provider=provider,
                 device=str(self._environment["cpu"]) if provider == "CPU" else device,
-                model=self._model,
+                model=encode(self._identity) or {},
                 settings={**self._plan.recorded_settings, "input_shapes": self._input_shapes},
                 environment=self._environment,
                 overwrite=True,
@@ -566,7 +572,7 @@ class ProfilingRun:
             gpu.stop_trace()
 
     def _layer_passes(self) -> int:
-        nodes = max(1, cast("int", self._model["nodes"]))
+        nodes = max(1, self._identity.nodes if self._identity else 0)
         wanted = self._plan.layer_passes
         if wanted is None:
             room = max(5, _AUTO_LAYER_EVENTS // nodes)

@@ -26,7 +26,7 @@ from dld_tui.core.accuracy.result import (
     side_text,
     signal_text,
 )
-from dld_tui.core.accuracy.search import cost_text, kept_table, not_minimal_text
+from dld_tui.core.accuracy.search import SearchEstimate, cost_text, kept_table, not_minimal_text
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import ExitStatus, UsageError
@@ -149,7 +149,7 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
     precision = result["precision"]
     is_int8 = precision == "int8"
     if "kept" not in result:
-        write(cost_text(result["estimate"]))
+        write(cost_text(decode(SearchEstimate, result["estimate"])))
         return
     cost = f"{fmt.plural(result['trials'], 'trial')} in {fmt.duration(result['seconds'])}"
     kept = result["kept"]

@@ -241,19 +241,32 @@ def ranking_trials(nodes: int) -> int:
     return nodes + math.ceil(nodes / size) if size > 1 else nodes
 
 
-def cost_text(estimate: Mapping[str, Any]) -> str:
-    """Return what a search would cost, from an estimate.
+@dataclass(frozen=True)
+class SearchEstimate:
+    """What a search would cost, judged by its first trial. Fields may be added, never renamed."""
+
+    nodes: int
+    """That can be lowered."""
+    trial: str
+    """What a trial is called."""
+    trial_seconds: float
+    trials: tuple[int, int]
+    """The least and the most, with three nodes that have to stay."""
+    ranking_trials: int
+    """Those that only rank the nodes; 0 for none."""
+    trials_per_node: int
+    """More of them for each node that has to stay."""
+    seconds: tuple[float, float]
+    """What `trials` take."""
+
+
+def cost_text(estimate: SearchEstimate) -> str:
+    """Return what a search would cost.
 
     How many nodes have to stay is what it is to find, so the cost is told for each of them.
-
-    Args:
-        estimate: ``nodes``, ``ranking_trials`` (0 for none), ``trials_per_node`` and
-            ``trial_seconds``; ``trial`` for what a trial is called.
     """
-    nodes, each, seconds = (
-        estimate[name] for name in ("nodes", "trials_per_node", "trial_seconds")
-    )
-    ranking, trial = estimate.get("ranking_trials", 0), estimate.get("trial", "trial")
+    nodes, each = estimate.nodes, estimate.trials_per_node
+    seconds, ranking, trial = estimate.trial_seconds, estimate.ranking_trials, estimate.trial
     first = ""
     if ranking:
         first = f"up to {ranking:,} to rank them ({fmt.duration(ranking * seconds)}) and "

@@ -20,7 +20,6 @@ from dld_tui.core.document.edits.batch import carry_out
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,6 @@ class Culprit:
     node: str
     op_type: str
     reason: str
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return it as JSON data."""
-        return {
-            "scope": [*self.scope], "node": self.node, "op_type": self.op_type,
-            "reason": self.reason,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _FLOATS = ("float32", "float64", "bfloat16")
 
@@ -63,13 +63,6 @@ class WeightLoss:
     """Numbers too near to zero, which became the smallest."""
     largest: float
     """The largest magnitude before."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the loss as JSON data."""
-        return {
-            "name": self.name, "count": self.count, "overflow": self.overflow,
-            "underflow": self.underflow, "largest": self.largest,
-        }  # fmt: skip
 
 
 @dataclass

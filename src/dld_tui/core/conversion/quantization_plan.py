@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -70,15 +69,6 @@ class Point:
     kind: str
     nodes: tuple[str, ...]
     """The names of the nodes that ask for it. Foreign text."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return it as JSON data."""
-        return {"tensor": self.tensor, "kind": self.kind, "nodes": [*self.nodes]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Point:
-        """Return what :meth:`to_json` gave."""
-        return cls(data["tensor"], data["kind"], tuple(data["nodes"]))
 
 
 def point_lines(points: Sequence[Point]) -> list[str]:

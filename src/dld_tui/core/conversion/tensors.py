@@ -26,10 +26,10 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import dtype_number
 from dld_tui.core.errors import InputError
-from dld_tui.core.tensors.conversion import ConversionReport, converted_payload, plan_conversion
+from dld_tui.core.tensors.conversion import converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.core.types import CancelCheck
 
 KINDS = ("initializer", "constant", "list")
 _LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints"}
@@ -59,15 +59,23 @@ class Candidate:
     tensor: Tensor
     node: Node | None = None
 
-    def to_json(self, report: ConversionReport) -> dict[str, JSON]:
-        """Return it as JSON data, with what it loses."""
-        return {
-            "name": self.name, "scope": list(self.scope.path), "kind": self.kind,
-            "dtype": self.tensor.dtype, "shape": list(self.tensor.shape),
-            "bytes": self.tensor.nbytes, "overflow": report.overflow,
-            "underflow": report.underflow, "rounded": report.rounded, "nan_lost": report.nan_lost,
-            "max_error": report.max_error,
-        }  # fmt: skip
+
+@dataclass(frozen=True)
+class TensorLoss:
+    """A tensor that can be converted, and what it would lose. All texts are foreign."""
+
+    name: str
+    scope: tuple[str, ...]
+    kind: str
+    """As in :class:`Candidate`."""
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int | None
+    overflow: int
+    underflow: int
+    rounded: int
+    nan_lost: int
+    max_error: float
 
 
 @dataclass
@@ -132,15 +140,21 @@ def _listed(node: Node) -> Tensor | None:
 
 def losses(
     document: Document, dtype: str, chosen: Selection, cancelled: CancelCheck | None = None
-) -> Iterator[dict[str, JSON]]:
-    """Yield what each tensor would lose, as JSON data; reads all of them.
+) -> Iterator[TensorLoss]:
+    """Yield what each tensor would lose; reads all of them.
 
     Raises:
         EditError: There is no such type, or no conversion to it.
         CancelledError: `cancelled` said so.
     """
-    for found in candidates(document, dtype, chosen):
-        yield found.to_json(plan_conversion(found.tensor, dtype, cancelled=cancelled))
+    for candidate in candidates(document, dtype, chosen):
+        tensor = candidate.tensor
+        report = plan_conversion(tensor, dtype, cancelled=cancelled)
+        yield TensorLoss(
+            candidate.name, candidate.scope.path, candidate.kind, tensor.dtype,
+            tuple(tensor.shape), tensor.nbytes, report.overflow, report.underflow, report.rounded,
+            report.nan_lost, report.max_error,
+        )  # fmt: skip
 
 
 def convert_tensors(

@@ -8,6 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -235,8 +236,24 @@ HASHED_BYTES = 1_000_000_000
 _CHUNK = 32 << 20
 
 
-def identify(path: Path, document: Document) -> Generator[Progress, None, dict[str, JSON]]:
-    """Return the facts of a model file, in the form that a report keeps; yield progress.
+@dataclass(frozen=True)
+class ModelIdentity:
+    """What tells whether a model file is still the one that was measured or built."""
+
+    path: str
+    """Absolute. Foreign text."""
+    bytes: int
+    mtime_ns: int
+    sha256: str | None
+    """None for a file of more than `HASHED_BYTES`."""
+    opsets: Mapping[str, int]
+    """Versions of operator sets, by domain."""
+    nodes: int
+    """In all scopes."""
+
+
+def identify(path: Path, document: Document) -> Generator[Progress, None, ModelIdentity]:
+    """Return what tells a model file from others, as reports and build records have it.
 
     Raises:
         InputError: The file cannot be read.
@@ -248,14 +265,14 @@ def identify(path: Path, document: Document) -> Generator[Progress, None, dict[s
             digest = yield from _sha256(path, status.st_size)
     except OSError as error:
         raise InputError(error.strerror or str(error), where=str(path)) from None
-    return {
-        "path": str(path.absolute()),
-        "bytes": status.st_size,
-        "mtime_ns": status.st_mtime_ns,
-        "sha256": digest,
-        "opsets": dict(document.opset_imports),
-        "nodes": sum(len(scope.nodes) for scope in document.scopes()),
-    }
+    return ModelIdentity(
+        str(path.absolute()),
+        status.st_size,
+        status.st_mtime_ns,
+        digest,
+        dict(document.opset_imports),
+        sum(len(scope.nodes) for scope in document.scopes()),
+    )
 
 
 def _sha256(path: Path, size: int) -> Generator[Progress, None, str]:

@@ -314,7 +314,7 @@ def read_metadata(text: str, where: str, role: str = "") -> dict[str, JSON]:
     if isinstance(document, list):
         devices = [item for item in objects_of(document) if "Name" in item or "name" in item]
         if devices:
-            return {"device_information": devices[0]}
+            return {"device_information": dict(devices[0])}
     if isinstance(document, dict):
         if role in CONFIGURATIONS:
             return {role: document}

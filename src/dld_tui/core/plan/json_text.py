@@ -17,7 +17,7 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.source import Source
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 _LARGEST_DIM = 1 << 62
 _LONGEST_MS = 1e12
@@ -82,7 +82,7 @@ def first(raw: Mapping[str, JSON], *keys: str) -> JSON:
     return None
 
 
-def objects_of(value: JSON) -> list[dict[str, JSON]]:
+def objects_of(value: JSON) -> list[Foreign]:
     """Return the objects of a list; empty for anything else."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 

@@ -21,7 +21,7 @@ from dld_tui.core.plan.json_text import (
     whole_of,
 )
 from dld_tui.core.plan.model import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 _DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})
 """Types of data; the others are of shapes, indices and conditions."""
@@ -123,7 +123,7 @@ def named_layer(index: int, name: str) -> EngineLayer:
     )  # fmt: skip
 
 
-def _layer(index: int, raw: dict[str, JSON], oddities: Oddities) -> EngineLayer:
+def _layer(index: int, raw: Foreign, oddities: Oddities) -> EngineLayer:
     # What all files have is asked for first: there are thousands of layers.
     name = text_of(raw.get("Name") or first(raw, *_NAME_KEYS))
     if not name:
@@ -454,7 +454,7 @@ def read_bindings(value: JSON) -> tuple[tuple[EngineTensor, ...], int, list[str]
     return tuple(found), profiles, [f"{left} inputs or outputs left out"] if left else []
 
 
-def _io_tensor(raw: dict[str, JSON]) -> tuple[EngineTensor, int]:
+def _io_tensor(raw: Foreign) -> tuple[EngineTensor, int]:
     word = text_of(first(raw, "IOMode", "Mode", "mode")).lower()
     mode = "input" if "input" in word else "output" if "output" in word else ""
     tensor = tensor_of(raw, mode)
@@ -474,7 +474,7 @@ def _io_tensor(raw: dict[str, JSON]) -> tuple[EngineTensor, int]:
     ), len(profiles)  # fmt: skip
 
 
-def _range(profile: dict[str, JSON], word: str) -> tuple[int, ...] | None:
+def _range(profile: Foreign, word: str) -> tuple[int, ...] | None:
     for key, value in profile.items():
         if key.lower().startswith(word.lower()) or key.lower().endswith(word.lower()):
             return dims_of(value)

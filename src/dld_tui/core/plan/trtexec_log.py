@@ -17,7 +17,7 @@ from dld_tui.core.plan.model import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 _BANNER = re.compile(
     r"^&&&& (RUNNING|PASSED|FAILED|WAIVED) (\S+)(?: \[([^\]]*)\])?(?: \[[^\]]*\])* ?#? ?(.*)$"
@@ -562,7 +562,7 @@ def _names(names: Sequence[str]) -> str:
 class RowFile:
     """The objects of a list in a file: rows of a profile, or of a timing file."""
 
-    rows: list[dict[str, JSON]]
+    rows: Sequence[Foreign]
     ends_early: bool = False
     """The file was cut, or the writer killed."""
     runs: int = 1
@@ -606,7 +606,7 @@ def rows_of_file(text: str, where: str) -> RowFile:
     return RowFile(rows)
 
 
-def _whole_rows(text: str, where: str) -> list[dict[str, JSON]]:
+def _whole_rows(text: str, where: str) -> list[Foreign]:
     rows: list[JSON] = []
     for line in text.splitlines():
         piece = line.strip().lstrip("[,").rstrip("],").strip()

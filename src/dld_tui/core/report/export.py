@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.report.formats.export_trace import write_trace
-from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
+from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
 from dld_tui.core.report.measured_facts import measured_json, report_inputs
@@ -79,7 +79,15 @@ def gpu_json(report: Report) -> JSON:
     counters: list[JSON] = [asdict(counter) for counter in report.counters]
     return {
         "absent": report.gpu_absent,
-        "median_pass": None if found is None else {**asdict(found), **_shares(found)},
+        "median_pass": None
+        if found is None
+        else {
+            **asdict(found),
+            "busy_percent": found.busy_percent,
+            "gap_percent": found.gap_percent,
+            "attributed_percent": found.attributed_percent,
+            "slowed_by": found.slowed_by,
+        },
         "timeline": report.facts.get("gpu_timeline"),
         "counters": counters,
     }
@@ -94,15 +102,6 @@ def interval_json(report: Report, layer: Layer) -> JSON:
 
     found = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
     return None if found is None else list(found)
-
-
-def _shares(found: GpuSummary) -> dict[str, JSON]:
-    return {
-        "busy_percent": found.busy_percent,
-        "gap_percent": found.gap_percent,
-        "attributed_percent": found.attributed_percent,
-        "slowed_by": found.slowed_by,
-    }
 
 
 def latency_json(summary: LatencySummary | None) -> JSON:

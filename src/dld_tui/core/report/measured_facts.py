@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -215,7 +215,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
         yield MeasuredFact("limited by", limits)
 
 
-def _board_facts(environment: dict[str, JSON]) -> Iterator[MeasuredFact]:
+def _board_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
     """Yield the power mode of a Jetson, without which its figures say little."""
     mode, slowed = (environment.get(f"jetson_{name}") for name in ("power_mode", "throttling"))
     if isinstance(mode, str) and mode:
@@ -242,7 +242,7 @@ def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
             yield MeasuredFact(name, fmt.size(size))
 
 
-def _load_facts(environment: dict[str, JSON]) -> Iterator[MeasuredFact]:
+def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
     others = _time(environment.get("other_busy_threads"))
     threads = environment.get("cpu_threads")
     if others is not None:

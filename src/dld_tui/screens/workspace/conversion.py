@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core.codec import decode
 from dld_tui.core.commands import Command
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
@@ -314,7 +315,7 @@ class Conversion(Controller):
         """Let the graph show where tensors would be quantized, as one of its colours."""
         from dld_tui.core.conversion.quantization_plan import Point, quantized_nodes
 
-        points = [Point.from_json(one) for one in told]
+        points = [decode(Point, one) for one in told]
         counts = quantized_nodes(self.document.main, points) if points else {}
         self.model.quantized = counts, " would be" if counts else ""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.source import Source
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, Foreign, ProgressCallback
 
 _CHUNK = 1 << 20
 _LONGEST_OBJECT = 4 << 20
@@ -66,7 +66,7 @@ class ArrayReader:
     _has_constant: bool = False
     """Whether the object that is read has a number that JSON does not know."""
 
-    def objects(self) -> Iterator[dict[str, JSON]]:
+    def objects(self) -> Iterator[Foreign]:
         """Yield the objects of the array in order, and pass over what is damaged.
 
         Raises:
@@ -79,7 +79,7 @@ class ArrayReader:
         finally:
             source.close()
 
-    def _objects(self, source: Source) -> Iterator[dict[str, JSON]]:
+    def _objects(self, source: Source) -> Iterator[Foreign]:
         texts = self._texts(source)
         text = next(texts, "")
         if not text.strip():

@@ -42,7 +42,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import SelfTimes
 from dld_tui.core.report.records import Dims, PassState
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import JSON, CancelCheck, Foreign, ProgressCallback
 
 _TOKEN = re.compile(r"_token_\d+$")
 _FUSION = re.compile(r"^(.+?)/\w+Fusion/?$")
@@ -181,7 +181,7 @@ def may_hold_others(op_type: str) -> bool:
     return op_type in _HOLDERS or op_type.endswith(_CONTRIB_HOLDERS)
 
 
-def kernel_from(name: str, arguments: dict[str, JSON]) -> Kernel:
+def kernel_from(name: str, arguments: Foreign) -> Kernel:
     """Return the kernel of a ``_kernel_time`` event; what has a wrong type is left out."""
     input_types, input_dims = _tensors(arguments.get("input_type_shape"))
     output_types, output_dims = _tensors(arguments.get("output_type_shape"))
@@ -207,13 +207,13 @@ def kernel_from(name: str, arguments: dict[str, JSON]) -> Kernel:
     )
 
 
-def op_type_of(name: str, arguments: dict[str, JSON]) -> str:
+def op_type_of(name: str, arguments: Foreign) -> str:
     """Return the operator's type; the kernel's name when the event does not tell."""
     op_type = arguments.get("op_name")
     return op_type if isinstance(op_type, str) and op_type else name
 
 
-def index_text(arguments: dict[str, JSON]) -> JSON:
+def index_text(arguments: Foreign) -> JSON:
     """Return the node's number in its graph as the profile has it: ``graph_index`` before 1.16."""
     return arguments.get("node_index", arguments.get("graph_index"))
 
@@ -354,7 +354,7 @@ class OrtProfile:
             yield self._unfinished()
         self._close(reader)
 
-    def _take(self, event: dict[str, JSON]) -> ProfilePass | None:
+    def _take(self, event: Foreign) -> ProfilePass | None:
         name, category = event.get("name"), event.get("cat")
         self._known_events += category in ("Node", "Session")
         if not isinstance(name, str):
@@ -377,7 +377,7 @@ class OrtProfile:
                 return self._end_run(*times)
         return None
 
-    def _take_kernel(self, name: str, event: dict[str, JSON]) -> None:
+    def _take_kernel(self, name: str, event: Foreign) -> None:
         self._open_fences.discard(name)
         times = _times(event)
         arguments = event.get("args")
@@ -395,7 +395,7 @@ class OrtProfile:
             self._argument_names.update(arguments)
         self._pending.append((number, *times, self._passes))
 
-    def _with_memory(self, kernel: Kernel, arguments: dict[str, JSON]) -> Kernel:
+    def _with_memory(self, kernel: Kernel, arguments: Foreign) -> Kernel:
         """Note what is in use after the first run of a kernel: later passes take one block."""
         used = whole(arguments.get("mem_bytes_requested_in_use"))
         if used is not None:
@@ -493,7 +493,7 @@ class OrtProfile:
             )
 
 
-def _times(event: dict[str, JSON]) -> tuple[float, float, int] | None:
+def _times(event: Foreign) -> tuple[float, float, int] | None:
     """Return (start, duration, thread), or None when they are not sound."""
     start, duration, thread = _time(event.get("ts")), _time(event.get("dur")), event.get("tid", 0)
     if start is None or duration is None:

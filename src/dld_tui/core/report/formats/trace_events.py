@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.records import PassState
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 Span: TypeAlias = "tuple[Hashable, float, float]"
 """(thread, start, duration)."""
@@ -185,7 +185,7 @@ class TraceEvents:
         several = len(self._processes) > 1
         return f"{self.labels.get((pid, ''), pid)} · {tid}" if several else tid
 
-    def _take(self, event: dict[str, JSON]) -> None:
+    def _take(self, event: Foreign) -> None:
         phase = event.get("ph")
         if phase == "X":
             self._complete(event)
@@ -198,14 +198,14 @@ class TraceEvents:
         else:
             self.others[phase if isinstance(phase, str) else "?"] += 1
 
-    def _complete(self, event: dict[str, JSON]) -> None:
+    def _complete(self, event: Foreign) -> None:
         start, duration, name = _time(event.get("ts")), _time(event.get("dur")), _name(event)
         if start is None or duration is None or duration < 0 or name is None:
             self.bad += 1
         else:
             self._add(name, _thread(event), start, duration, event)
 
-    def _begin(self, event: dict[str, JSON]) -> None:
+    def _begin(self, event: Foreign) -> None:
         start, name = _time(event.get("ts")), _name(event)
         if start is None or name is None or self._open_count >= _OPEN_LIMIT:
             self.bad += 1
@@ -213,7 +213,7 @@ class TraceEvents:
         self._open.setdefault(_thread(event), []).append((name, start))
         self._open_count += 1
 
-    def _end(self, event: dict[str, JSON]) -> None:
+    def _end(self, event: Foreign) -> None:
         end = _time(event.get("ts"))
         thread = _thread(event)
         begun = self._open.get(thread)
@@ -227,9 +227,7 @@ class TraceEvents:
         else:
             self._add(name, thread, start, end - start, event)
 
-    def _add(
-        self, name: Name, thread: Thread, start: float, took: float, event: dict[str, JSON]
-    ) -> None:
+    def _add(self, name: Name, thread: Thread, start: float, took: float, event: Foreign) -> None:
         if name.category == "pass" or _PASS.match(name.text):
             if name.category not in _MIRRORED:
                 self.marks.append(Mark(start, start + took, _state(event.get("args"))))
@@ -270,7 +268,7 @@ class TraceEvents:
             self.names.append(name)
         return number
 
-    def _label(self, event: dict[str, JSON]) -> None:
+    def _label(self, event: Foreign) -> None:
         arguments = event.get("args")
         text = arguments.get("name") if isinstance(arguments, dict) else None
         if not isinstance(text, str) or not text or len(self.labels) >= NAME_LIMIT:
@@ -282,14 +280,14 @@ class TraceEvents:
             self.labels[pid, ""] = text
 
 
-def _name(event: dict[str, JSON]) -> Name | None:
+def _name(event: Foreign) -> Name | None:
     name, category = event.get("name"), event.get("cat")
     if not isinstance(name, str):
         return None
     return Name(category if isinstance(category, str) else "", name or "(no name)")
 
 
-def _thread(event: dict[str, JSON]) -> Thread:
+def _thread(event: Foreign) -> Thread:
     return _word(event.get("pid", 0)), _word(event.get("tid", 0))
 
 

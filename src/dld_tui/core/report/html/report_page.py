@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from heapq import nlargest
@@ -402,7 +402,7 @@ def _group_table(report: Report, by: str) -> str:
     )
 
 
-def _flat(values: dict[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(values: Mapping[str, JSON], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield names and values as people read them; inputs have a table of their own."""
     for name, value in values.items():
         if isinstance(value, dict) and value and not prefix:
