@@ -13,7 +13,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.blobs import BlobTable
-from dld_tui.core.files.parts import NodeParts, has_long_piece, node_parts
+from dld_tui.core.files.parts import ModelParts, NodeParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from tests.support.payloads import cut_file, everything, raw_tensor
@@ -75,7 +75,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_nodes_have_is_seen_as_one_looks_at_each(kind: str) -> None:
     made, expected = KINDS[kind]
-    assert node_parts(made.SerializeToString()) == expected
+    assert ModelParts(made.SerializeToString()).nodes() == expected
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -149,10 +149,10 @@ def test_a_file_of_small_fields_is_its_own_skeleton(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", LARGE)
 def test_a_payload_far_behind_in_a_file_of_small_fields_is_cut(where: str, tmp_path: Path) -> None:
     made = weights(8000, 64)
-    assert not has_long_piece(made.SerializeToString(), 4096)
+    assert not ModelParts(made.SerializeToString()).has_long_piece(4096)
     LARGE[where](made)
     data = made.SerializeToString()
-    assert has_long_piece(data, 4096)
+    assert ModelParts(data).has_long_piece(4096)
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     skeleton, blobs = cut_file(path, 4096)
@@ -169,6 +169,6 @@ def test_a_cut_off_file_of_small_fields_says_where_it_ends(tmp_path: Path) -> No
 
 def test_all_that_a_model_can_hold_is_asked_for_without_an_error() -> None:
     data = everything().SerializeToString()
-    assert has_long_piece(data, 1)
-    assert has_long_piece(b"\xff\xff", 1)  # no protobuf
-    assert node_parts(data).bodies
+    assert ModelParts(data).has_long_piece(1)
+    assert ModelParts(b"\xff\xff").has_long_piece(1)  # no protobuf
+    assert ModelParts(data).nodes().bodies

@@ -169,7 +169,7 @@ class ModelCosts:
         if known is not None:
             return known
         self._bodies[scope] = UNKNOWN  # while it is counted: of a function that calls itself
-        texts = NodeTexts(scope.nodes)
+        texts = scope.texts()
         values = self._values_of(scope, texts)
         costs = []
         for node, kind, ins, outs in zip(

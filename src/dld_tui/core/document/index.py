@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.node import Node, NodeLinks
 from dld_tui.core.document.proto_text import text_of
+from dld_tui.core.files.columns import MARK
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -177,7 +178,10 @@ class LinkIndex:
             # Most values have one producer and one consumer: each node has one tuple for these,
             # as a list for each value would take a tenth of the memory of a large model.
             alone = list(zip(texts.nodes, strict=True))
-            self._build(self.consumers, alone, texts.inputs)
+            if texts.marked_inputs is not None:
+                self._build_marked(self.consumers, alone, texts.marked_inputs)
+            else:
+                self._build(self.consumers, alone, texts.inputs)
             made = list(chain.from_iterable(texts.outputs))
             if len(made) == len(alone) and all(texts.outputs) and all(made):  # one for each node
                 self.producers.update(zip(made, alone, strict=True))
@@ -202,6 +206,31 @@ class LinkIndex:
                         table[name] = [*entry, node[0]]
                 elif name:
                     table[name] = node
+
+    @staticmethod
+    def _build_marked(
+        table: dict[str, Sequence[Node]], alone: Sequence[tuple[Node]], names: Sequence[str]
+    ) -> None:
+        # The same again where a mark stands after the names of each node.
+        if not names:
+            return
+        rest = iter(alone)
+        node = next(rest)
+        table[MARK] = node
+        for name in names:
+            if name in table:
+                if name == MARK:
+                    node = next(rest, node)
+                else:
+                    entry = table[name]
+                    if entry.__class__ is list:
+                        entry.append(node[0])
+                    else:
+                        table[name] = [*entry, node[0]]
+            else:
+                table[name] = node
+        del table[MARK]
+        table.pop("", None)
 
     def add(self, node: Node) -> None:
         """Enter the links of a node."""

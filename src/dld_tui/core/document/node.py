@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import protos as onnx
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.proto_text import text_of, texts_of
+from dld_tui.core.files.columns import AskNodesError, NodeColumns, item_of_each, items_of_each
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
@@ -252,14 +255,46 @@ def permutation(node: Node) -> list[int] | None:
 
 
 class NodeLinks:
-    """What nodes were linked to when it was made; edits do not change it. All foreign text."""
+    """What nodes were linked to when it was made; edits do not change it. All foreign text.
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    Args:
+        nodes: The nodes.
+        columns: What the file says of these very nodes, where no edit has changed them: that is
+            read faster than node by node.
+    """
+
+    outputs: list[Sequence[str]]
+    """The names of the values that come out of each node."""
+    marked_inputs: list[str] | None = None
+    """The inputs of all nodes with a mark after those of each, where they were read so."""
+
+    def __init__(self, nodes: Iterable[Node], columns: NodeColumns | None = None) -> None:
         self.nodes = list(nodes)
         with collector_paused():
-            # Slices: protobuf hands over a list faster than one name after the other.
-            self.outputs = _lists_of_texts([node.proto.output[:] for node in self.nodes])
-            self.inputs = _lists_of_texts([node.proto.input[:] for node in self.nodes])
+            if columns is not None and len(columns) == len(self.nodes):
+                with suppress(AskNodesError):
+                    self._read(columns)
+                    return
+            self._ask([node.proto for node in self.nodes])
+
+    def _read(self, columns: NodeColumns) -> None:
+        outputs: list[Sequence[str]] = []
+        marked: list[str] = []
+        for made, used in columns.read("output", "input"):
+            outputs += items_of_each(_texts(made))
+            marked += _texts(used)
+        self.outputs, self.marked_inputs = outputs, marked
+
+    def _ask(self, protos: list[onnx.NodeProto]) -> None:
+        # Slices: protobuf hands over a list faster than one name after the other.
+        self.outputs = _lists_of_texts([proto.output[:] for proto in protos])
+        self.inputs = _lists_of_texts([proto.input[:] for proto in protos])
+
+    @cached_property
+    def inputs(self) -> list[Sequence[str]]:
+        """The names of the values that go into each node."""
+        assert self.marked_inputs is not None
+        return items_of_each(self.marked_inputs)
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -268,22 +303,34 @@ class NodeLinks:
 class NodeTexts(NodeLinks):
     """What nodes were called, too; to be kept: each name of a value is one object."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        super().__init__(nodes)
+    names: list[str]
+    kinds: list[tuple[str, str]]
+    """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+
+    def _read(self, columns: NodeColumns) -> None:
+        outputs: list[Sequence[str]] = []
+        inputs: list[Sequence[str]] = []
+        names: list[str] = []
+        kinds = _Kinds()
+        known: dict[str, str] = {}
+        for lists in columns.read("output", "input", "name", "op_type", "domain"):
+            made, used, own, op_types, domains = map(_texts, lists)
+            known.update(zip(made, made, strict=True))
+            outputs += items_of_each(made)
+            inputs += items_of_each([*map(known.setdefault, used, used)])
+            names += item_of_each(own)
+            kinds.add(item_of_each(domains), item_of_each(op_types))
+        self.outputs, self.inputs, self.names, self.kinds = outputs, inputs, names, kinds.found
+
+    def _ask(self, protos: list[onnx.NodeProto]) -> None:
+        super()._ask(protos)
         self._share_names()
-        protos = [node.proto for node in self.nodes]
-        self.names: list[str] = _texts([proto.name for proto in protos])
-        pairs = list(
-            zip(
-                _texts([proto.domain for proto in protos]),
-                _texts([proto.op_type for proto in protos]),
-                strict=True,
-            )
+        self.names = _texts([proto.name for proto in protos])
+        kinds = _Kinds()
+        kinds.add(
+            _texts([proto.domain for proto in protos]), _texts([proto.op_type for proto in protos])
         )
-        plain = {pair: (plain_domain(pair[0]), pair[1]) for pair in set(pairs)}
-        same = {kind: kind for kind in plain.values()}
-        self.kinds: list[tuple[str, str]] = [same[plain[pair]] for pair in pairs]
-        """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+        self.kinds = kinds.found
 
     def _share_names(self) -> None:
         """Keep one object of each name, and no list for a single one: a third of their memory."""
@@ -297,10 +344,26 @@ class NodeTexts(NodeLinks):
                     lists[at] = [made.get(name, name) for name in names]
 
 
+class _Kinds:
+    """Operator sets and operators, the same object for equal ones."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[str, str]] = []
+        self._plain: dict[tuple[str, str], tuple[str, str]] = {}
+        self._same: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def add(self, domains: list[str], op_types: list[str]) -> None:
+        pairs = list(zip(domains, op_types, strict=True))
+        for pair in set(pairs) - self._plain.keys():
+            kind = plain_domain(pair[0]), pair[1]
+            self._plain[pair] = self._same.setdefault(kind, kind)
+        self.found += map(self._plain.__getitem__, pairs)
+
+
 _ONLY_STR = frozenset((str,))
 
 
-def _texts(values: list[str] | list[bytes]) -> list[str]:
+def _texts(values: Sequence[str | bytes]) -> list[str]:
     """Return names as str, see :func:`text_of`."""
     if _ONLY_STR.issuperset(map(type, values)):
         return values  # type: ignore[return-value]

@@ -15,6 +15,7 @@ from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType, value_type_of
+from dld_tui.core.files.columns import NodeColumns
 from dld_tui.core.files.parts import NodeParts
 
 GRAPH_LISTS = (
@@ -64,6 +65,7 @@ class Scope:
 
     Args:
         parts: What its nodes may have.
+        columns: What the file says of its nodes.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Scope:
         attribute: str = "",
         position: int | None = None,
         parts: NodeParts = NodeParts(),  # noqa: B008 - immutable
+        columns: NodeColumns | None = None,
     ) -> None:
         self.proto = proto
         self.document = document
@@ -107,6 +110,8 @@ class Scope:
             for node in self.nodes:
                 self._adopt_all(node)
             self.holders.update((node, None) for node in self.nodes if node.children)
+        self._columns = columns
+        """What the file says of its nodes, until somebody has read it or an edit makes it old."""
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
         self._by_name: NodeIndex | None = None
@@ -210,8 +215,16 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(NodeLinks(self.nodes))
+            self._links = LinkIndex(NodeLinks(self.nodes, self._taken_columns()))
         return self._links
+
+    def texts(self) -> NodeTexts:
+        """Return what its nodes are called and linked to now."""
+        return NodeTexts(self.nodes, self._taken_columns())
+
+    def _taken_columns(self) -> NodeColumns | None:
+        columns, self._columns = self._columns, None
+        return columns
 
     def index(self, texts: NodeTexts) -> None:
         """Make now, of what was read, the indexes that are made when they are first needed."""
@@ -246,6 +259,7 @@ class Scope:
                 self._named[list_name].add(record)
             return
         self.annotated = True
+        self._columns = None
         if self.entered is not None:
             self.entered[record] = None
         for index in (self._links, self._by_name, self._by_type):
@@ -260,6 +274,7 @@ class Scope:
             if list_name in self._named:
                 self._named[list_name].remove(record)
             return
+        self._columns = None
         for index in (self._links, self._by_name, self._by_type):
             if index is not None:
                 index.remove(record)

@@ -8,12 +8,17 @@ without a Python object for each node.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 _PACKAGE = "dld_parts"
-_MESSAGE, _BYTES = 11, 12
+_MESSAGE, _BYTES, _STRING = 11, 12, 9
 _SINGLE, _REPEATED = 1, 3
+
+TEXT_FIELDS = {"input": 1, "output": 2, "name": 3, "op_type": 4, "domain": 7}
+"""The numbers of some fields of NodeProto."""
 
 _KINDS: dict[str, dict[str, tuple[int, int, str]]] = {
     # What may hold payloads, each as it is in the file.
@@ -33,12 +38,15 @@ _KINDS: dict[str, dict[str, tuple[int, int, str]]] = {
     "FunctionNodes": {"node": (7, _SINGLE, "Node")},
     "Node": {"attribute": (5, _SINGLE, "Attribute"), "metadata_props": (9, _REPEATED, "")},
     "Attribute": {"body": (6, _SINGLE, ""), "bodies": (11, _REPEATED, "")},
+    # What nodes say, all as one.
+    "Texts": {name: (number, _REPEATED, "string") for name, number in TEXT_FIELDS.items()},
 }
 """The fields of each kind: number in ONNX's messages, how often, and the kind; bytes without."""
 
 
 @cache
-def _kind(name: str) -> Any:
+def message_kind(name: str) -> Any:
+    """Return the class of one of the kinds."""
     # Late: `dld --help` and the like go without protobuf.
     from google.protobuf.descriptor_pool import DescriptorPool
     from google.protobuf.message_factory import GetMessageClass
@@ -48,21 +56,25 @@ def _kind(name: str) -> Any:
     for kind, fields in _KINDS.items():
         message = _text(1, kind)
         for field, (number, label, of) in fields.items():
-            of_type = _number(5, _MESSAGE) + _text(6, f".{_PACKAGE}.{of}")
             declared = _text(1, field) + _number(3, number) + _number(4, label)
-            message += _part(2, declared + (of_type if of else _number(5, _BYTES)))
-        file += _part(4, message)
+            if of in _KINDS:
+                of_type = _number(5, _MESSAGE) + _text(6, f".{_PACKAGE}.{of}")
+            else:
+                of_type = _number(5, _STRING if of else _BYTES)
+            message += field_bytes(2, declared + of_type)
+        file += field_bytes(4, message)
     pool = DescriptorPool()
     pool.AddSerializedFile(file)
     return GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
-def _part(field: int, content: bytes) -> bytes:
-    return bytes((field << 3 | 2,)) + _varint(len(content)) + content
+def field_bytes(number: int, content: bytes) -> bytes:
+    """Return a length-delimited field."""
+    return bytes((number << 3 | 2,)) + _varint(len(content)) + content
 
 
 def _text(field: int, value: str) -> bytes:
-    return _part(field, value.encode())
+    return field_bytes(field, value.encode())
 
 
 def _number(field: int, value: int) -> bytes:
@@ -71,27 +83,6 @@ def _number(field: int, value: int) -> bytes:
 
 def _varint(value: int) -> bytes:
     return bytes((value & 0x7F | 0x80, value >> 7)) if value > 0x7F else bytes((value,))
-
-
-def has_long_piece(model: bytes, length: int) -> bool:
-    """Return whether a node, weight or function of a model is of so many bytes, or more.
-
-    Where none is, no payload in it is. A model that protobuf does not read counts as one, too:
-    who looks at it in detail can say why.
-
-    Args:
-        model: A serialised ModelProto.
-        length: In bytes.
-    """
-    from google.protobuf.message import DecodeError
-
-    try:
-        pieces = _kind("Pieces").FromString(model)
-    except DecodeError:
-        return True
-    graph = pieces.graph
-    lists = (graph.node, graph.initializer, graph.sparse, pieces.function, pieces.training)
-    return any(max(map(len, one), default=0) >= length for one in lists)
 
 
 class NodeParts(NamedTuple):
@@ -106,15 +97,49 @@ class NodeParts(NamedTuple):
     """``metadata_props``."""
 
 
-def node_parts(model: bytes) -> NodeParts:
-    """Return what the nodes of a model have.
+class ModelParts:
+    """A serialised ModelProto, about which such questions are asked."""
 
-    Args:
-        model: A serialised ModelProto that protobuf reads.
-    """
-    found = _kind("Rare").FromString(model)
-    nodes = (found.graph.node, found.function.node)
-    return NodeParts(
-        any(node.attribute.HasField("body") or node.attribute.bodies for node in nodes),
-        any(node.metadata_props for node in nodes),
-    )
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self._node_lengths: array[int] | None = None
+
+    def has_long_piece(self, length: int) -> bool:
+        """Return whether a node, weight or function is of so many bytes, or more.
+
+        Where none is, no payload in it is. A model that protobuf does not read counts as one, too:
+        who looks at it in detail can say why.
+
+        Args:
+            length: In bytes.
+        """
+        from google.protobuf.message import DecodeError
+
+        try:
+            pieces = message_kind("Pieces").FromString(self.model)
+        except DecodeError:
+            return True
+        graph = pieces.graph
+        self._node_lengths = _lengths(graph.node)
+        lists = (graph.initializer, graph.sparse, pieces.function, pieces.training)
+        lengths = (self._node_lengths, *map(_lengths, lists))
+        return any(max(one, default=0) >= length for one in lengths)
+
+    def nodes(self) -> NodeParts:
+        """Return what the nodes have, of a model that protobuf reads."""
+        found = message_kind("Rare").FromString(self.model)
+        nodes = (found.graph.node, found.function.node)
+        return NodeParts(
+            any(node.attribute.HasField("body") or node.attribute.bodies for node in nodes),
+            any(node.metadata_props for node in nodes),
+        )
+
+    def node_lengths(self) -> Sequence[int]:
+        """Return the bytes of each node of the main graph, of a model that protobuf reads."""
+        if self._node_lengths is None:
+            self._node_lengths = _lengths(message_kind("Pieces").FromString(self.model).graph.node)
+        return self._node_lengths
+
+
+def _lengths(pieces: Sequence[bytes]) -> array[int]:
+    return array("L", map(len, pieces))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
-from dld_tui.core.files.parts import has_long_piece
+from dld_tui.core.files.parts import ModelParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
@@ -608,6 +608,20 @@ def cut(
         CancelledError: `cancelled` said so.
         FileChangedError: The file became shorter meanwhile.
     """
+    return cut_to_parts(
+        source, blobs, threshold=threshold, progress=progress, cancelled=cancelled
+    ).model
+
+
+def cut_to_parts(
+    source: Source,
+    blobs: BlobTable,
+    *,
+    threshold: int = THRESHOLD,
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> ModelParts:
+    """Do the same as :func:`cut`, for who has more questions about what remains."""
     if source.size == 0:
         raise CorruptFileError("File is empty (0 bytes)", where=str(source.path))
     mark = len(blobs)
@@ -616,8 +630,8 @@ def cut(
         try:
             skeleton_length = walk.model()
         except OnlySmallFieldsError:
-            whole = source.read(0, source.size)
-            if not has_long_piece(whole, threshold):
+            whole = ModelParts(source.read(0, source.size))
+            if not whole.has_long_piece(threshold):
                 if progress is not None:
                     progress(source.size, source.size)
                 return whole
@@ -636,7 +650,7 @@ def cut(
         skeleton = walk.skeleton()
         if progress is not None:
             progress(source.size, source.size)
-        return skeleton
+        return ModelParts(skeleton)
     except BaseException:
         blobs.forget_from(mark)
         raise
@@ -655,4 +669,4 @@ def verify_model(path: str | os.PathLike[str], *, cancelled: CancelCheck | None 
         source.close()
 
 
-__all__ = ["THRESHOLD", "cut", "pieces_length", "splice", "verify_model"]
+__all__ = ["THRESHOLD", "cut", "cut_to_parts", "pieces_length", "splice", "verify_model"]

@@ -52,7 +52,7 @@ def graph_of(
         types: Label the links with types and shapes.
         texts: The texts of its nodes, where somebody has read them already.
     """
-    texts = texts if texts is not None else NodeTexts(scope.nodes)
+    texts = texts if texts is not None else scope.texts()
     left_out: frozenset[int] = frozenset()
     fixed = _weights(scope)
     if not constants or exceptions:
@@ -70,7 +70,7 @@ def constants_of(node: Node) -> list[Node]:
     leaves out. A node that is one of them itself is among those returned.
     """
     scope = node.scope
-    texts = NodeTexts(scope.nodes)
+    texts = scope.texts()
     places = sorted(_constant_places(scope, texts, _weights(scope)))
     makers = {name: place for place in places for name in texts.outputs[place] if name}
     needed = {place for place in places if texts.nodes[place] is node}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.collector import collector_paused
-from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.screens.workspace.controller import Controller
@@ -142,7 +141,7 @@ class NodeList(Controller):
             anew = model_anew(self.model.listing)
             if not is_alive(anew.root):
                 anew.set_root(self.document.main)
-            texts = [(scope, NodeTexts(scope.nodes)) for scope in self.document.scopes()]
+            texts = [(scope, scope.texts()) for scope in self.document.scopes()]
             for scope, read in texts:
                 scope.index(read)
             anew.index(texts)

@@ -109,7 +109,7 @@ def _indexed(
 
     explorer = ExplorerModel(document)
     arrange(explorer)
-    main = NodeTexts(document.main.nodes)  # once, for all that follows
+    main = document.main.texts()  # once, for all that follows
     early = None
     if len(main) >= CHILD_FROM:
         early = EarlyGraph(document.main, explorer.show_constants, main, cancelled)
@@ -131,7 +131,7 @@ def _with_rows(
 ) -> OpenedModel:
     texts = []
     for scope in document.scopes():
-        read = main if scope is document.main else NodeTexts(scope.nodes)
+        read = main if scope is document.main else scope.texts()
         texts.append((scope, read))
         scope.index(read)
         if cancelled():

@@ -104,7 +104,7 @@ class ExplorerModel:
     def index(self, texts: Iterable[tuple[Scope, NodeTexts]] | None = None) -> None:
         """Take in the nodes of all scopes, whose texts somebody may have read already."""
         if texts is None:
-            texts = ((scope, NodeTexts(scope.nodes)) for scope in self.document.scopes())
+            texts = ((scope, scope.texts()) for scope in self.document.scopes())
         for scope, read in texts:
             self._enter(scope, Entry.of_texts(read))
 
