@@ -10,10 +10,12 @@ COMMA := ,
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # What is installed beside the base; `cpu,rtx` adds TensorRT-RTX, so that engines are built.
 EXTRAS ?= cpu
+# The tests that CI runs.
+CI := not bench and not exhaustive
 # What failed runs once more, alone: of 10,000 tests with threads and processes one may fail by the
 # machine's doing. pytest names it both times, and it is a fault to be mended (CONTRIBUTING.md).
 AGAIN := { test $$? = 1 && echo "what failed runs once more, alone" >&2 && \
-  $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m 'not bench and not exhaustive'; }
+  $(BIN)/python -m pytest -x --last-failed --last-failed-no-failures none -m '$(CI)'; }
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -48,7 +50,7 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(DEVELOPED)  ## run the tests, but for the tiers that take long
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive and not models and not rtx and not slow and not ssh'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI) and not models and not rtx and not slow and not ssh'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
@@ -58,7 +60,7 @@ check: $(DEVELOPED)  ## what CI runs: format, lint, types, import contracts, tes
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench and not exhaustive' || $(AGAIN)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CI)' || $(AGAIN)
 
 conformance: $(DEVELOPED)  ## hold what is asked of TensorRT against the bindings of ten versions
 	@$(BIN)/python -m pytest -q -rP tests/backends/test_tensorrt_conformance.py -m 'not slow' | grep -E '^(TensorRT|[0-9]+ (passed|failed)|FAILED|ERROR)'

@@ -10,6 +10,7 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 PACKAGE = "dld_tui"
@@ -28,7 +29,11 @@ class Source:
             for path in sorted((src / PACKAGE).rglob("*.py"))
         }
         self.trees = {name: ast.parse(text) for name, text in self.texts.items()}
-        self.classes = {
+
+    @cached_property
+    def classes(self) -> dict[tuple[str, str], ast.ClassDef]:
+        """The classes, by module and name."""
+        return {
             (module, node.name): node
             for module, tree in self.trees.items()
             for node in ast.walk(tree)

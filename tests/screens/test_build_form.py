@@ -144,7 +144,7 @@ async def test_the_form_is_there_while_libraries_are_looked_for(target: FakeTarg
         await pilot.pause()
         await app.workers.wait_for_complete()
     assert target.job is not None
-    assert target.job.cancelled.is_set()
+    assert target.job.cancelled.wait(60)
 
 
 async def test_a_target_that_does_not_answer_is_said(target: FakeTarget) -> None:

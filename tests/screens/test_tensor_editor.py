@@ -18,6 +18,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
+from dld_tui.widgets.shell import key_queue
 from dld_tui.widgets.tensors.grid import exact_text
 from dld_tui.widgets.tensors.pane import CellEditor
 from tests.support import decoders
@@ -90,7 +91,10 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
         assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 7, 4]
 
 
-async def test_nothing_is_edited_while_the_model_is_saved(tmp_path: Path) -> None:
+async def test_nothing_is_edited_while_the_model_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_queue, "_PATIENCE_S", 0.2)
     async with editor(tmp_path, "w") as (session, page):
         goes_on = Event()
         session.screen.work.run("Saving", waiting_for(goes_on), lambda error: None)

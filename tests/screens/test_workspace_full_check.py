@@ -16,6 +16,7 @@ from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files import view as file_view
 from dld_tui.core.files.view import external_view
 from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.shell.progress import JobLine
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
@@ -118,7 +119,9 @@ async def test_a_job_that_fails_is_said_and_the_next_may_run(
     held.go_on.set()
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("f7")
-        await session.until(lambda: "it went wrong" in told(session))
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
+        assert "it went wrong" in session.text
+        await session.pilot.press("escape")
         held.error = None
         await session.press("f7")
         await session.until(lambda: "nothing found" in told(session))

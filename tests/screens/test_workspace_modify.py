@@ -80,9 +80,8 @@ async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
         rows = (await form(session, "f")).rows
         rows["node_block"].text = "nowhere"
         await session.pilot.press("f5")
-        await session.until(
-            lambda: "named 'nowhere'" in " ".join(n.message for n in session.app._notifications)
-        )
+        await session.until(lambda: isinstance(session.app.screen, ErrorDialog))
+        assert "named 'nowhere'" in session.text
     assert not list(tmp_path.glob("*fp16*"))
 
 

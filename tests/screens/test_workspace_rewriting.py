@@ -30,6 +30,9 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         await session.until(lambda: "3 hits" in session.text)
         assert "/layers.2/scale /layers.2/join" in session.text
         assert len(session.screen.explorer.marked) == 6
+        session.app.screen.query_one(Input).value = ""
+        await session.until(lambda: len(session.screen.explorer.marked) == 2)
+        assert "3 hits" not in session.text
         await session.press("escape")
         assert len(session.screen.explorer.marked) == 2
         await session.press("Q")

@@ -8,17 +8,27 @@ from typing import Any
 
 import pytest
 from rich.console import RenderableType
+from textual._context import active_app
 
 _STEP_S = 0.002
 _SOON_S = 0.02
-"""Textual lays out and repaints by timers of a sixtieth of a second."""
+_PERIOD_S = 0.001
+_HELD_S = 0.1
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace Textual's repaints and its wait for an idle process, in this process only."""
+    """Replace Textual's repaints and its wait for an idle process, in this process only.
+
+    Nothing is animated. Layouts and repaints wait for a timer of a sixtieth of a second, and what
+    rests while somebody types, as the static check does, for a third of one: both go on at once.
+    """
     import textual.app
+    import textual.constants
     import textual.pilot
+    import textual.screen
     from textual._compositor import Compositor
+
+    from dld_tui.widgets.shell import key_queue
 
     draw = Compositor.render_update
 
@@ -35,13 +45,20 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
         return None
 
     monkeypatch.setattr(Compositor, "render_update", render_update)
+    monkeypatch.setattr(textual.constants, "TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.setattr(textual.screen, "UPDATE_PERIOD", _PERIOD_S)
+    monkeypatch.setattr(key_queue, "_USED_S", 0.0)
     monkeypatch.setattr(textual.app, "wait_for_idle", wait_for_idle)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", wait_for_idle)
 
 
 async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
-    """Wait until the event loop has nothing to do, now or soon, and no thread computes."""
+    """Wait until the event loop has nothing to do, now or soon, and no thread computes.
+
+    Keys that wait for work, which may wait for the test, are not waited for long.
+    """
     loop: Any = asyncio.get_running_loop()
+    keys = getattr(active_app.get(None), "keys", None)
     start = monotonic()
     while monotonic() < start + max_sleep:
         began, worked = monotonic(), process_time()
@@ -52,4 +69,6 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
             for handle in loop._scheduled
         )
         if not (is_busy or is_due or loop._ready or monotonic() < start + min_sleep):
+            return
+        if keys is not None and keys._held_since and monotonic() > keys._held_since + _HELD_S:
             return

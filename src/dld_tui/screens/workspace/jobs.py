@@ -18,6 +18,7 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.widgets.hints import hint
+from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
 
@@ -219,4 +220,4 @@ class Jobs(Controller):
         if isinstance(error, CancelledError):
             self.say(f"{title}: stopped")
         else:
-            self.complain(error)
+            host(self.page).show_error(error, title)

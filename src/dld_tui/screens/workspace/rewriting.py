@@ -59,11 +59,17 @@ class Rewriting(Controller):
         marked = self.selection.panes.explorer.list
         before = set(marked.marks)
 
+        async def look(pattern: str) -> tuple[str, Sequence[str]]:
+            if pattern.strip():
+                return await self.look(pattern)
+            marked.set_marks(before)
+            return "", ()
+
         def left(answer: str | None) -> None:
             marked.set_marks(before)
             self.carry_out(answer)
 
-        self.ask(RewriteDialog(text, self.look, completion), left)
+        self.ask(RewriteDialog(text, look, completion), left)
 
     async def look(self, text: str) -> tuple[str, Sequence[str]]:
         """Return how many hits there are, and what they are or what would change.

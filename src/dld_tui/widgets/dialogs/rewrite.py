@@ -33,9 +33,9 @@ class RewriteDialog(Dialog[str]):
 
     Args:
         value: The text to begin with.
-        look: Returns a line of how many there are, and lines of what would change, for a text; not
-            fit for a terminal. May raise a :class:`DldError` that says what is wrong with it. It is
-            stopped where another text is typed meanwhile.
+        look: Returns a line of how many there are, and lines of what would change, for a text,
+            which may be empty; not fit for a terminal. May raise a :class:`DldError` that says
+            what is wrong with it. It is stopped where another text is typed meanwhile.
         completion: How words go on.
     """
 
@@ -66,18 +66,17 @@ class RewriteDialog(Dialog[str]):
 
     async def _look(self, text: str) -> None:
         await asyncio.sleep(_WAIT_S)
-        rows: list[list[Piece]] = []
-        if text.strip():
-            try:
-                head, lines = await self.look(text)
-            except DldError as error:
-                mark = glyphs.current().error
-                rows = [[(f"{mark} {clip(visible(str(error)), self.text_width - 2)}", "bad")]]
-            else:
-                rows = [[(visible(head), "strong")]]
-                for line in lines[:_LINES]:
-                    style = {"-": "bad", "+": "good"}.get(line[:1], "")
-                    rows.append([(clip(visible(line), self.text_width), style)])
+        rows: list[list[Piece]]
+        try:
+            head, lines = await self.look(text)
+        except DldError as error:
+            mark = glyphs.current().error
+            rows = [[(f"{mark} {clip(visible(str(error)), self.text_width - 2)}", "bad")]]
+        else:
+            rows = [[(visible(head), "strong")]]
+            for line in lines[:_LINES]:
+                style = {"-": "bad", "+": "good"}.get(line[:1], "")
+                rows.append([(clip(visible(line), self.text_width), style)])
         rows += [[] for _ in range(_LINES + 1 - len(rows))]
         self.query_one("#rewrite-answer", Rows).set_rows(rows)
 
