@@ -198,7 +198,7 @@ def test_cuda_graphs_need_io_binding(
         models.write(tmp_path, models.CHAIN), provider_option=("enable_cuda_graph=1",), **more
     )
     if said is None:
-        assert profile_onnxruntime._plan(request).session.cuda_graph
+        assert profile_onnxruntime.plan_of(request).session.cuda_graph
         return
     with pytest.raises(UsageError, match=said) as caught:
         list(run(request))

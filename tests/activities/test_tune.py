@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from array import array
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import numpy as np
 import onnx
 import pytest
 
+from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
+from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines
 from tests.support.models import write
 
@@ -46,12 +49,33 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Return what turns take by the settings of the session: the clock is not asked."""
     speeds: dict[str, float] = {}
 
-    def time(self: contest.Contestant, seconds: float) -> float:
-        threads = str(self._settings.threads)
-        return speeds.get(self._model.name, 1.0) * speeds.get(f"threads {threads}", 1.0)
+    def pass_ms(one: contest.Contestant) -> float:
+        threads = str(one._settings.threads)
+        return speeds.get(one._model.name, 1.0) * speeds.get(f"threads {threads}", 1.0)
 
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    use_times(monkeypatch, pass_ms)
     return speeds
+
+
+def use_times(
+    monkeypatch: pytest.MonkeyPatch, pass_ms: Callable[[contest.Contestant], float]
+) -> None:
+    """Say what a pass of a set-up takes, in place of running it."""
+
+    def timer(self: contest.Contestant) -> TimeCalls:
+        self.open()
+
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            durations[0] = round(1e6 * pass_ms(self))
+            return 1
+
+        return time_calls
+
+    monkeypatch.setattr(contest.Contestant, "timer", timer)
+    monkeypatch.setattr(
+        contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
+    )
+    monkeypatch.setattr(tune, "_CONFIRM_S", 0.0)
 
 
 def test_the_fastest_is_found_confirmed_written_and_explained(
@@ -128,11 +152,11 @@ def test_items_of_a_batch_are_timed_and_compared_one_by_one(
     text = DEEP.replace("float[1, 8] x", "float[N, 8] x").replace("float[1, 8] y", "float[N, 8] y")
     seen: list[tuple[int, tuple[int, ...]]] = []
 
-    def time(self: contest.Contestant, seconds: float) -> float:
-        seen.append((self._items, self._sets[0]["x"].shape))
-        return 1.0 / self._items
+    def pass_ms(one: contest.Contestant) -> float:
+        seen.append((one.items, one._sets[0]["x"].shape))
+        return 1.0
 
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    use_times(monkeypatch, pass_ms)
     result = tuned(write(tmp_path, text, "deep.onnx"), only=("batch-4",), batch=("4",))
     assert (4, (4, 8)) in seen
     assert (1, (1, 8)) in seen

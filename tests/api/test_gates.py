@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from dld_tui.api import pytest_plugin, runs
 from dld_tui.cli.jobs import gate as command
-from dld_tui.core.compare.gate import RunFigures
+from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.errors import UsageError
 
 assert_not_slower = pytest_plugin.assert_not_slower
@@ -26,13 +26,18 @@ def times(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     told = {"base.onnx": 1.0, "new.onnx": 1.0}
     turn = count()
 
-    def run(what: Any, *others: Any) -> RunFigures:
-        name = str(getattr(what, "model", what))
-        noise = 1 + 0.001 * (next(turn) * 7 % 5)
-        return RunFigures(told[name] * noise, {"conv": told[name] / 2 * noise, "relu": 0.1 * noise})
+    def run(path: Path | None) -> RunFigures:
+        ms, noise = told[str(path)], 1 + 0.001 * (next(turn) * 7 % 5)
+        return RunFigures(ms * noise, {"conv": ms / 2 * noise, "relu": 0.1 * noise})
 
-    monkeypatch.setattr(runs, "_profiled", run)
-    monkeypatch.setattr(command, "_profiled", run)
+    def timed(request_of: Callable[[int], Any], target: str | None, number: int) -> Pair:
+        request = request_of(number)
+        assert request.new_first == (number % 2 == 1)
+        base, new = run(request.model), run(request.new)
+        return Pair(base, new, new.ms / base.ms)
+
+    monkeypatch.setattr(runs, "_timed", timed)
+    monkeypatch.setattr(command, "_timed", timed)
     return told
 
 
@@ -41,8 +46,9 @@ def test_the_fixture_fails_what_is_slower(
 ) -> None:
     assert assert_not_slower("base.onnx", "new.onnx").verdict == "no difference"
     times["new.onnx"] = 1.05
-    assert assert_not_slower("base.onnx", "new.onnx", tolerance_percent=10).runs == 15
-    with pytest.raises(pytest.fail.Exception, match=r"slower: 1\.00.*\n  conv: \+5\."):
+    assert assert_not_slower("base.onnx", "new.onnx", tolerance_percent=10).runs == 10
+    assert assert_not_slower("base.onnx", "new.onnx", tolerance_percent=10, runs=7).runs == 7
+    with pytest.raises(pytest.fail.Exception, match=r"slower: 1\.00.*\n  conv: \+[45]\."):
         assert_not_slower("base.onnx", "new.onnx")
 
 
@@ -76,7 +82,7 @@ def test_settings_of_one_version_are_those_of_a_profile() -> None:
 
 def test_the_action_uses_options_that_there_are() -> None:
     text = (ROOT / "action.yml").read_text()
-    call = text[text.index("dld gate --runs") : text.index('-- "$BASE"')]
+    call = text[text.index("dld gate --tolerance") : text.index('-- "$BASE"')]
     known = {opt for one in command.command.params for opt in one.opts}
     assert set(re.findall(r"--[a-z]+", call)) <= known
     assert "${{" not in text[text.index("      run: |") :], "inputs are no part of a script"

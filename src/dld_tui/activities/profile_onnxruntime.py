@@ -335,7 +335,7 @@ def run(request: Request) -> Iterator[Event]:
 
     percentiles = parse_percentiles(request.percentile)
     request.require()
-    plan = _plan(request)
+    plan = plan_of(request)
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
@@ -364,7 +364,13 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
         yield Log(f"the weights alone take {fmt.size(needed)} of memory")
 
 
-def _plan(request: Request) -> Plan:
+def plan_of(request: Request) -> Plan:
+    """Return what to run, with the settings of the session.
+
+    Raises:
+        UsageError: Settings do not fit each other.
+        UnavailableError: A provider or ONNX Runtime is not installed.
+    """
     from dld_tui.backends.gpu.capture import GpuPlan
     from dld_tui.backends.gpu.jetson import Jetson
     from dld_tui.backends.onnxruntime.profiling import Plan

@@ -301,6 +301,11 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
+        "time_pair",
+        "Measure two versions in turns",
+        "Measure a base and another version of a model in one process, by turns.",
+    ),
+    _own(
         "infer_shapes",
         "Infer shapes",
         "Infer the types and shapes of all values of a model.",

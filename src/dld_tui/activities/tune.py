@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import statistics
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,7 +42,7 @@ _MODELS, _SETTINGS, _BOTH = 0.6, 0.75, 0.85
 _SHORTEST_S, _LONGEST_S = 0.1, 0.5
 """How long one turn takes, unless three passes take longer."""
 _ROUNDS = 12
-_CONFIRM_S = 0.5
+_CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _SETS = 3
@@ -535,19 +536,44 @@ class _Tuning:
         """Compare the winner with the model as it is, in new sessions that take turns."""
         from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, judge
 
-        base: list[float] = []
-        new: list[float] = []
-        while len(base) < LEAST_RUNS or (len(base) < RUNS and self._left() > 0):
-            sides = ((self._base, base), (winner, new))
-            for setup, found in sides if len(base) % 2 == 0 else sides[::-1]:
-                one = self._contestant(setup)
+        pairs: list[tuple[float, float, float]] = []
+        while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > 0):
+            pairs.append(self._timed_pair(winner, new_first=len(pairs) % 2 == 1))
+            yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
+        base, new, ratios = zip(*pairs, strict=True)
+        return judge("end to end", base, new, ratios=ratios)
+
+    def _timed_pair(self, winner: Setup, *, new_first: bool) -> tuple[float, float, float]:
+        """Time both as a gate does; return their milliseconds of an item, and the ratio."""
+        from dld_tui.core.report.latency import Extent, measure_in_turns
+
+        times: dict[Contestant, float] = {}
+        base, new = sides = self._contestant(self._base), self._contestant(winner)
+        if not self._holds(len(sides)):
+            for one in sides[::-1] if new_first else sides:
                 with self._doing("loading"):
                     one.open()
                 with self._doing("measuring"):
-                    found.append(one.time(_CONFIRM_S))
+                    times[one] = one.time(_CONFIRM_S)
                 one.close()
-            yield Progress(len(base), RUNS, "pairs", "Confirming the fastest")
-        return judge("end to end", base, new)
+            return times[base], times[new], times[new] / times[base]
+        with self._doing("loading"):
+            for one in sides[::-1] if new_first else sides:
+                one.open()
+        with self._doing("measuring"):
+            extent = Extent(_CONFIRM_PASSES, _CONFIRM_S)
+            timers = base.timer(), new.timer()
+            with contextlib.closing(
+                measure_in_turns(*timers, extent, new_first=new_first)
+            ) as measured:
+                turns = list(measured)[1:]  # the first passes of a session are slow
+        for one in sides:
+            one.close()
+        items = base.items / new.items
+        ratio = statistics.median(turn.ratio for turn in turns) * items
+        before = statistics.median(ms for turn in turns for ms in turn.base_ms) / base.items
+        after = statistics.median(ms for turn in turns for ms in turn.new_ms) / new.items
+        return before, after, ratio
 
     # --- what is written ------------------------------------------------------------------------
 

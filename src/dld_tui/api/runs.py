@@ -18,22 +18,23 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
+from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.gate import (
-    GATE_SETTINGS,
-    RUNS,
+    LIMIT_S,
+    WITHIN_PERCENT,
     GateResult,
-    RunFigures,
-    figures_of,
+    Pair,
+    command_pairs,
     gate_result,
     in_turns,
-    time_command,
 )
 from dld_tui.core.compare.subject import open_subject, subject_of
 from dld_tui.core.params import to_json, validate
@@ -127,7 +128,9 @@ def gate(
     base: str | Path,
     new: str | Path,
     *,
-    runs: int = RUNS,
+    runs: int | None = None,
+    within_percent: float = WITHIN_PERCENT,
+    limit_s: float = LIMIT_S,
     tolerance_percent: float = 0.0,
     commands: bool = False,
     base_settings: Mapping[str, Any] | None = None,
@@ -135,35 +138,42 @@ def gate(
     progress: Progress = lambda done, of: None,
     **settings: Any,
 ) -> GateResult:
-    """Measure two versions in turns, each run in a process of its own, and say which is slower.
+    """Measure two versions in turns, each pair in a process of its own, and say which is slower.
 
     Args:
         base: A model, or a command line with `commands`.
         new: The other one; it may be the same model with other settings.
-        runs: Of each.
+        runs: Of each; None for as many as make the interval narrow enough.
+        within_percent: The half-width of the interval that is enough.
+        limit_s: How long to try.
         tolerance_percent: How much slower the new one may be.
         commands: Time whole commands by the clock on the wall.
         base_settings: Settings of :func:`dld_tui.api.profile` for the base alone.
         new_settings: The same for the new one.
-        progress: Called with how many runs are done, and how many there will be.
+        progress: Called with how many pairs are done, and about how many there will be.
         settings: Of both, such as ``provider="CUDA"``, ``shape=("x:1x3x224x224",)``, ``target=…``.
 
     Raises:
         DldError: A setting is wrong, or a run failed.
     """
+    if commands:
+        time_pair = command_pairs(str(base), str(new))
+    else:
+        target = settings.pop("target", None)
+        request_of = pairs_of(
+            Path(base), Path(new), settings, base_settings or {}, new_settings or {}, target
+        )
+        time_pair = partial(_timed, request_of, target)
+    pairs = in_turns(
+        time_pair, runs, within_percent=within_percent, limit_s=limit_s, progress=progress
+    )
+    aim = within_percent if runs is None else None
+    return gate_result(str(base), str(new), pairs, tolerance_percent, aim)
 
-    def run_of(what: str, own: Mapping[str, Any] | None) -> Callable[[], RunFigures]:
-        given = {**GATE_SETTINGS, **settings, **(own or {})}
-        return lambda: time_command(what) if commands else _profiled(what, given)
 
-    one, other = run_of(str(base), base_settings), run_of(str(new), new_settings)
-    found = in_turns(one, other, runs, progress)
-    return gate_result(str(base), str(new), *found, tolerance_percent)
-
-
-def _profiled(model: str, settings: Mapping[str, Any]) -> RunFigures:
-    with contextlib.closing(profile(model, **settings)) as report:
-        return figures_of(report.latencies, report.layers)
+def _timed(request_of: Callable[[int], Request], target: str | None, number: int) -> Pair:
+    with targets.get(target).start("time_pair", to_json(request_of(number))) as job:
+        return job.result(kind=Pair)
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

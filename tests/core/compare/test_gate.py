@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from itertools import count
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from dld_tui.core.compare import gate
 from dld_tui.core.compare.gate import (
     GateResult,
+    Pair,
     RunFigures,
+    command_pairs,
     gate_result,
     gate_table,
     in_turns,
@@ -40,12 +44,20 @@ def test_a_model_against_itself_alarms_in_at_most_five_percent() -> None:
     assert alarms <= 600 * 0.05
 
 
-def test_the_interval_is_that_of_the_sign_test() -> None:
+def test_the_interval_is_that_of_the_signed_rank_test() -> None:
     base = [1.0] * 15
-    row = judge("x", base, [1 + at / 100 for at in range(15)])
-    # Of 15 pairs P(at most 3 below the median) = 576 / 32768 = 1.8 %, at most 4: 5.9 %.
-    assert row.low_percent == pytest.approx(3)
-    assert row.high_percent == pytest.approx(11)
+    ratios = [1 + at**2 / 100 for at in range(15)]
+    row = judge("x", base, ratios)
+    # The slow way: all 2^15 ways to have ranks above the median, and all means of two figures.
+    sums = np.zeros(1, int)
+    for rank in range(1, 16):
+        sums = np.concatenate([sums, sums + rank])
+    beyond = max(k for k in range(60) if np.mean(sums <= k) <= 0.025)
+    logs = np.log(ratios)
+    means = sorted((logs[i] + logs[j]) / 2 for i in range(15) for j in range(i, 15))
+    assert row.low_percent == pytest.approx(100 * np.expm1(means[beyond]))
+    assert row.high_percent == pytest.approx(100 * np.expm1(means[-1 - beyond]))
+    assert row.change_percent == pytest.approx(100 * np.expm1(np.median(means)))
 
 
 def test_a_planted_slow_down_is_found() -> None:
@@ -74,16 +86,79 @@ def test_too_few_runs_say_nothing() -> None:
             judge("x", base, new)
 
 
-def test_runs_take_turns_and_each_is_first_as_often() -> None:
-    clock = count(1)
+def pair_of(ratio: float, nodes: dict[str, float] | None = None) -> Pair:
+    return Pair(RunFigures(1.0, nodes or {}), RunFigures(ratio, nodes or {}), ratio)
+
+
+def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def time_command(line: str) -> RunFigures:
+        order.append(line)
+        return RunFigures(len(line), {})
+
+    monkeypatch.setattr(gate, "time_command", time_command)
     told: list[tuple[int, int]] = []
-    base, new = in_turns(
-        lambda: RunFigures(next(clock), {}), lambda: RunFigures(next(clock), {}), 4,
-        lambda done, of: told.append((done, of)),
-    )  # fmt: skip
-    assert [run.ms for run in base] == [1, 4, 5, 8]
-    assert [run.ms for run in new] == [2, 3, 6, 7]
-    assert told[-1] == (8, 8)
+    pairs = in_turns(
+        command_pairs("base", "newer"), 4, progress=lambda *counts: told.append(counts)
+    )
+    assert order == ["base", "newer", "newer", "base"] * 2
+    assert [(pair.base.ms, pair.new.ms, pair.ratio) for pair in pairs] == [(4, 5, 1.25)] * 4
+    assert told[-1] == (4, 4)
+
+
+def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> Callable[[int], Pair]:
+    return lambda number: pair_of(float(middle * np.exp(dice.normal(0, noise))))
+
+
+def test_pairs_are_made_until_the_interval_is_narrow() -> None:
+    dice = np.random.default_rng(4)
+    for noise, least, most in ((0.001, 10, 10), (0.02, 11, 40), (0.05, 60, 400)):
+        pairs = in_turns(drawn(dice, noise))
+        assert least <= len(pairs) <= most
+        row = judge("x", [one.base.ms for one in pairs], [one.new.ms for one in pairs])
+        assert row.high_percent - row.low_percent < 2.05
+        assert gate_result("a", "b", pairs, within_percent=1.0).within_percent is None
+
+
+def test_pairs_end_when_the_change_is_clear_or_the_time_is_up() -> None:
+    dice = np.random.default_rng(5)
+
+    assert len(in_turns(drawn(dice, 0.3, 3.0))) < 20
+    clock = count(0, 2)
+    late = in_turns(drawn(dice, 0.3), limit_s=60, clock=lambda: next(clock))
+    assert len(late) == 30
+    found = gate_result("a", "b", late, within_percent=1.0)
+    assert found.within_percent == 1.0
+    assert found.line.endswith("; the machine is too busy for ±1 % in this time")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [0.004, 0.02, 0.05])
+def test_to_stop_when_it_is_clear_alarms_no_more_and_finds_three_percent(noise: float) -> None:
+    """Noise by pair as it was measured: idle, busy with others, and 5 % with heavy tails."""
+    dice = np.random.default_rng(6)
+
+    def ratios(middle: float) -> Callable[[int], Pair]:
+        return lambda number: pair_of(
+            float(middle * np.exp(noise * dice.standard_t(4) / np.sqrt(2)))
+        )
+
+    verdicts = {
+        middle: [
+            gate_result("a", "b", in_turns(ratios(middle), clock=clock_of(6))).verdict
+            for _ in range(400)
+        ]
+        for middle in (1.0, 1.03)
+    }
+    assert verdicts[1.0].count("slower") <= 400 * 0.05
+    assert verdicts[1.03].count("slower") >= 400 * (0.95 if noise < 0.04 else 0.7)
+
+
+def clock_of(seconds: float) -> Callable[[], float]:
+    """Return a clock on which a pair takes so long."""
+    times = count(0, seconds)
+    return lambda: next(times)
 
 
 def result(slower: float = 1.1) -> GateResult:
@@ -97,7 +172,8 @@ def result(slower: float = 1.1) -> GateResult:
                                      for k, v in at.items()})
         for n, at in zip(noise[1], nodes, strict=True)
     ]  # fmt: skip
-    return gate_result("base.onnx", "new.onnx", base, new)
+    pairs = [Pair(one, other, other.ms / one.ms) for one, other in zip(base, new, strict=True)]
+    return gate_result("base.onnx", "new.onnx", [*pairs, pair_of(slower), pair_of(slower)])
 
 
 def test_the_node_that_changed_is_named_and_no_other() -> None:

@@ -15,7 +15,7 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.report.latency import Extent, measure
+from dld_tui.core.report.latency import Extent, TimeCalls, measure
 
 _WARM = 1
 _LEAST_CALLS = 3
@@ -46,7 +46,8 @@ class Contestant:
         io_binding: bool = False,
     ) -> None:
         self._model, self._settings = model, settings
-        self._sets, self._items, self._binds = sets, items, io_binding
+        self._sets, self._binds = sets, io_binding
+        self.items = items
         self._session: Session | None = None
         self._captured: list[BoundFeed] = []
         """What a CUDA graph reads and writes wherever else inputs are bound."""
@@ -99,27 +100,33 @@ class Contestant:
                 session.run_bound(bound)
             yield bound.outputs()
 
+    def timer(self) -> TimeCalls:
+        """Return what makes and times passes, with the session open and inputs bound.
+
+        Raises:
+            DldError: It cannot be loaded or run.
+        """
+        self.open()
+        session = self._session
+        assert session is not None
+        feeds = [session.feed(values) for values in self._sets[:1]]
+        if not self._binds:
+            return session.timer(feeds)
+        bound = self._captured or session.bind(feeds)
+        for _ in range(self._settings.least_warm_up):
+            session.run_bound(bound[0])
+        return session.bound_timer(bound)
+
     def time(self, seconds: float) -> float:
         """Run for so long, and at least three times, and return the median ms of an item.
 
         Raises:
             DldError: It cannot be run.
         """
-        self.open()
-        session = self._session
-        assert session is not None
-        feeds = [session.feed(values) for values in self._sets[:1]]
-        if self._binds:
-            bound = self._captured or session.bind(feeds)
-            for _ in range(self._settings.least_warm_up):
-                session.run_bound(bound[0])
-            timer = session.bound_timer(bound)
-        else:
-            timer = session.timer(feeds)
         extent = Extent(_WARM + _LEAST_CALLS, seconds)
-        with contextlib.closing(measure(timer, extent)) as bursts:
+        with contextlib.closing(measure(self.timer(), extent)) as bursts:
             times = [one for burst in bursts for one in burst.milliseconds]
-        return statistics.median(times[_WARM:]) / self._items
+        return statistics.median(times[_WARM:]) / self.items
 
 
 def accuracy(

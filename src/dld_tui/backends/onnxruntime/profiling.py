@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -306,6 +306,7 @@ class ProfilingRun:
         self.latencies: list[float] = []
         """Of the timed passes, in milliseconds."""
         self.report_path = plan.report
+        self.timed = plan.timed
         self._plan = plan
         self._document = document
         self._environment = environment
@@ -328,6 +329,7 @@ class ProfilingRun:
         """The zero of the report's clock; None where it is that of ONNX Runtime's profile."""
         self._profile_ns: int | None = None
         self._writer: ReportWriter | None = None
+        self._session: Session | None = None
 
     def events(self) -> Iterator[Event]:
         """Do it. Stopped early, it leaves a partial report when passes were timed, else nothing.
@@ -335,10 +337,16 @@ class ProfilingRun:
         Raises:
             DldError: Of a class that tells what is at fault; the report is dealt with.
         """
+        with self.kept_report():
+            yield from self.prepare()
+            yield from self.measure_latency()
+            yield from self.finish()
+
+    @contextlib.contextmanager
+    def kept_report(self) -> Generator[None]:
+        """Close what is open at the end, and keep of the report what is of use after an error."""
         try:
-            yield from self._stages()
-            self._close()
-            self.report_path = self._report.finish()
+            yield
         except BaseException as error:
             self._close()
             self._give_up(error)
@@ -354,7 +362,8 @@ class ProfilingRun:
             zero = self._profile_ns if self._origin_ns is None else self._origin_ns
             self._board.write(self._writer, zero)
 
-    def _stages(self) -> Iterator[Event]:
+    def prepare(self) -> Iterator[Event]:
+        """Load the model, make its inputs and warm up; then :attr:`timer` can be used."""
         self._identity = yield from identify(self._plan.model, self._document)
         if self._gpu is not None:
             yield Progress(0, None, stage="Looking at the GPU")
@@ -366,7 +375,7 @@ class ProfilingRun:
             # The first run of a session captures the graph, with the memory that it uses.
             self._make_inputs(Session(self._plan.model, self._plan.session.without_graph()))
         begin = time.perf_counter()
-        session = Session(self._plan.model, self._plan.session)
+        self._session = session = Session(self._plan.model, self._plan.session)
         self._load_ms = 1000 * (time.perf_counter() - begin)
         yield Metric("load", self._load_ms, "ms")
         yield Progress(0, None, stage="Warming up")
@@ -376,15 +385,27 @@ class ProfilingRun:
             for remark in self._guess.remarks:
                 yield Log(f"Input {remark}")
         yield from self._warm_up(session)
-        watch = CpuWatch()
-        yield from self._measure_latency(session)
-        self._report.add_environment(watch.facts())
+
+    @property
+    def timer(self) -> TimeCalls:
+        """What makes and times passes, once it is prepared."""
+        assert self._session is not None
+        return self._timer(self._session)
+
+    def finish(self) -> Iterator[Event]:
+        """Measure the rest, the layers above all, and write the report of :attr:`latencies`."""
+        session = self._session
+        assert session is not None
+        self._write_latencies()
         self._measure_memory()
         yield from self._record_gpu(session)
         self._bound.clear()
+        self._session = None
         del session  # two at once would take twice the memory
         yield from self._measure_layers()
         yield from self._save_optimized()
+        self._close()
+        self.report_path = self._report.finish()
 
     @property
     def _report(self) -> ReportWriter:
@@ -460,10 +481,12 @@ class ProfilingRun:
     def _timer(self, session: Session) -> TimeCalls:
         return session.bound_timer(self._bound) if self._bound else session.timer(self._feeds)
 
-    def _measure_latency(self, session: Session) -> Iterator[Event]:
+    def measure_latency(self) -> Iterator[Event]:
+        """Time passes into :attr:`latencies`, and what they use."""
         yield Progress(0, None, stage="Measuring latency")
         self._written_at = time.monotonic()
-        timer, begin_ns = self._timer(session), time.time_ns()
+        watch = CpuWatch()
+        timer, begin_ns = self.timer, time.time_ns()
         energy = EnergyWatch(None if self._gpu is None else self._gpu.energy_mj)
         for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
@@ -486,6 +509,7 @@ class ProfilingRun:
             self._report.set_fact("copies", asdict(copies))
             note = copies_note(copies, self._bound[0].on_host)
             self._report.note(note.text, note.level)
+        self._report.add_environment(watch.facts())
 
     def _record_gpu(self, session: Session) -> Iterator[Event]:
         """Run passes in the session of the latency, with the GPU's work recorded."""

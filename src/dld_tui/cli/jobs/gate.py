@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dld_tui.activities.profile_onnxruntime import Request, Result
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.time_pair import NOT_SET, Request, pairs_of
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import PLACE, click_type, parameters_of
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (
-    GATE_SETTINGS,
     LEAST_RUNS,
-    RUNS,
+    LIMIT_S,
+    WITHIN_PERCENT,
     GateResult,
-    RunFigures,
-    figures_of,
+    Pair,
+    command_pairs,
     gate_result,
     gate_table,
     in_turns,
     junit,
     markdown,
-    time_command,
 )
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.params import Setting, settings_of, to_json
-from dld_tui.core.report.model import open_report
 from dld_tui.targets import registry
 
-_NOT_HERE = frozenset({"model", "output", "optimized_model"})
-_SETTINGS = {one.name: one for one in settings_of(Request) if one.name not in _NOT_HERE}
+_SETTINGS = {one.name: one for one in settings_of(Profile) if one.name not in NOT_SET}
 
 _HELP = f"""Say whether NEW is slower than BASE, two models, by runs of both that take turns.
 
-Each run is a process of its own: it loads the model, warms up, times passes for a second, and
-profiles the layers. The verdict is of the median ratio of {RUNS} pairs of runs, with its interval,
-end to end and by node. Exit status 1 when NEW is slower by more than --tolerance.
+Each pair of runs is a process of its own: it loads both models, warms up, times passes of both by
+turns, and profiles the layers. The verdict is of the ratios of the pairs, with their interval, end
+to end and by node: as many pairs are made as the machine needs for an interval of
+±{WITHIN_PERCENT:g} %. Exit status 1 when NEW is slower by more than --tolerance.
 
 The same model with other settings: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
 With --commands BASE and NEW are command lines, each timed as a whole.
@@ -54,7 +51,9 @@ With --commands BASE and NEW are command lines, each timed as a whole.
 def _callback(
     base: str,
     new: str,
-    runs: int,
+    runs: int | None,
+    within: float,
+    limit: float,
     tolerance: float,
     commands: bool,
     base_set: Sequence[str],
@@ -70,21 +69,21 @@ def _callback(
         if path is not None:
             require_free(path, force)
     settings = {name: value for name, value in values.items() if value not in (None, ())}
-    if commands and (settings or base_set or new_set or target):
-        raise UsageError("--commands takes no settings of a profile")
-
-    def run_of(what: str, own: Sequence[str]) -> Callable[[], RunFigures]:
-        if commands:
-            return lambda: time_command(what)
-        given = Request(**{"model": Path(what), **GATE_SETTINGS, **settings, **_parsed(own)})
-        return lambda: _profiled(given, target)
-
-    one, other = run_of(base, base_set), run_of(new, new_set)
-    with ProgressReporter() as reporter:
-        found = in_turns(
-            one, other, runs, lambda done, of: reporter.event(Progress(done, of, "Runs"))
+    if commands:
+        if settings or base_set or new_set or target:
+            raise UsageError("--commands takes no settings of a profile")
+        time_pair = command_pairs(base, new)
+    else:
+        request_of = pairs_of(
+            Path(base), Path(new), settings, _parsed(base_set), _parsed(new_set), target
         )
-    result = gate_result(base, new, *found, tolerance)
+        time_pair = partial(_timed, request_of, target)
+    with ProgressReporter() as reporter:
+        pairs = in_turns(
+            time_pair, runs, within_percent=within, limit_s=limit,
+            progress=lambda done, of: reporter.event(Progress(done, of, "Pairs of runs")),
+        )  # fmt: skip
+    result = gate_result(base, new, pairs, tolerance, within if runs is None else None)
     for path, text in ((markdown_file, markdown), (junit_file, junit)):
         if path is not None:
             write_text(path, text(result), overwrite=True)
@@ -96,13 +95,9 @@ def _callback(
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
 
 
-def _profiled(request: Request, target: str | None) -> RunFigures:
-    with tempfile.TemporaryDirectory(prefix="dld-") as folder:
-        kept = replace(request, output=Path(folder) / "run.dldprof")
-        with registry.get(target).start("profile_onnxruntime", to_json(kept)) as job:
-            result = job.result(kind=Result)
-        with contextlib.closing(open_report(result.report)) as report:
-            return figures_of(report.latencies, report.layers)
+def _timed(request_of: Callable[[int], Request], target: str | None, number: int) -> Pair:
+    with registry.get(target).start("time_pair", to_json(request_of(number))) as job:
+        return job.result(kind=Pair)
 
 
 def _parsed(texts: Sequence[str]) -> dict[str, Any]:
@@ -148,8 +143,17 @@ command = click.Command(
         click.Argument(["base"], metavar="BASE"),
         click.Argument(["new"], metavar="NEW"),
         click.Option(
-            ["--runs"], type=click.IntRange(min=LEAST_RUNS), default=RUNS, metavar="N",
-            show_default=True, help="Runs of each.",
+            ["--runs"], type=click.IntRange(min=LEAST_RUNS), metavar="N",
+            help="Runs of each, in place of as many as are needed.",
+        ),
+        click.Option(
+            ["--within"], type=click.FloatRange(min=0, min_open=True), default=WITHIN_PERCENT,
+            metavar="PERCENT", show_default=True,
+            help="Go on until the interval is no wider than this to each side.",
+        ),
+        click.Option(
+            ["--limit"], type=click.FloatRange(min=0), default=LIMIT_S, metavar="S",
+            show_default=True, help="But no longer than this.",
         ),
         click.Option(
             ["--tolerance"], type=click.FloatRange(min=0), default=0.0, metavar="PERCENT",
@@ -172,6 +176,6 @@ command = click.Command(
         click.Option(["--force"], is_flag=True, help="Overwrite existing files."),
         click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
         click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document."),
-        *(one for one in parameters_of(Request) if one.name in _SETTINGS),
+        *(one for one in parameters_of(Profile) if one.name in _SETTINGS),
     ],
 )  # fmt: skip

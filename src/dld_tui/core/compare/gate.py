@@ -1,13 +1,18 @@
 """Whether a new version is slower than a base, by runs of both that take turns.
 
-The unit is a run: a process of its own, whose passes make one figure. Passes of one run are not
-independent, and what differs from run to run (memory layout, clocks, neighbours) is not in them.
-Each run of the new version has one of the base beside it, so that what changes slowly on a busy
-machine hits both: what is judged is the median of the ratios of such pairs. Its interval is that
-of the sign test (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, section 3.5),
-which holds for so few pairs whatever their distribution is: of versions that are alike, at most
-2.5 % are called slower. The bootstrap of :mod:`.matching` is too narrow for fifteen. Of nodes, of
-which there are many, only those are called changed that :func:`.matching.discoveries` keeps, too.
+The unit is a pair of runs, in a process of its own, whose passes take turns and make one ratio.
+Passes of one process are not independent, and what differs from process to process (memory layout,
+clocks, neighbours) is not in them; what changes slowly on a busy machine hits both of a pair.
+
+The verdict is that of Wilcoxon's signed rank test, its figure and interval are those of Hodges,
+Lehmann and Tukey (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999, sections 3.1 to
+3.3). Where versions are alike, they can change places in a pair, as each is first as often, so the
+logarithms of the ratios lie around 0 symmetrically, and the test is exact: at most 2.5 % are
+called slower. Of nodes, of which there are many, only those are called changed that
+:func:`.matching.discoveries` keeps, too.
+
+Without a number of pairs, so many are made as the machine needs: until the interval is as narrow
+as wanted, or the change is clear, or the time is up.
 """
 
 from __future__ import annotations
@@ -19,7 +24,8 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
 import numpy as np
@@ -32,13 +38,29 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import visible
 
+if TYPE_CHECKING:
+    from dld_tui.core.report.pass_times import FloatArray
+
 Verdict: TypeAlias = Literal["slower", "faster", "no difference"]
 LEVEL_PERCENT = 95.0
 _TAIL = (1 - LEVEL_PERCENT / 100) / 2
 LEAST_RUNS = 6
 """With fewer even the whole range is no interval of this level."""
 RUNS = 15
-GATE_SETTINGS: Mapping[str, Any] = {"duration": 1.0, "layer_passes": 10}
+"""Of each, where their number is not left to the machine."""
+WITHIN_PERCENT = 1.0
+"""The half-width of the interval that is aimed at."""
+LIMIT_S = 170.0
+"""How long to try: less than three minutes with what comes before and after."""
+_FIRST_LOOK, _LOOK_FACTOR = 10, 1.2
+"""Pairs before the interval is looked at, and how many times as many before each look after."""
+_CLEAR = 2.0
+"""A change that is as many times the half-width of its interval is clear."""
+_MOST_FIGURES = 120
+"""Of which an interval is made; of more pairs, neighbours count by their median."""
+NODE_PAIRS = 12
+"""The first pairs also measure the layers."""
+GATE_SETTINGS: Mapping[str, Any] = {"duration": 2.0, "layer_passes": 10}
 """What a run of a gate has in place of the defaults of a profile."""
 _MOST_LISTED = 20
 
@@ -50,14 +72,34 @@ class RunFigures:
     ms: float
     """Median of its passes, or what a command took."""
     nodes: Mapping[str, float]
-    """Milliseconds by ONNX node; empty where they are not known."""
+    """Milliseconds by ONNX node; empty where they were not measured."""
 
 
-def figures_of(latencies_ms: Sequence[float], layers: Sequence[Layer]) -> RunFigures:
-    """Return the figures of a report."""
+@dataclass(frozen=True)
+class Pair:
+    """A run of each version, made in turns."""
+
+    base: RunFigures
+    new: RunFigures
+    ratio: float
+    """How many times as long the new version takes: the median of the turns."""
+
+
+def node_times(layers: Sequence[Layer]) -> dict[str, float]:
+    """Return the milliseconds by ONNX node of the layers of a report."""
     groups = group_layers(layers, "node")
-    nodes = {group.key: group.cost_ms for group in groups if group.key != NO_NODE}
-    return RunFigures(statistics.median(latencies_ms), nodes)
+    return {group.key: group.cost_ms for group in groups if group.key != NO_NODE}
+
+
+def command_pairs(base: str, new: str) -> Callable[[int], Pair]:
+    """Return what times two command lines, for :func:`in_turns`."""
+
+    def time_pair(number: int) -> Pair:
+        order = ("base", "new") if number % 2 == 0 else ("new", "base")
+        runs = {side: time_command({"base": base, "new": new}[side]) for side in order}
+        return Pair(runs["base"], runs["new"], runs["new"].ms / runs["base"].ms)
+
+    return time_pair
 
 
 def time_command(line: str) -> RunFigures:
@@ -82,28 +124,50 @@ def time_command(line: str) -> RunFigures:
 
 
 def in_turns(
-    base: Callable[[], RunFigures],
-    new: Callable[[], RunFigures],
-    runs: int,
+    time_pair: Callable[[int], Pair],
+    runs: int | None = None,
+    *,
+    within_percent: float = WITHIN_PERCENT,
+    limit_s: float = LIMIT_S,
     progress: Callable[[int, int], None] = lambda done, of: None,
-) -> tuple[list[RunFigures], list[RunFigures]]:
-    """Run both by turns; each is first as often as the other, as what is second may be warmer.
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Pair]:
+    """Make pairs of runs until they say enough.
 
     Args:
-        base: Makes one run.
-        new: The same of the new version.
-        runs: Of each.
-        progress: Called with how many runs are done, and how many there will be.
-
-    Returns:
-        The runs of the base and those of the new version; those at the same place are a pair.
+        time_pair: Makes a pair, given how many were made before; the new version begins in every
+            other one, as what is second may be warmer.
+        runs: How many; None for as many as are needed.
+        within_percent: The half-width of the interval that is enough.
+        limit_s: How long to try.
+        progress: Called with how many pairs there are, and about how many there will be.
+        clock: In seconds.
     """
-    found: tuple[list[RunFigures], list[RunFigures]] = ([], [])
-    for number in range(runs):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):
-            found[side].append((base, new)[side]())
-            progress(sum(map(len, found)), 2 * runs)
-    return found
+    begin, pairs, look = clock(), list[Pair](), _FIRST_LOOK
+    while runs is None or len(pairs) < runs:
+        pairs.append(time_pair(len(pairs)))
+        done, seconds = len(pairs), clock() - begin
+        progress(done, runs or max(look, done))
+        if runs is not None or done < LEAST_RUNS:
+            continue
+        if seconds * (done + 1) / done > limit_s:
+            break
+        if done >= look:
+            look = math.ceil(done * _LOOK_FACTOR)
+            if is_clear([pair.ratio for pair in pairs], within_percent):
+                break
+    return pairs
+
+
+def is_clear(ratios: Sequence[float], within_percent: float = WITHIN_PERCENT) -> bool:
+    """Return whether the interval of ratios is narrow enough, or far from no change.
+
+    That a change is clear when it is twice the half-width does not call what is alike changed:
+    it takes more than the interval itself to do so.
+    """
+    low, middle, high = _interval(np.log(np.asarray(ratios)))
+    half = (high - low) / 2
+    return half <= math.log1p(within_percent / 100) or abs(middle) > _CLEAR * half
 
 
 @dataclass(frozen=True)
@@ -116,7 +180,7 @@ class GateRow:
     """Median of the runs."""
     new_ms: float
     change_percent: float
-    """Median of the ratios of pairs, less 1."""
+    """The middle of the ratios of pairs, less 1."""
     low_percent: float
     high_percent: float
     """The interval of `change_percent`."""
@@ -146,6 +210,10 @@ class GateResult:
     nodes_compared: int
     base_runs_ms: tuple[float, ...]
     new_runs_ms: tuple[float, ...]
+    ratios: tuple[float, ...] = ()
+    """Of each pair of runs."""
+    within_percent: float | None = None
+    """The half-width of the interval that was aimed at and not reached in time."""
 
     @property
     def is_regression(self) -> bool:
@@ -157,14 +225,22 @@ class GateResult:
         """The verdict in a line, fit to be shown."""
         row = self.end_to_end
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
+        wide = ""
+        if self.within_percent is not None:
+            wide = f"; the machine is too busy for ±{self.within_percent:g} % in this time"
         return (
             f"{self.verdict}: {fmt.milliseconds(row.base_ms)} ms → {fmt.milliseconds(row.new_ms)}"
-            f" ms, {row.text}; {LEVEL_PERCENT:.0f} % interval over {self.runs} runs of each{may}"
+            f" ms, {row.text}; {LEVEL_PERCENT:.0f} % interval over {self.runs} runs of each"
+            f"{may}{wide}"
         )
 
 
 def judge(
-    key: str, base: Sequence[float], new: Sequence[float], tolerance_percent: float = 0.0
+    key: str,
+    base: Sequence[float],
+    new: Sequence[float],
+    tolerance_percent: float = 0.0,
+    ratios: Sequence[float] | None = None,
 ) -> GateRow:
     """Compare runs that were made in turns.
 
@@ -173,6 +249,7 @@ def judge(
         base: One figure a run, in the order of the runs.
         new: As many.
         tolerance_percent: How much the new one may be slower, and faster without being called so.
+        ratios: How many times as long each new run takes; by default what the figures say.
 
     Raises:
         UsageError: There are too few, or not as many of both, or one took no time.
@@ -181,45 +258,70 @@ def judge(
         raise UsageError(f"a gate needs {LEAST_RUNS} or more runs of each")
     if min(*base, *new) <= 0:
         raise UsageError("a run took no time that can be measured")
-    ratios = np.sort(np.log(np.asarray(new) / np.asarray(base)))
-    left_out = _beyond(len(ratios))
-    bounds = ratios[left_out], ratios[-1 - left_out]
-    low, high = (100 * math.expm1(float(bound)) for bound in bounds)
+    figures = np.asarray(new) / np.asarray(base) if ratios is None else np.asarray(ratios)
+    low, change, high = (100 * math.expm1(bound) for bound in _interval(np.log(figures)))
     verdict: Verdict = "no difference"
     if low > tolerance_percent:
         verdict = "slower"
     elif high < -tolerance_percent:
         verdict = "faster"
-    change = 100 * math.expm1(float(np.median(ratios)))
     before, after = (float(statistics.median(side)) for side in (base, new))
     return GateRow(key, before, after, change, low, high, verdict)
 
 
+def _interval(figures: FloatArray) -> tuple[float, float, float]:
+    """Return the low end, the middle and the high end: of the means of all pairs of figures."""
+    if len(figures) > _MOST_FIGURES:
+        blocks = np.array_split(figures, _MOST_FIGURES)
+        figures = np.asarray([np.median(block) for block in blocks])
+    one, other = np.triu_indices(len(figures))
+    means = np.sort((figures[one] + figures[other]) / 2)
+    beyond = _beyond(len(figures))
+    return float(means[beyond]), float(np.median(means)), float(means[-1 - beyond])
+
+
+@lru_cache(maxsize=256)
 def _beyond(count: int) -> int:
-    """Return how many of so many pairs are outside of the interval at each end."""
-    below, left_out = 1, 0  # how many of 2^count outcomes have no more pairs below the median
-    while below + math.comb(count, left_out + 1) <= _TAIL * 2**count:
-        left_out += 1
-        below += math.comb(count, left_out)
-    return left_out
+    """Return how many of the means are outside of the interval at each end.
+
+    The signed rank statistic is the sum of those ranks 1 to `count` whose figures are above the
+    median, each with probability 1/2.
+    """
+    ways = np.zeros(count * (count + 1) // 2 + 1)
+    ways[0] = 1
+    for rank in range(1, count + 1):
+        ways[rank:] = (ways[rank:] + ways[:-rank]) / 2
+        ways[:rank] /= 2
+    return max(0, int(np.searchsorted(np.cumsum(ways), _TAIL, side="right")) - 1)
 
 
 def gate_result(
     base: str,
     new: str,
-    base_runs: Sequence[RunFigures],
-    new_runs: Sequence[RunFigures],
+    pairs: Sequence[Pair],
     tolerance_percent: float = 0.0,
+    within_percent: float | None = None,
 ) -> GateResult:
     """Return the verdict, end to end and by node.
+
+    Args:
+        base: What it is called.
+        new: The same of the new version.
+        pairs: Of runs.
+        tolerance_percent: How much the new version may be slower.
+        within_percent: The half-width of the interval that was aimed at, if one was.
 
     Raises:
         UsageError: As :func:`judge`.
     """
-    base_ms, new_ms = ([run.ms for run in runs] for runs in (base_runs, new_runs))
-    whole = judge("end to end", base_ms, new_ms, tolerance_percent)
+    base_ms, new_ms = ([run.ms for run in runs] for runs in _sides(pairs))
+    ratios = [pair.ratio for pair in pairs]
+    whole = judge("end to end", base_ms, new_ms, tolerance_percent, ratios)
+    if within_percent is not None and is_clear(ratios, within_percent):
+        within_percent = None
+    base_runs, new_runs = _sides([pair for pair in pairs if pair.base.nodes and pair.new.nodes])
     every = [run.nodes.keys() for run in (*base_runs, *new_runs)]
-    common = sorted(set.intersection(*map(set, every))) if every else []
+    common = sorted(set.intersection(*map(set, every))) if len(base_runs) >= LEAST_RUNS else []
     rows, p_values = [], []
     for key in common:
         before, after = ([run.nodes[key] for run in runs] for runs in (base_runs, new_runs))
@@ -234,8 +336,12 @@ def gate_result(
     changed.sort(key=lambda row: -abs(row.new_ms - row.base_ms))
     return GateResult(
         base, new, len(base_ms), tolerance_percent, whole.verdict, whole, tuple(changed),
-        len(rows), tuple(base_ms), tuple(new_ms),
+        len(rows), tuple(base_ms), tuple(new_ms), tuple(ratios), within_percent,
     )  # fmt: skip
+
+
+def _sides(pairs: Sequence[Pair]) -> tuple[list[RunFigures], list[RunFigures]]:
+    return [pair.base for pair in pairs], [pair.new for pair in pairs]
 
 
 COLUMNS: tuple[Column[GateRow], ...] = (

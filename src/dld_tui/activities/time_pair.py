@@ -1,0 +1,180 @@
+"""A pair of runs for ``dld gate``: two versions in one process, whose passes take turns.
+
+A helper: a gate makes as many of these processes as it needs. Where the memory does not hold both
+models, one is measured after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.core.compare.gate import GATE_SETTINGS, NODE_PAIRS, Pair, RunFigures, node_times
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.params import from_json, param, settings_of, to_json
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+
+Result = Pair
+NOT_SET = frozenset({"model", "output", "optimized_model"})
+"""What is no setting of a run."""
+_STAGE = "Measuring in turns"
+_PROGRESS_S = 0.2
+_MEMORY_SHARE = 0.5
+"""Of the machine's memory, for the weights of both."""
+
+
+@dataclass(frozen=True)
+class Request(Profile):
+    """Both versions, with the settings of both; `model` is the base."""
+
+    new: Path | None = param(None, label="New", help="The other version.", kind="file")
+    base_settings: dict[str, JSON] | None = param(
+        None, label="Settings of the base", help="Of the base alone, by name."
+    )
+    new_settings: dict[str, JSON] | None = param(
+        None, label="Settings of the new one", help="The same of the other version."
+    )
+    new_first: bool = param(False, label="New first", help="The new version has the first turn.")
+
+    def sides(self) -> tuple[Profile, Profile]:
+        """Return what to run of the base and of the new version.
+
+        Raises:
+            UsageError: There is no such setting, or it has no such value.
+        """
+        common = {setting.name for setting in settings_of(Profile)}
+        both = {name: value for name, value in to_json(self).items() if name in common}
+        base = from_json(Profile, {**both, **(self.base_settings or {})})
+        new = from_json(Profile, {**both, "model": str(self.new), **(self.new_settings or {})})
+        return base, new
+
+
+def pairs_of(
+    base: Path,
+    new: Path,
+    settings: Mapping[str, Any],
+    base_settings: Mapping[str, Any],
+    new_settings: Mapping[str, Any],
+    target: str | None = None,
+) -> Callable[[int], Request]:
+    """Return what makes the request of a pair by its number, from 0.
+
+    Args:
+        base: A model.
+        new: The other one.
+        settings: Of both, as those of :class:`Profile`.
+        base_settings: Of the base alone.
+        new_settings: The same of the other one.
+        target: Where the pairs run.
+
+    Raises:
+        UsageError: There is no such setting, or it has no such value, or a target would need
+            files of one version alone.
+    """
+    for name in {**base_settings, **new_settings}:
+        if target is not None and name == "inputs":
+            raise UsageError(
+                "on a target, both versions have the same --inputs",
+                hint="Leave out --target, or give a folder that holds the inputs of both",
+            )
+    own = [_as_json({"model": base, **one}, one) for one in (base_settings, new_settings)]
+    common: dict[str, Any] = {"model": base, **GATE_SETTINGS, **settings}
+    first = Request(**common, new=new, base_settings=own[0], new_settings=own[1])
+    first.sides()
+
+    def request_of(number: int) -> Request:
+        one = replace(first, new_first=number % 2 == 1)
+        return one if number < NODE_PAIRS else replace(one, layer_passes=0)
+
+    return request_of
+
+
+def _as_json(settings: dict[str, Any], wanted: Collection[str]) -> dict[str, JSON]:
+    data = to_json(Profile(**settings))
+    return {name: data[name] for name in wanted}
+
+
+def run(request: Request) -> Iterator[Event]:
+    """Measure.
+
+    Raises:
+        UsageError: The settings do not fit each other or a model.
+        InputError: A model or an input cannot be read.
+        UnavailableError: ONNX Runtime or the provider is missing.
+        ActivityError: ONNX Runtime cannot run a model.
+    """
+    from dld_tui.activities.profile_onnxruntime import plan_of
+    from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.summary import summarise
+    from dld_tui.core.machine.environment import environment
+
+    sides = request.sides()
+    facts = environment(())
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
+        runs, weights = [], 0
+        for name, one in zip(("base", "new"), sides, strict=True):
+            one.require()
+            document = stack.enter_context(contextlib.closing(Document.open(one.model)))
+            weights += summarise(document).initializer_bytes
+            plan = plan_of(replace(one, output=folder / f"{name}.dldprof"))
+            runs.append(ProfilingRun(plan, document, dict(facts)))
+            stack.enter_context(runs[-1].kept_report())
+        memory = facts.get("memory_bytes")
+        fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
+        measured = _in_turns if fits else _one_by_one
+        ratio = yield from measured(runs, new_first=request.new_first)
+        base, new = map(_figures, runs)
+    yield Finished(Pair(base, new, ratio))
+
+
+def _in_turns(runs: Sequence[ProfilingRun], *, new_first: bool) -> Generator[Event, None, float]:
+    """Measure both at once; return the median ratio of the turns."""
+    from dld_tui.core.report.latency import measure_in_turns
+
+    order = runs[::-1] if new_first else runs
+    for one in order:
+        yield from one.prepare()
+    base, new = runs
+    ratios = list[float]()
+    told = time.monotonic()
+    turns = measure_in_turns(base.timer, new.timer, base.timed, new_first=new_first)
+    with contextlib.closing(turns):
+        for turn in turns:
+            ratios.append(turn.ratio)
+            base.latencies += turn.base_ms
+            new.latencies += turn.new_ms
+            if time.monotonic() - told >= _PROGRESS_S:
+                told = time.monotonic()
+                yield Progress(len(ratios), None, _STAGE)
+    for one in order:
+        yield from one.finish()
+    return statistics.median(ratios)
+
+
+def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Generator[Event, None, float]:
+    for one in runs[::-1] if new_first else runs:
+        yield from one.prepare()
+        yield from one.measure_latency()
+        yield from one.finish()
+    base, new = (statistics.median(one.latencies) for one in runs)
+    return new / base
+
+
+def _figures(run: ProfilingRun) -> RunFigures:
+    from dld_tui.core.report.model import open_report
+
+    with contextlib.closing(open_report(run.report_path)) as report:
+        return RunFigures(statistics.median(run.latencies), node_times(report.layers))

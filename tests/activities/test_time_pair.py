@@ -1,0 +1,88 @@
+"""Pairs of runs as a gate makes them: real sessions of ONNX Runtime that take turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities import time_pair
+from dld_tui.activities.time_pair import Request, pairs_of
+from dld_tui.core.compare.gate import NODE_PAIRS, Pair
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Finished
+from tests.support.models import write
+
+pytest.importorskip("onnxruntime")
+
+SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
+
+
+def chain(folder: Path, count: int) -> Path:
+    """Return a model of so many products of 192 by 192 elements."""
+    nodes = "".join(f"v{at + 1} = MatMul(v{at}, v{at})" for at in range(count))
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[192, 192] v0) => (float[192, 192] v{count}) {{ {nodes} }}
+    """
+    return write(folder, text, f"chain{count}.onnx")
+
+
+def measured(request: Request) -> Pair:
+    (end,) = (event for event in time_pair.run(request) if isinstance(event, Finished))
+    assert isinstance(end.result, Pair)
+    return end.result
+
+
+@pytest.mark.parametrize("new_first", [False, True])
+def test_twice_the_work_takes_about_twice_as_long(tmp_path: Path, new_first: bool) -> None:
+    base, new = chain(tmp_path, 4), chain(tmp_path, 16)
+    request = pairs_of(base, new, SHORT, {}, {})(int(new_first))
+    assert request.new_first == new_first
+    pair = measured(request)
+    assert pair.ratio > 2
+    assert pair.new.ms > pair.base.ms
+    assert (len(pair.base.nodes), len(pair.new.nodes)) == (4, 16)
+
+
+def test_where_both_do_not_fit_one_is_measured_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_pair, "_MEMORY_SHARE", -1.0)
+    pair = measured(pairs_of(chain(tmp_path, 4), chain(tmp_path, 16), SHORT, {}, {})(0))
+    assert pair.ratio == pytest.approx(pair.new.ms / pair.base.ms)
+    assert pair.ratio > 2
+
+
+def test_each_version_has_its_own_settings(tmp_path: Path) -> None:
+    model = chain(tmp_path, 4)
+    request_of = pairs_of(
+        model, model, {**SHORT, "threads": 2}, {"optimization_level": "disabled"}, {"threads": 1}
+    )
+    base, new = request_of(0).sides()
+    assert (base.threads, base.optimization_level) == (2, "disabled")
+    assert (new.threads, new.optimization_level) == (1, "all")
+    assert (base.model, new.model) == (model, model)
+    assert measured(request_of(0)).ratio > 0
+
+
+def test_only_the_first_pairs_measure_layers(tmp_path: Path) -> None:
+    model = chain(tmp_path, 1)
+    request_of = pairs_of(model, model, SHORT, {}, {})
+    assert request_of(NODE_PAIRS - 1).layer_passes == 2
+    assert measured(request_of(NODE_PAIRS)).base.nodes == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "target", "words"),
+    [
+        ({"threads": -1}, None, "--threads is -1"),
+        ({"inputs": Path("there")}, "board", "both versions have the same --inputs"),
+    ],
+)
+def test_settings_of_one_version_are_checked_before_anything_runs(
+    settings: dict[str, Any], target: str | None, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)
