@@ -264,7 +264,7 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
             raise
         remarks += _remarks(request, reference, other)
         remarks += comparison_remarks(comparison, tensors=request.tensors)
-        found = Result(tuple(state.rows), tuple(remarks))
+        result = Result(tuple(state.rows), tuple(remarks))
         inputs = [spec.text for spec in comparison.inputs]
     yield Finished(
         AccuracyReport(
@@ -274,14 +274,14 @@ def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
             sets=len(feeds),
             guess=None if fed.guess is None else fed.guess.told,
             tolerance=tolerances.every.text,
-            tensors=[*found.rows],
-            is_good=found.is_good,
-            first=found.first.name if found.first is not None else None,
+            tensors=[*result.rows],
+            is_good=result.is_good,
+            first=result.first.name if result.first is not None else None,
             unmatched=len(comparison.not_compared),
             not_compared={why: [*names] for why, names in grouped(comparison.not_compared).items()},
             kept_bytes=state.kept_bytes,
             seconds=time.perf_counter() - begin,
-            remarks=[*found.remarks],
+            remarks=[*result.remarks],
         )
     )
 

@@ -193,12 +193,12 @@ def _lint(
     entries = polygraphy_lint.read_report(report)
     if entries is None:
         return _odd_end("polygraphy", end, limit_s)
-    found: list[ToolFinding] = []
+    findings: list[ToolFinding] = []
     for entry in entries:
         level = _LEVELS.get(entry.level, "info")
         for remark in labels.remarks(entry.message, *entry.nodes):
-            found.append(ToolFinding(level, f"polygraphy:{entry.source}", remark))
-    return found
+            findings.append(ToolFinding(level, f"polygraphy:{entry.source}", remark))
+    return findings
 
 
 def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:

@@ -299,11 +299,11 @@ class _Searching:
                         return
                 plan = steps.send(build)
         except StopIteration as end:
-            found: Isolation = end.value
-        avoid = self._write(trials, found)
-        engine = self._keep(trials, found)
+            isolation: Isolation = end.value
+        avoid = self._write(trials, isolation)
+        engine = self._keep(trials, isolation)
         shutil.rmtree(self._folder, ignore_errors=True)
-        yield Finished(self._told(found, list(found.builds), avoid, engine))
+        yield Finished(self._told(isolation, list(isolation.builds), avoid, engine))
 
     def _build(
         self, trials: TacticTrials, journal: TrialJournal, plan: Plan, number: int
@@ -359,13 +359,13 @@ class _Searching:
         different = {frozenset(build.choices.items()) for build in builds if build.runs}
         culprits = [] if found is None else [
             BadTactic(
-                one.layer, titles.get(one.layer, one.layer), _shown(one.tactic),
-                _shown(one.instead), one.confirmed,
+                culprit.layer, titles.get(culprit.layer, culprit.layer), _shown(culprit.tactic),
+                _shown(culprit.instead), culprit.confirmed,
             )
-            for one in found.culprits
+            for culprit in found.culprits
         ]  # fmt: skip
         suspects = [] if found is None else [
-            SuspectTactics(layer, titles.get(layer, layer), [_shown(one) for one in tactics])
+            SuspectTactics(layer, titles.get(layer, layer), [_shown(tactic) for tactic in tactics])
             for layer, tactics in found.suspects.items()
         ]  # fmt: skip
         return TacticReport(

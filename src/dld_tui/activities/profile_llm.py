@@ -383,7 +383,7 @@ def _figures(
         median(one.prefill_ms for one in runs),
         median(one.first_token_ms for one in runs),
         median(one.decode_ms for one in runs),
-        tuple(round(median(one), 6) for one in steps),
+        tuple(round(median(step), 6) for step in steps),
         runs[0].kv_bytes,
         peak_memory,
     )

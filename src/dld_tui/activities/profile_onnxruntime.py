@@ -353,7 +353,9 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
     Raises:
         UsageError: They are more than its memory.
     """
-    needed = sum(one.nbytes or 0 for scope in document.scopes() for one in scope.initializers)
+    needed = sum(
+        initializer.nbytes or 0 for scope in document.scopes() for initializer in scope.initializers
+    )
     memory = facts.get("memory_bytes")
     if isinstance(memory, int) and needed > memory:
         raise UsageError(

@@ -259,7 +259,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "tune_routes",
         "Tune build routes",
         "Find the knobs of TensorRT's compiler that give a model the fastest engine.",
-        result="dld_tui.core.tensorrt.route_search:RouteSearch",
+        result="dld_tui.core.tensorrt.routes:RouteSearch",
         command=Command(("routes",), show="dld_tui.cli.jobs.results:show_routes", rewrite=_TRTEXEC),
         of_open_model=True,
         result_view="dld_tui.screens.activity.results:of_routes",

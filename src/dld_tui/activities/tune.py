@@ -221,20 +221,20 @@ class _Tuning:
         from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
 
         assert self._feeds is not None
-        found = [*CHANGES, *thread_changes(usable_threads(), physical_cores())]
+        changes = [*CHANGES, *thread_changes(usable_threads(), physical_cores())]
         sizes = self._free_sizes() if self._request.fix_shapes else {}
         if sizes:
-            found.append(shape_change(sizes))
+            changes.append(shape_change(sizes))
         texts = [part for text in self._request.batch for part in text.split(",") if part.strip()]
         for text in texts:
             if not text.strip().isdecimal() or int(text) < 2:
                 raise UsageError(f"--batch is {text!r}", hint="Write sizes of 2 and more: 2,4,8")
-            found.append(batch_change(int(text)))
+            changes.append(batch_change(int(text)))
         opset = next((o.version for o in self._document.model.opset_import if not o.domain), 0)
         newest = newest_opset()
         return [
             replace(one, values={"to": newest}) if one.id == "opset" else one
-            for one in found
+            for one in changes
             if one.id != "opset" or opset < newest
         ]
 
@@ -250,16 +250,16 @@ class _Tuning:
 
     def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
         """Return the settings that helped, together and on the second best model, too."""
-        found = list(helped[:2])
+        setups = list(helped[:2])
         for setup in best[:2]:
             for most in (len(helped), 2, 1):
                 made = setup
                 for one in helped[:most]:
                     if made.goes_with(one.changes[-1]):
                         made = made.with_change(one.changes[-1])
-                if made.changes != setup.changes and made.key not in {one.key for one in found}:
-                    found.append(made)
-        return found
+                if made.changes != setup.changes and made.key not in {one.key for one in setups}:
+                    setups.append(made)
+        return setups
 
     def _left(self, share: float = 1.0) -> float:
         """Return how many seconds are left to a share of the time."""
@@ -338,13 +338,13 @@ class _Tuning:
     def _free_sizes(self) -> dict[str, int]:
         """Return the sizes that free dimensions have in the inputs, by name."""
         assert self._feeds is not None
-        found: dict[str, int] = {}
+        free_sizes: dict[str, int] = {}
         for spec in self._specs:
             value = self._feeds.sets[0].get(spec.name)
             for dim, size in zip(spec.dims or (), getattr(value, "shape", ()), strict=False):
                 if isinstance(dim, str):
-                    found[dim] = int(size)
-        return found
+                    free_sizes[dim] = int(size)
+        return free_sizes
 
     def _contestant(self, setup: Setup) -> Contestant:
         from dld_tui.backends.onnxruntime.contest import Contestant, repeated
@@ -436,10 +436,10 @@ class _Tuning:
         """Let set-ups race; return those that are faster than the first one, which comes last."""
         from dld_tui.core.tune.race import Race
 
-        setups = list({one.key: one for one in setups}.values())
-        self._setups.update({one.key: one for one in setups})
+        setups = list({setup.key: setup for setup in setups}.values())
+        self._setups.update({setup.key: setup for setup in setups})
         yield from self._admitted(stage, setups)
-        keys = [one.key for one in setups if one.key not in self._problems]
+        keys = [setup.key for setup in setups if setup.key not in self._problems]
         if len(keys) < 2:
             return [setups[0]]
         race = Race(keys, _ROUNDS)
@@ -480,13 +480,13 @@ class _Tuning:
             yield Progress(at, len(setups), "set-ups", f"Checking {stage}")
             try:
                 with self._doing("loading"):
-                    one = self._contestant(setup)
-                    one.open()
+                    contestant = self._contestant(setup)
+                    contestant.open()
                 with self._doing("checking"):
-                    self._problems |= self._judged(setup, one)
-                self._made[key] = one
+                    self._problems |= self._judged(setup, contestant)
+                self._made[key] = contestant
                 if not self._holds(len(setups)):
-                    one.close()
+                    contestant.close()
             except DldError as error:
                 if not setup.changes:
                     raise

@@ -24,15 +24,17 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
 from dld_tui.core.tensorrt.measuring import MeasureSettings
-from dld_tui.core.tensorrt.route_search import RouteSearch, RouteTrial, fastest
 from dld_tui.core.tensorrt.routes import (
     FAST,
     FULL,
     MIXED,
     SEARCHES,
     Knobs,
+    RouteSearch,
+    RouteTrial,
     combined_routes,
     fast_routes,
+    fastest,
     full_routes,
     parse_routes,
     route_count,

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dld_tui.core.plan.export import finding_json, plan_json, summary_json, timing_json
-from dld_tui.core.plan.filter import GROUPINGS, matching
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import LayerNodes, map_plan
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.summary import GROUPINGS, matching
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.tables.table import json_of
 
@@ -115,8 +115,8 @@ class Plan:
     @cached_property
     def findings(self) -> list[Record]:
         """What probably costs time, the worst first: rule, level, hazard, mitigation, layer …."""
-        found: Any = [finding_json(one) for one in lint(self._plan, self._mapping)]
-        return list(found)
+        findings: Any = [finding_json(one) for one in lint(self._plan, self._mapping)]
+        return list(findings)
 
     @cached_property
     def bindings(self) -> list[Record]:

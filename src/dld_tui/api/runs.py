@@ -103,7 +103,8 @@ def compare(*reports: Report | str | Path, base: int = 0) -> Comparison:
         UsageError: There are fewer than two.
     """
     subjects = [
-        subject_of(one) if isinstance(one, Report) else open_subject(Path(one)) for one in reports
+        subject_of(report) if isinstance(report, Report) else open_subject(Path(report))
+        for report in reports
     ]
     return Comparison(subjects, base)
 
@@ -187,7 +188,7 @@ def same_results(base: str | Path, new: str | Path, **settings: Any) -> Accuracy
     Raises:
         DldError: A setting is wrong, or a model cannot be run.
     """
-    found: AccuracyReport = run_activity(
+    report: AccuracyReport = run_activity(
         "accuracy", settings.pop("target", None), model=Path(base), against=Path(new), **settings
     )
-    return found
+    return report

@@ -120,7 +120,7 @@ def settings_of(request: type[Any]) -> tuple[Setting, ...]:
 @lru_cache(maxsize=64)
 def _settings_of(request: Any) -> tuple[Setting, ...]:
     hints = typing.get_type_hints(request)
-    found = []
+    settings = []
     for field in dataclasses.fields(request):
         about = field.metadata.get(_KEY)
         if about is None:
@@ -131,8 +131,8 @@ def _settings_of(request: Any) -> tuple[Setting, ...]:
         optional = is_union and type(None) in options
         if optional:
             kind = next(option for option in options if option is not type(None))
-        found.append(Setting(field.name, kind, optional, field.default, about))
-    return tuple(sorted(found, key=lambda setting: setting.param.page != FIRST_PAGE))
+        settings.append(Setting(field.name, kind, optional, field.default, about))
+    return tuple(sorted(settings, key=lambda setting: setting.param.page != FIRST_PAGE))
 
 
 def problem_with(setting: Setting, value: Any) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.operators.history import same_meaning
+from dld_tui.core.operators.registry import same_meaning
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dld_tui.core.operators.history import history_of, versions_of
 from dld_tui.core.operators.listing import operator_page
 from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
-from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.operators.registry import history_of, schema_for, versions_of
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.plan.accelerator import (
+from dld_tui.core.plan.lint import findings
+from dld_tui.core.plan.model import EnginePlan, EngineTensor
+from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.summary import (
     accelerator_line,
     fallback_reasons,
     placed_layers,
     placed_table,
+    summary_lines,
 )
-from dld_tui.core.plan.lint import findings
-from dld_tui.core.plan.model import EnginePlan, EngineTensor
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import summary_lines
 from dld_tui.core.plan.tables import attention_blocks, attention_table, reformat_table, reformats
 from dld_tui.core.plan.trtexec_log import TrtexecLog
 from tests.support.plans import layer, plan, tensor

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.plan.filter import matching
 from dld_tui.core.plan.lint import findings
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.subject import layer_records
+from dld_tui.core.plan.summary import matching
 from dld_tui.core.report.layer_filter import select
 from tests.support.plans import layer, plan
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.filter import GROUPINGS
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import summary_lines, summary_of, weights_text
+from dld_tui.core.plan.summary import GROUPINGS, summary_lines, summary_of, weights_text
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from tests.support.plans import write_layers, write_profile
 

@@ -13,11 +13,10 @@ import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.filter import distribution, groups, matching
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import summary_lines
+from dld_tui.core.plan.summary import distribution, groups, matching, summary_lines
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table, tensor_text
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.rendering import csv_of

@@ -9,9 +9,10 @@ import pytest
 
 from dld_tui.core.compare.gate import judge
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.route_search import RouteSearch, RouteTrial, search_lines, trial_table
 from dld_tui.core.tensorrt.routes import (
     Knobs,
+    RouteSearch,
+    RouteTrial,
     combined_routes,
     fast_routes,
     full_routes,
@@ -19,6 +20,8 @@ from dld_tui.core.tensorrt.routes import (
     read_knobs,
     route_count,
     route_text,
+    search_lines,
+    trial_table,
 )
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.filter import groups
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.plan.summary import groups
 from dld_tui.core.plan.tables import make_table
 from tests.oracles.plans import recompute
 

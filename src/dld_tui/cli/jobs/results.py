@@ -39,7 +39,7 @@ from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.arguments import plain_arguments
-from dld_tui.core.tensorrt.route_search import RouteSearch, knob_table, search_lines, trial_table
+from dld_tui.core.tensorrt.routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_table
 

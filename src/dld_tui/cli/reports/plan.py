@@ -23,14 +23,13 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.plan.export import plan_json
 from dld_tui.core.plan.file_set import trex_paths, write_trex
-from dld_tui.core.plan.filter import GROUPINGS, matching
 from dld_tui.core.plan.lint import FindingGroup, grouped
 from dld_tui.core.plan.lint import findings as lint
 from dld_tui.core.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.plan.subject import layer_records
-from dld_tui.core.plan.summary import summary_lines
+from dld_tui.core.plan.summary import GROUPINGS, matching, summary_lines
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import csv_of, fitted_lines

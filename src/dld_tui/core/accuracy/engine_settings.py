@@ -71,7 +71,7 @@ class EngineSettings:
 
     def _given(self) -> list[Setting]:
         settings = settings_of(EngineSettings)
-        return [one for one in settings if getattr(self, one.name) != one.default]
+        return [setting for setting in settings if getattr(self, setting.name) != setting.default]
 
     def build_settings(self, model: Path, output: Path, *, plain: bool = False) -> BuildSettings:
         """Return the settings of a build.

@@ -222,7 +222,7 @@ class _Search:
         bad = yield from self._first_bad()
         if bad is None:
             return self._end(NONE_BAD)
-        good = next((one for one in self._builds if one.verdict == GOOD), None)
+        good = next((build for build in self._builds if build.verdict == GOOD), None)
         if good is None:
             good = yield from self._first_good(bad)
         if good is None:
@@ -256,16 +256,16 @@ class _Search:
 
     def _other(self, build: Build, how: str, rank: int) -> Choices:
         """Return choices that differ from those of a build wherever there is another."""
-        found = dict(build.choices)
+        choices = dict(build.choices)
         for layer, taken in build.choices.items():
             others = [one for one in self._offers.get(layer, ()) if one != taken]
-            same = [one for one in others if _forms(one) == _forms(taken)]
+            same = [other for other in others if _forms(other) == _forms(taken)]
             others = same or others  # other types and layouts change the layers around, too
             if how == "random":
-                found[layer] = self._random.choice([taken, *others])
+                choices[layer] = self._random.choice([taken, *others])
             elif others:
-                found[layer] = others[min(rank, len(others) - 1)]
-        return found
+                choices[layer] = others[min(rank, len(others) - 1)]
+        return choices
 
     def _between(self, bad: Build, good: Build) -> Search:
         """Narrow down the layers in which a wrong and a right build differ."""
@@ -274,15 +274,15 @@ class _Search:
                      if layer in good.choices and good.choices[layer] != one]  # fmt: skip
         differing.sort(key=lambda layer: layer not in likely)
         known: dict[Kept, bool] = {}
-        made: dict[Kept, Build] = {}
+        builds: dict[Kept, Build] = {}
         steps = minimal_set(differing, known)
         try:
             kept = next(steps)
             while True:
                 choices = {**bad.choices, **{layer: good.choices[layer] for layer in kept}}
                 why = f"{len(kept)} of {len(differing)} layers as in the right build"
-                made[kept] = yield from self._make(choices, why)
-                kept = steps.send(made[kept].verdict == GOOD)
+                builds[kept] = yield from self._make(choices, why)
+                kept = steps.send(builds[kept].verdict == GOOD)
         except StopIteration as end:
             found: tuple[str, ...] | None = end.value
         if not found:  # nothing has to change for a right result, or all that can is not enough
@@ -295,7 +295,7 @@ class _Search:
             return self._end(UNSTEADY)
         culprits = tuple(
             Culprit(layer, bad.choices[layer], again.choices.get(layer, good.choices[layer]),
-                    _is_confirmed(made.get(wanted - {layer}), layer, bad))
+                    _is_confirmed(builds.get(wanted - {layer}), layer, bad))
             for layer in found
         )  # fmt: skip
         right = again.choices or {**bad.choices, **{one: good.choices[one] for one in wanted}}
@@ -378,19 +378,19 @@ def avoiding_command(data: TacticReport, model: Path) -> str:
 def tactic_table(report: TacticReport) -> Table[BadTactic]:
     """Return the tactics that are to blame as a table, or those of wrong builds only."""
     rows = report.culprits or [
-        BadTactic(one.layer, one.title, tactic, None, None)
-        for one in report.suspects
-        for tactic in one.tactics
+        BadTactic(suspect.layer, suspect.title, tactic, None, None)
+        for suspect in report.suspects
+        for tactic in suspect.tactics
     ]
     alone = {True: "wrong", False: "not built", None: ""}
     return Table(
         (
-            Column("layer", "layer", lambda one: one.title, least=16, keep="end"),
-            Column("tactic", "wrong tactic", lambda one: one.tactic.shown, width=30, keep="end",
+            Column("layer", "layer", lambda bad: bad.title, least=16, keep="end"),
+            Column("tactic", "wrong tactic", lambda bad: bad.tactic.shown, width=30, keep="end",
                    style="type"),
-            Column("instead", "right one", lambda one: one.instead.shown if one.instead else "",
+            Column("instead", "right one", lambda bad: bad.instead.shown if bad.instead else "",
                    NOTE, 24, priority=1, keep="end"),
-            Column("alone", "alone", lambda one: alone[one.confirmed], NOTE, 9, priority=2,
+            Column("alone", "alone", lambda bad: alone[bad.confirmed], NOTE, 9, priority=2,
                    style="dim"),
         ),
         rows,

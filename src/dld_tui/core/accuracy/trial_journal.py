@@ -133,15 +133,15 @@ class OutcomeJournal:
 
     def _read(self) -> dict[Kept, Outcome]:
         """Return the trials up to the first line that is damaged."""
-        found: dict[Kept, Outcome] = {}
+        outcomes: dict[Kept, Outcome] = {}
         with contextlib.suppress(OSError, ValueError, TypeError):
             head, *lines = self._path.read_text(encoding="utf-8").splitlines()
             for line in lines if head == self._head else ():
                 mask, good, noise = json.loads(line)
                 bits = int(mask, 16)
                 kept = frozenset(node for at, node in enumerate(self._nodes) if bits >> at & 1)
-                found[kept] = Outcome(bool(good), float(noise))
-        return found
+                outcomes[kept] = Outcome(bool(good), float(noise))
+        return outcomes
 
     def add(self, kept: Kept, outcome: Outcome) -> None:
         """Keep a trial; a journal that cannot be written is no reason to stop."""

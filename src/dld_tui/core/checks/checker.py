@@ -402,15 +402,15 @@ class AddedChecks:
 
     def findings(self, node: Node) -> Iterator[Finding]:
         """Yield what they say of a node."""
-        for one in self._checks:
+        for check in self._checks:
             try:
-                said = [*one.check(node)]
-                level = one.level
+                said = [*check.check(node)]
+                level = check.level
             # The seam to code of others, which may raise anything.
             except Exception as error:  # noqa: BLE001
                 said, level = [f"the check failed: {type(error).__name__}: {error}"], "info"
             for text in said:
-                yield Finding(level, one.rule, visible(text), node.scope, node)
+                yield Finding(level, check.rule, visible(text), node.scope, node)
 
 
 UPDATE_S = 0.012

@@ -29,15 +29,15 @@ _FEW_LAYERS = 0.25
 def decoder_findings(document: Document) -> list[Finding]:
     """Return all findings on decoders: none for a model that is none."""
     main = document.main
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for op_type, rule in _BY_OPERATOR.items():
         for node in main.nodes_of_type(op_type):
-            found += rule(node)
+            findings += rule(node)
     pairs = cache_pairs(document)
     if pairs:
-        found += [*_caches(main, pairs), *_unused_past(main, pairs), *_mask(main, pairs)]
-        found += _fusions(main)
-    return found
+        findings += [*_caches(main, pairs), *_unused_past(main, pairs), *_mask(main, pairs)]
+        findings += _fusions(main)
+    return findings
 
 
 def _finding(rule: str, message: str, node: Node) -> Finding:

@@ -280,8 +280,8 @@ def without_repeats(predicted: list[Finding], known: list[Finding]) -> list[Find
 def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list[Finding]:
     """Return what a runtime will refuse as findings; the model is as it was when looked at."""
     return [
-        remark_finding(document, RULES.get(one.rule, "error"), one.rule, one.remark)
-        for one in errors
+        remark_finding(document, RULES.get(error.rule, "error"), error.rule, error.remark)
+        for error in errors
     ]
 
 

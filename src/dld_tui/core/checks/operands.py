@@ -406,7 +406,7 @@ def broadcast(call: Call) -> Said:
     if call.version and call.version < 7 and not call.domain:
         return
     dims = [call.dims(index) for index in range(len(call.node.input))]
-    known = [found for found in dims if found is not None]
+    known = [dim for dim in dims if dim is not None]
     for axis in range(1, max((len(found) for found in known), default=0) + 1):
         sizes = {found[-axis] for found in known if len(found) >= axis} - {None, 1}
         if len(sizes) > 1:

@@ -154,7 +154,7 @@ def _types_by_name(call: Call) -> dict[str, list[int]] | None:
     schema = schema_for(call.op_type, call.domain, call.version)
     if schema is None:
         return None
-    found: dict[str, list[int]] = {}
+    types: dict[str, list[int]] = {}
     for formals, names in ((schema.inputs, call.node.input), (schema.outputs, call.node.output)):
         for index, name in enumerate(names):
             if not formals or not name:
@@ -162,10 +162,10 @@ def _types_by_name(call: Call) -> dict[str, list[int]] | None:
             formal = formals[min(index, len(formals) - 1)]
             operand = call.names.operand(text_of(name))
             kind = operand.dtype if operand.kind == "tensor_type" else 0
-            found.setdefault(formal.type_name, []).append(kind)
+            types.setdefault(formal.type_name, []).append(kind)
             if formal.name != formal.type_name:
-                found.setdefault(formal.name, []).append(kind)
-    return found
+                types.setdefault(formal.name, []).append(kind)
+    return types
 
 
 def _fits(taken: dict[str, list[int]], types: dict[str, list[int]], texts: list[str]) -> bool:
@@ -339,11 +339,11 @@ def _reshaped_dims(call: Call) -> Dims | None:
     keeps = call.attribute("allowzero", 0) != 1
     if sizes.count(-1) > 1 or min(sizes, default=0) < -1 or (keeps and 0 in sizes[len(dims) :]):
         return (None,) * len(sizes)
-    made = [dims[at] if keeps and size == 0 else size for at, size in enumerate(sizes)]
-    if -1 in made:
-        have, need = _count(dims), _count(size for size in made if size != -1)
-        made[made.index(-1)] = have // need if have is not None and need else None
-    return tuple(made)
+    reshaped_dims = [dims[at] if keeps and size == 0 else size for at, size in enumerate(sizes)]
+    if -1 in reshaped_dims:
+        have, need = _count(dims), _count(size for size in reshaped_dims if size != -1)
+        reshaped_dims[reshaped_dims.index(-1)] = have // need if have is not None and need else None
+    return tuple(reshaped_dims)
 
 
 def _count(dims: Iterable[int | None]) -> int | None:
@@ -473,7 +473,7 @@ def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
 
 def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
     blamed = {_place(entry.remark) for entry in known}
-    made: list[Prediction] = []
+    predictions: list[Prediction] = []
     functions: dict[tuple[str, str], None] = {}
     verdicts: dict[tuple[object, ...], _Verdict] = {}
     local = {(text_of(f.domain), text_of(f.name)) for f in found.model.functions}
@@ -487,18 +487,18 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
         for rule, message in (*verdict.said, *_said_by(call, rules)):
             remark = _remark(found.labels, call, message)
             if _place(remark) not in blamed:
-                made.append(Prediction(rule, remark))
+                predictions.append(Prediction(rule, remark))
         if verdict.unknown is not None:
             remark = _remark(found.labels, call, verdict.unknown)
-            made.append(Prediction("runtime-operator", remark))
+            predictions.append(Prediction("runtime-operator", remark))
         elif verdict.has_kernel is False:
             if verdict.is_function:
                 functions[call.domain, call.op_type] = None
             else:
-                made.append(_no_kernel(found.labels, call))
+                predictions.append(_no_kernel(found.labels, call))
     if functions:
-        made += _check_functions(found, list(functions))
-    return made
+        predictions += _check_functions(found, list(functions))
+    return predictions
 
 
 def _said_by(call: Call, rules: Iterable[Callable[[Call], Said]]) -> list[tuple[str, str]]:

@@ -63,8 +63,8 @@ def rules_at(node: Node, *names: str) -> tuple[str, ...]:
         for name in names
         if any(
             not hit.problem
-            for one in own_rule(name).rewrites
-            for variant in one.pattern.variants()
+            for rewrite in own_rule(name).rewrites
+            for variant in rewrite.pattern.variants()
             for hit in Matcher(variant).hits_through([node], ends)
         )
     )
@@ -77,11 +77,11 @@ def _places(document: Document, rule: Rule, places: list[Node]) -> Iterator[None
     if not all(any(scope.nodes_of_type(name) for scope in scopes) for name in starts):
         return
     seen: set[Node] = set()
-    for one in rule.rewrites:
-        calls = one.pattern.body.calls
+    for rewrite in rule.rewrites:
+        calls = rewrite.pattern.body.calls
         if not core <= {name for call in calls for _, name in call.kinds}:
             continue
-        search = Matcher(one.pattern)
+        search = Matcher(rewrite.pattern)
         for scope in scopes:
             hits: list[Hit] = []
             for _ in search.gradually(scope, hits):

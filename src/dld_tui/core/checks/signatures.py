@@ -172,10 +172,10 @@ def parameters_of(scope: Scope) -> frozenset[str]:
 
 def functions_of(document: Document) -> dict[Key, Scope]:
     """Return the local functions by what calls them; the first of those with the same name."""
-    found: dict[Key, Scope] = {}
+    scopes: dict[Key, Scope] = {}
     for scope in document.functions:
-        found.setdefault(function_key(scope), scope)
-    return found
+        scopes.setdefault(function_key(scope), scope)
+    return scopes
 
 
 def called_operators(document: Document) -> set[Key]:

@@ -115,21 +115,21 @@ def _row(
 
 def _bonuses(text: str) -> list[int]:
     """Return what a match at each place is worth: more where a word begins."""
-    found = []
+    bonuses = []
     previous = " "
     for char, following in zip(text, text[1:] + " ", strict=True):
         if not char.isalnum():
-            found.append(_BOUNDARY if previous.isalnum() else 0)
+            bonuses.append(_BOUNDARY if previous.isalnum() else 0)
         elif not previous.isalnum():
-            found.append(_BOUNDARY)
+            bonuses.append(_BOUNDARY)
         elif char.isupper() and (previous.islower() or following.islower()):
-            found.append(_CAMEL)  # in PRelu, too
+            bonuses.append(_CAMEL)  # in PRelu, too
         elif char.isdigit() and not previous.isdigit():
-            found.append(_CAMEL)
+            bonuses.append(_CAMEL)
         else:
-            found.append(0)
+            bonuses.append(0)
         previous = char
-    return found
+    return bonuses
 
 
 def _has(word: str, lowered: str) -> bool:
@@ -203,15 +203,15 @@ class FuzzyIndex:
 
     def _best_candidates(self, word: str) -> tuple[list[int], list[int]]:
         """Return the matches that are worth scoring, and the others."""
-        found = list(self._found)
-        if len(found) <= _MOST_SCORED:
-            return found, []
+        best_candidates = list(self._found)
+        if len(best_candidates) <= _MOST_SCORED:
+            return best_candidates, []
         lowered = self._lowered
-        whole = [at for at in found if word in lowered[at]]
+        whole = [at for at in best_candidates if word in lowered[at]]
         begins = [at for at in whole if lowered[at].startswith(word)]
-        ordered = dict.fromkeys([*begins, *whole, *found])
-        found = list(ordered)
-        return found[:_MOST_SCORED], found[_MOST_SCORED:]
+        ordered = dict.fromkeys([*begins, *whole, *best_candidates])
+        best_candidates = list(ordered)
+        return best_candidates[:_MOST_SCORED], best_candidates[_MOST_SCORED:]
 
 
 def _holding(word: str, places: Iterable[int], lowered: Sequence[str]) -> list[int]:

@@ -215,14 +215,14 @@ def _key(function: Scope) -> tuple[str, ...]:
 
 def _pairs(one: Scope, two: Scope) -> list[tuple[Scope, Scope]]:
     """Return graphs and those that they have become, by the nodes that hold them."""
-    found = [(one, two)]
+    pairs = [(one, two)]
     for node in one.holders:
         twin = two.producer(node.outputs[0]) if node.outputs else None
         for name, scopes in node.children.items():
             theirs = [] if twin is None else twin.children.get(name, [])
             for mine, other in zip(scopes, theirs, strict=False):
-                found += _pairs(mine, other)
-    return found
+                pairs += _pairs(mine, other)
+    return pairs
 
 
 def _scope(old: Scope, new: Scope) -> int:

@@ -55,25 +55,25 @@ def dequantized(document: Document) -> Iterator[DequantizedModel]:
         InputError: A weight cannot be read.
         SaveError: There is no room for the new weights.
     """
-    made = DequantizedModel(copy_of(document))
+    model = DequantizedModel(copy_of(document))
     try:
-        names = FreshNames(made.document)
+        names = FreshNames(model.document)
         stored: dict[tuple[int, ...], str] = {}
         used: dict[tuple[int, str], tuple[Scope, str]] = {}
-        for weight in list(blocked_weights(made.document)):
-            _replace(made, names, stored, used, weight)
-            yield made
+        for weight in list(blocked_weights(model.document)):
+            _replace(model, names, stored, used, weight)
+            yield model
         for scope, name in used.values():
             _drop_unused(scope, name)
-        left = sum(len(scope.nodes_of_type("QuantizeLinear")) for scope in made.document.scopes())
+        left = sum(len(scope.nodes_of_type("QuantizeLinear")) for scope in model.document.scopes())
         if left:
-            made.notes.append(
+            model.notes.append(
                 f"of activations: {fmt.plural(left, 'QuantizeLinear node')}, as before"
             )
     except BaseException:
-        made.document.close()
+        model.document.close()
         raise
-    yield made
+    yield model
 
 
 def _replace(
@@ -131,11 +131,11 @@ def _as_matmul(node: Node, name: str, names: FreshNames) -> list[Node]:
     bias = node.inputs[5] if len(node.inputs) > 5 else ""
     output = node.outputs[0]
     product = names.take(f"{output}_product") if bias else output
-    made = [_node(node, "MatMul", node.name, [node.inputs[0], name], [product])]
+    nodes = [_node(node, "MatMul", node.name, [node.inputs[0], name], [product])]
     if bias:
         title = f"{node.name}_bias" if node.name else ""
-        made.append(_node(node, "Add", title, [product, bias], [output]))
-    return made
+        nodes.append(_node(node, "Add", title, [product, bias], [output]))
+    return nodes
 
 
 def _as_gather(node: Node, name: str, _: FreshNames) -> list[Node]:

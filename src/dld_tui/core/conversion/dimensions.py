@@ -704,7 +704,7 @@ class _Walk:
             if tensor is not None:
                 return [_Told(tensor.data_type, tuple(tensor.dims), _values(tensor))]
             made = _reference(node, [], self._imports.get("", 1))
-        elif node.op_type in _COMPUTED and all(one is not None for one in values.values()):
+        elif node.op_type in _COMPUTED and all(value is not None for value in values.values()):
             fed = [values[name] if name else None for name in node.input]
             if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range"):
                 likely = self._infer_size(node, inputs, values)
@@ -790,7 +790,7 @@ class _Walk:
             return [made]
         if target is None or target.old_values is None:
             return None
-        entries = [int(one) for one in target.old_values]
+        entries = [int(value) for value in target.old_values]
         self._retarget(node, entries, target, data, made)
         return [made]
 
@@ -832,7 +832,7 @@ class _Walk:
         target = self.known.get(node.input[1])
         if target is None or target.old_values is None or _differ(target):
             return
-        entries = [int(one) for one in target.old_values]
+        entries = [int(value) for value in target.old_values]
         shift = len(entries) - len(data.old)
         was = list(entries)
         for axis in data.changed:
@@ -894,7 +894,7 @@ class _Walk:
         sizes = self.known.get(node.input[3])
         if sizes is None or sizes.old_values is None or _differ(sizes):
             return
-        entries = [int(one) for one in sizes.old_values]
+        entries = [int(value) for value in sizes.old_values]
         pieces = {
             axis: self._size_of(node.input[0], axis, 1, 1)
             for axis in data.changed
@@ -914,7 +914,7 @@ class _Walk:
         sizes = next((list(a.ints) for a in node.attribute if a.name == "split"), None)
         given = self.known.get(node.input[1]) if len(node.input) > 1 else None
         if given is not None and given.old_values is not None and not _differ(given):
-            sizes = [int(one) for one in given.old_values]
+            sizes = [int(value) for value in given.old_values]
         if self._is_batch:
             raise self._refused(node, number, "it splits the dimension"
                                 + ("" if sizes is None else f" into {sizes}"))  # fmt: skip

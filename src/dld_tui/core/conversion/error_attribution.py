@@ -139,7 +139,7 @@ def _is_constant(node: Node | None) -> bool:
 
 
 def _ranked(suspects: Iterable[_Suspect]) -> list[_Suspect]:
-    return sorted(suspects, key=lambda one: -one.added)
+    return sorted(suspects, key=lambda suspect: -suspect.added)
 
 
 def _noisy(found: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:

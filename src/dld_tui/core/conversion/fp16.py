@@ -628,7 +628,7 @@ def _why_kept(
 def _size_arithmetic(scope: Scope) -> set[Node]:
     """Return the nodes that compute with sizes of tensors only: 16 bits would round them."""
     values: set[str] = set()
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     for node in scope.nodes:
         taken = [name for name in node.inputs if name]
         is_size = node.op_type in _SIZES or (
@@ -640,8 +640,8 @@ def _size_arithmetic(scope: Scope) -> set[Node]:
         if is_size:
             values.update(name for name in node.outputs if name)
             if node.op_type not in _SIZES:
-                found.add(node)
-    return found
+                nodes.add(node)
+    return nodes
 
 
 def _is_constant(scope: Scope, name: str) -> bool:

@@ -69,25 +69,25 @@ def lower(model: onnx.ModelProto, version: int) -> Lowered:
         model: The model, functions included; payloads may be cut out of it.
         version: The version to write it in.
     """
-    found = Lowered(onnx.ModelProto())
-    found.model.CopyFrom(model)
+    lowered = Lowered(onnx.ModelProto())
+    lowered.model.CopyFrom(model)
     if version < _OLDEST:
-        found.problem = f"operators of opset {version} work in another way"
-        return found
-    problem = _without_newer(found, version)
-    work = _Lowering(found, version)
-    for _, body in bodies(found.model):
+        lowered.problem = f"operators of opset {version} work in another way"
+        return lowered
+    problem = _without_newer(lowered, version)
+    work = _Lowering(lowered, version)
+    for _, body in bodies(lowered.model):
         if problem is None:
             problem = work.body(body)
-    found.problem = problem
+    lowered.problem = problem
     for imports in (
-        found.model.opset_import,
-        *(function.opset_import for function in found.model.functions),
+        lowered.model.opset_import,
+        *(function.opset_import for function in lowered.model.functions),
     ):
         for entry in imports:
             if entry.domain in _DEFAULT:
                 entry.version = version
-    return found
+    return lowered
 
 
 def _schema(op_type: str, version: int) -> defs.OpSchema | None:
@@ -449,16 +449,16 @@ def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> 
 
 def _nodes(model: onnx.ModelProto, op_type: str) -> str:
     """Return ``: node NAME and 3 more`` for the nodes of an operator."""
-    found = [
+    nodes = [
         text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
         for _, body in bodies(model)
         for node in body.node
         if text_of(node.op_type) == op_type and node.domain in ("", "ai.onnx")
     ]
-    if not found:
+    if not nodes:
         return ""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f": node {clip(visible(found[0]), 120, keep='middle')}{more}"
+    more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+    return f": node {clip(visible(nodes[0]), 120, keep='middle')}{more}"
 
 
 def is_same(old: onnx.NodeProto, made: onnx.NodeProto) -> bool:

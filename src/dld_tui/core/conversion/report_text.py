@@ -159,7 +159,7 @@ def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
         return []
     were = "they were" if nodes[1:] else "it was"
     lines = [f"{fmt.plural(len(nodes), 'node')} left as {were} for the values:"]
-    lines += [f"  {_node(one)}: {_short(one['reason'], 120)}" for one in nodes[:_LISTED_OUTPUTS]]
+    lines += [f"  {_node(node)}: {_short(node['reason'], 120)}" for node in nodes[:_LISTED_OUTPUTS]]
     if len(nodes) > _LISTED_OUTPUTS:
         lines.append(f"  and {fmt.count(len(nodes) - _LISTED_OUTPUTS)} more")
     return lines
@@ -188,7 +188,7 @@ def loss_lines(losses: Sequence[Mapping[str, Any]]) -> list[str]:
     if not losses:
         return []
 
-    ordered = sorted(losses, key=lambda one: -(one["overflow"] + one["underflow"]))
+    ordered = sorted(losses, key=lambda loss: -(loss["overflow"] + loss["underflow"]))
     lines = [f"{fmt.plural(len(losses), 'weight')} would be rounded:"]
     for one in ordered[:_LISTED_LOSSES]:
         counts = [

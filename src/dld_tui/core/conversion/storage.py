@@ -77,16 +77,16 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
 
 def to_inline(document: Document) -> Moved:
     """Return a copy that has its weights in itself."""
-    made = Moved(copy_of(document))
-    for _, _, tensor in _weights(made.document):
+    moved = Moved(copy_of(document))
+    for _, _, tensor in _weights(moved.document):
         if not tensor.is_external:
             continue
-        payload = _payload(tensor, made)
+        payload = _payload(tensor, moved)
         if payload is not None:
             proto = emptied(tensor.proto)
-            put_payload(made.document, proto, payload)
-            _take(tensor, proto, made)
-    return made
+            put_payload(moved.document, proto, payload)
+            _take(tensor, proto, moved)
+    return moved
 
 
 def stripped(document: Document, threshold: int = 1024) -> Moved:
@@ -96,11 +96,11 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         document: The model; it stays as it is, and open until the copy is closed.
         threshold: Weights of fewer bytes keep their values: shapes and the like.
     """
-    made = Moved(copy_of(document))
-    for _, _, tensor in _weights(made.document):
+    moved = Moved(copy_of(document))
+    for _, _, tensor in _weights(moved.document):
         if tensor.dtype == "string" or (tensor.nbytes or 0) < threshold or not tensor.nbytes:
             continue
-        payload = _payload(tensor, made)
+        payload = _payload(tensor, moved)
         if payload is None:
             continue
         proto = emptied(tensor.proto)
@@ -108,8 +108,8 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         del proto.metadata_props[:]
         proto.metadata_props.extend(entries)
         proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
-        _take(tensor, proto, made)
-    return made
+        _take(tensor, proto, moved)
+    return moved
 
 
 def restored(document: Document, source: Document, *, any_values: bool = False) -> Moved:
@@ -123,10 +123,10 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
     Raises:
         InputError: A weight is not in `source`, has another type or shape, or other values.
     """
-    made = Moved(copy_of(document))
+    moved = Moved(copy_of(document))
     homes = {scope.path: scope for scope in source.scopes()}
     try:
-        for scope, name, tensor in _weights(made.document):
+        for scope, name, tensor in _weights(moved.document):
             if tensor.location != "none":
                 continue
             found = _weight(homes.get(scope.path), name)
@@ -135,12 +135,12 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
             entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
             del proto.metadata_props[:]
             proto.metadata_props.extend(entries)
-            put_payload(made.document, proto, payload)
-            _take(tensor, proto, made)
+            put_payload(moved.document, proto, payload)
+            _take(tensor, proto, moved)
     except BaseException:
-        made.document.close()
+        moved.document.close()
         raise
-    return made
+    return moved
 
 
 def content_digest(document: Document) -> str:

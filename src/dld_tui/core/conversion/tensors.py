@@ -175,16 +175,16 @@ def convert_tensors(
         EditError: There is no such type, or no conversion to it.
         SaveError: There is no room for the new values.
     """
-    made = ConvertedTensors(copy_of(document))
+    tensors = ConvertedTensors(copy_of(document))
     try:
-        names = FreshNames(made.document)
-        for found in list(candidates(made.document, dtype, chosen)):
-            _convert(made, names, found, dtype, casts=casts)
-            yield made
+        names = FreshNames(tensors.document)
+        for candidate in list(candidates(tensors.document, dtype, chosen)):
+            _convert(tensors, names, candidate, dtype, casts=casts)
+            yield tensors
     except BaseException:
-        made.document.close()
+        tensors.document.close()
         raise
-    yield made
+    yield tensors
 
 
 def _convert(

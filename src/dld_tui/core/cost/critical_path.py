@@ -127,9 +127,9 @@ def critical_path(
 
 
 COLUMNS: tuple[Column[OnPath], ...] = (
-    Column("node", "node", lambda one: one.node, least=20, keep="end"),
-    Column("op_type", "operator", lambda one: one.op_type, width=20),
-    Column("ms", "ms", lambda one: one.ms, MS, 10),
+    Column("node", "node", lambda on_path: on_path.node, least=20, keep="end"),
+    Column("op_type", "operator", lambda on_path: on_path.op_type, width=20),
+    Column("ms", "ms", lambda on_path: on_path.ms, MS, 10),
 )
 
 

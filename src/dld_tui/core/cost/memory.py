@@ -163,7 +163,7 @@ class _Graph:
         uses.update(self.scope.outputs)
         outputs = {*self.scope.outputs}
         of: dict[str, _Buffer] = {}
-        made: list[_Buffer] = []
+        buffers: list[_Buffer] = []
         free: deque[_Buffer] = deque()
         for at, node in enumerate(order):
             taken = [*taken_by(node)]
@@ -179,7 +179,7 @@ class _Graph:
                     kind = self._planned(name)
                     # What nobody reads is given back after the run only.
                     buffer = _Buffer(-(-size // _ALIGNED) * _ALIGNED, at, len(order), kind)
-                    made.append(buffer)
+                    buffers.append(buffer)
                 buffer.uses += uses[name]
                 buffer.values.append((at, name, node.ref))
                 of[name] = buffer
@@ -195,7 +195,7 @@ class _Graph:
         for name in self.scope.outputs:
             if name in of:
                 of[name].ends = len(order)
-        return made
+        return buffers
 
     def _shared(
         self, node: Node, name: str, of: Mapping[str, _Buffer], free: deque[_Buffer]
@@ -231,20 +231,20 @@ class _Graph:
     def _constants(self) -> set[Node]:
         """Return the nodes that are computed before a run; what they make counts as weights."""
         known: set[str] = {tensor.name for tensor in self.scope.initializers}
-        found = set()
+        nodes = set()
         for node in execution_order(self.scope.nodes):
             if node.children or node.op_type.startswith("Random"):
                 continue
             if all(name in known for name in node.inputs if name):
-                found.add(node)
+                nodes.add(node)
                 known.update(node.outputs)
-        kept = [node for node in self.scope.nodes if node not in found]
+        kept = [node for node in self.scope.nodes if node not in nodes]
         needed = {name for node in kept for name in taken_by(node)} | set(self.scope.outputs)
-        for node in found:
+        for node in nodes:
             for name in node.outputs:
                 if name in needed:
                     self.folded += self.size(self.scope, name) or 0
-        return found
+        return nodes
 
     def _inside(self, node: Node) -> int:
         """Return what the bodies of a node need while it runs: of several the largest."""
@@ -355,11 +355,11 @@ def memory_plan(
 
 
 COLUMNS: tuple[Column[Alive], ...] = (
-    Column("tensor", "tensor", lambda one: one.name, least=20, keep="end"),
-    Column("bytes", "size", lambda one: one.bytes, BYTES, 10),
-    Column("producer", "made by", lambda one: one.producer, least=16, keep="end"),
+    Column("tensor", "tensor", lambda alive: alive.name, least=20, keep="end"),
+    Column("bytes", "size", lambda alive: alive.bytes, BYTES, 10),
+    Column("producer", "made by", lambda alive: alive.producer, least=16, keep="end"),
     Column(
-        "last_consumer", "last read by", lambda one: one.last_consumer or "an output", least=16,
+        "last_consumer", "last read by", lambda alive: alive.last_consumer or "an output", least=16,
         keep="end",
     ),
 )  # fmt: skip

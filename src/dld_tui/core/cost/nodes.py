@@ -213,9 +213,9 @@ class ModelCosts:
                     values.setdefault(name, _NO_TYPE)
             if kind == ("", "Constant"):
                 for name in outs:
-                    found = self._value(scope, name)
-                    count = found.elements
-                    values[name] = found._replace(stored=count if isinstance(count, int) else 0)
+                    value = self._value(scope, name)
+                    count = value.elements
+                    values[name] = value._replace(stored=count if isinstance(count, int) else 0)
         return values
 
     def _declared(self, proto: onnx.TypeProto) -> _Value | None:

@@ -90,9 +90,9 @@ def _whole(count: Count) -> int:
 
 def _convolution(weights: int, bias: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        made = elements(call.made())
-        macs = made * elements(call.read(weights)[1:])
-        return macs, made if call.has(bias) else 0
+        count = elements(call.made())
+        macs = count * elements(call.read(weights)[1:])
+        return macs, count if call.has(bias) else 0
 
     return rule
 

@@ -512,10 +512,10 @@ def scope_changes(old: Side, new: Side) -> list[Change]:
 
 
 def _opsets(function: onnx.FunctionProto) -> dict[str, int]:
-    found = {text_of(entry.domain): int(entry.version) for entry in function.opset_import}
-    if "ai.onnx" in found:
-        found.setdefault("", found.pop("ai.onnx"))
-    return found
+    opsets = {text_of(entry.domain): int(entry.version) for entry in function.opset_import}
+    if "ai.onnx" in opsets:
+        opsets.setdefault("", opsets.pop("ai.onnx"))
+    return opsets
 
 
 def _list_fields(name: str, old: Iterable[str], new: Iterable[str]) -> Iterator[Field]:

@@ -83,13 +83,13 @@ def _candidates(side: Side, paired: set[str], other: Side) -> dict[tuple[int, ..
 
     One whose name the other model has too, with another shape, is not one that was renamed.
     """
-    found: dict[tuple[int, ...], list[str]] = {}
+    candidates: dict[tuple[int, ...], list[str]] = {}
     for name in side.initializers:
         if name not in paired and name not in side.inputs and name not in other.initializers:
             kind = side.tensor_kind(name)
             if kind is not None:
-                found.setdefault(kind, []).append(name)
-    return found
+                candidates.setdefault(kind, []).append(name)
+    return candidates
 
 
 def _by_values(

@@ -105,11 +105,11 @@ class ModelDiff:
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return how many items of each kind have each status, in the order of the tables."""
-        found = Counter((change.kind, change.status) for _, change in self.all_changes())
+        counts = Counter((change.kind, change.status) for _, change in self.all_changes())
         return {
-            kind: {status: found[kind, status] for status in STATUSES if (kind, status) in found}
+            kind: {status: counts[kind, status] for status in STATUSES if (kind, status) in counts}
             for kind in KINDS
-            if any(kind == key for key, _ in found)
+            if any(kind == key for key, _ in counts)
         }
 
     def to_json(self) -> JSON:
@@ -121,7 +121,7 @@ class ModelDiff:
             "same": self.same,
             "counts": counts,
             "changes": [_json(scope, change) for scope, change in self.all_changes()],
-            "weights": [encode(one) for one in self.weights],
+            "weights": [encode(weight) for weight in self.weights],
             "notes": list(self.notes),
         }
 

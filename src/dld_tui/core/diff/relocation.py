@@ -229,34 +229,34 @@ class _Line:
 
     def arguments(self, arguments: Mapping[str, JSON]) -> Entry:
         """Return the arguments of the edit for the target; what has no partner stays."""
-        found = dict(arguments)
+        entry = dict(arguments)
         if self._edit == "repair":
-            found["steps"] = self._steps(found.get("steps"))
-            return found
-        scope = found.get("scope", [])
+            entry["steps"] = self._steps(entry.get("steps"))
+            return entry
+        scope = entry.get("scope", [])
         for key in _SCOPE_ARGUMENTS:
-            path = found.get(key)
+            path = entry.get(key)
             if _is_path(path):
-                found[key] = self._path(path)
-        changes = found.get("changes")
+                entry[key] = self._path(path)
+        changes = entry.get("changes")
         if self._edit == "set_attributes" and isinstance(changes, list):
-            found["changes"] = [
+            entry["changes"] = [
                 {**change, "nodes": self._nodes(scope, change.get("nodes"))}
                 if isinstance(change, dict)
                 else change
                 for change in changes
             ]
         for key in _NODE_ARGUMENTS:
-            if key in found:
-                found[key] = self._nodes(scope, found[key])
+            if key in entry:
+                entry[key] = self._nodes(scope, entry[key])
         for key in _VALUE_ARGUMENTS.get(self._edit, ()):
-            if key in found:
-                found[key] = self._each(found[key], lambda name: self._value(scope, name))
-        tensor = found.get("tensor")
+            if key in entry:
+                entry[key] = self._each(entry[key], lambda name: self._value(scope, name))
+        tensor = entry.get("tensor")
         if isinstance(tensor, dict) and isinstance(tensor.get("initializer"), str):
             name = self._value(scope, str(tensor["initializer"]))
-            found["tensor"] = {**tensor, "initializer": name}
-        return found
+            entry["tensor"] = {**tensor, "initializer": name}
+        return entry
 
     def _steps(self, steps: JSON) -> JSON:
         if not isinstance(steps, list):

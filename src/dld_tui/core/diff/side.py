@@ -115,16 +115,16 @@ class Side:
     def consumers(self) -> dict[str, list[Place]]:
         """Every use of each value as a node's input in this very scope."""
         if self._consumers is None:
-            found: dict[str, list[Place]] = {}
+            places: dict[str, list[Place]] = {}
             for index, inputs in enumerate(self.ins):
                 for number, name in enumerate(inputs):
                     if name:
-                        entry = found.get(name)
+                        entry = places.get(name)
                         if entry is None:
-                            found[name] = [(index, number)]
+                            places[name] = [(index, number)]
                         else:
                             entry.append((index, number))
-            self._consumers = found
+            self._consumers = places
         return self._consumers
 
     def defines(self, name: str) -> bool:

@@ -330,17 +330,17 @@ def weight_noise(old: Document, new: Document) -> Iterator[WeightNoise | str]:
                     continue
                 seen.add(place)
                 try:
-                    found = _compared(weight, twin, position, is_new=few is new)
+                    noise = _compared(weight, twin, position, is_new=few is new)
                 except InputError as error:
                     yield f"{weight.name}: {error.message}"
                     break
-                if found is not None:
-                    yield found
+                if noise is not None:
+                    yield noise
                 break
 
 
 def _scope(document: Document, path: tuple[str, ...] | list[str]) -> Scope | None:
-    return next((one for one in document.scopes() if [*one.path] == [*path]), None)
+    return next((scope for scope in document.scopes() if [*scope.path] == [*path]), None)
 
 
 def _users(weight: BlockedWeight) -> Iterator[tuple[Node, int]]:

@@ -103,7 +103,7 @@ class _Printer:
     def node(self, side: Side, index: int, node: Node, indent: str) -> Iterator[str]:
         yield f"{indent}node {side.names[index]}: {signature(side, index)}"
         inner = f"{indent}    "
-        for attribute in sorted(node.attributes(), key=lambda one: one.name):
+        for attribute in sorted(node.attributes(), key=lambda attribute: attribute.name):
             scopes = node.children.get(attribute.name)
             if scopes is not None and attribute.reference is None:
                 for number, scope in enumerate(scopes):
@@ -190,7 +190,7 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
 
 def noisiest(diff: ModelDiff) -> list[WeightNoise]:
     """Return the weights in few bits, those with the most noise first."""
-    return sorted(diff.weights, key=lambda one: inf if one.snr_db is None else one.snr_db)
+    return sorted(diff.weights, key=lambda weight: inf if weight.snr_db is None else weight.snr_db)
 
 
 def noise_text(one: WeightNoise) -> str:

@@ -172,16 +172,16 @@ def input_specs(document: Document) -> list[InputSpec]:
     """Return the inputs of a model that have to be fed."""
     main = document.main
     defaults = main.named("initializer")
-    found = []
+    specs = []
     for name in main.inputs:
         if name in defaults:
             continue
         known = main.value_type(name)
         if known is None:
-            found.append(InputSpec(name, "?", None, "other"))
+            specs.append(InputSpec(name, "?", None, "other"))
         else:
-            found.append(InputSpec(name, known.dtype or "?", known.dims, known.container))
-    return found
+            specs.append(InputSpec(name, known.dtype or "?", known.dims, known.container))
+    return specs
 
 
 def specs_for(specs: Sequence[InputSpec], document: Document) -> list[InputSpec]:

@@ -77,13 +77,13 @@ class Attributes:
 
     def protos(self) -> dict[str, onnx.AttributeProto]:
         """Return them by name."""
-        found = {}
+        protos = {}
         for proto in self.node.proto.attribute:
             referred = text_of(proto.ref_attr_name)
             actual = self._outer.get(referred) if referred else proto
             if actual is not None:
-                found[text_of(proto.name)] = actual
-        return found
+                protos[text_of(proto.name)] = actual
+        return protos
 
     def proto(self, name: str) -> onnx.AttributeProto | None:
         """Return one of them, or None."""
@@ -753,20 +753,20 @@ def _window(
     dilations = a.numbers("dilations") or [1] * rank
     pads = a.numbers("pads") or [0] * (2 * rank)
     how = a.text("auto_pad", "NOTSET")
-    found: list[Number] = []
+    numbers: list[Number] = []
     for at, size in enumerate(dims):
         if size is None or kernel[at] is None:
-            found.append(None)
+            numbers.append(None)
             continue
         reach = (kernel[at] - 1) * dilations[at] + 1
         if how.startswith("SAME"):
-            found.append(-(-size // strides[at]))
+            numbers.append(-(-size // strides[at]))
             continue
         padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
         room = size + padding - reach
         p.require(room >= 0)
-        found.append(-(-room // strides[at]) + 1 if ceil else room // strides[at] + 1)
-    return found
+        numbers.append(-(-room // strides[at]) + 1 if ceil else room // strides[at] + 1)
+    return numbers
 
 
 def _conv(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -791,20 +791,20 @@ def _conv_transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[K
     extra = a.numbers("output_padding") or [0] * rank
     fixed = a.numbers("output_shape")
     how = a.text("auto_pad", "NOTSET")
-    found: list[Number] = []
+    numbers: list[Number] = []
     for at, size in enumerate(dims[2:]):
         if fixed:
-            found.append(fixed[at] if len(fixed) == rank else fixed[at + 2])
+            numbers.append(fixed[at] if len(fixed) == rank else fixed[at + 2])
         elif size is None or shape[at + 2] is None:
-            found.append(None)
+            numbers.append(None)
         elif how.startswith("SAME"):
-            found.append(size * strides[at])
+            numbers.append(size * strides[at])
         else:
             reach = (shape[at + 2] - 1) * dilations[at] + 1
             padding = 0 if how == "VALID" else pads[at] + pads[at + rank]
-            found.append(strides[at] * (size - 1) + extra[at] + reach - padding)
+            numbers.append(strides[at] * (size - 1) + extra[at] + reach - padding)
     channels = None if shape[1] is None else shape[1] * a.number("group", 1)
-    return [Known((dims[0], channels, *found))]
+    return [Known((dims[0], channels, *numbers))]
 
 
 def _pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -1096,7 +1096,7 @@ class Propagation:
         self._frames: dict[Scope, list[_Frame]] = {}
         self._left = MOST_NODES
         self._orders = {} if orders is None else orders
-        self._functions = {key_of(one): one for one in document.functions}
+        self._functions = {key_of(function): function for function in document.functions}
         self._node: Node | None = None
         with np.errstate(all="ignore"):
             self._run(_Frame(document.main, dict(inputs)), 0)
@@ -1311,9 +1311,9 @@ def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, 
     Returns:
         The numbers that symbolic dimensions have by that.
     """
-    found = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
+    propagation = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
     sizes: dict[str, int] = {}
-    for scope, name, dims in found.sizes():
+    for scope, name, dims in propagation.sizes():
         kind = scope.value_type(name)
         if kind is not None and kind.dims != dims and not kind.container:
             sizes.update(sizes_of(kind.dims, dims))

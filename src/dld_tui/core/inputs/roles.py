@@ -316,7 +316,7 @@ def cache_pairs(document: Document) -> list[CachePair]:
     main = document.main
     outputs = dict.fromkeys(main.outputs)
     defaults = main.named("initializer")
-    found: dict[str, CachePair] = {}
+    pairs: dict[str, CachePair] = {}
     left: list[tuple[str, ValueType]] = []
     for name in main.inputs:
         known = main.value_type(name)
@@ -329,10 +329,10 @@ def cache_pairs(document: Document) -> list[CachePair]:
         if pair is None:
             left.append((name, known))
         elif pair.present in outputs:
-            found[name] = pair
+            pairs[name] = pair
             del outputs[pair.present]
-    found |= {one.past: one for one in _by_type(main, left, [*outputs])}
-    return [found[name] for name in main.inputs if name in found]
+    pairs |= {one.past: one for one in _by_type(main, left, [*outputs])}
+    return [pairs[name] for name in main.inputs if name in pairs]
 
 
 def _by_operator(main: Scope, name: str, outputs: dict[str, None]) -> tuple[str, int | None] | None:

@@ -99,7 +99,9 @@ class FreeSizes:
         self.specs = [spec for spec in specs if not spec.container]
         self._document, self._given, self._rankless = document, given, rankless
         self._traits = _traits(specs, document)
-        self.caches = {} if document is None else {one.past: one for one in cache_pairs(document)}
+        self.caches = (
+            {} if document is None else {pair.past: pair for pair in cache_pairs(document)}
+        )
         """The pairs of past and present, by the past."""
         self.variables: dict[str, Variable] = {}
         """By symbol, or by input and axis where a dimension has no name."""
@@ -219,7 +221,7 @@ class FreeSizes:
                         for name, n in {**now.factors, **pair}.items():
                             old.factors[name] = old.factors.get(name, 0) + n * factor
                         self.why[spec.name, axis] = "total length: past and present together"
-        used = {key for sums in self.sums.values() for one in sums for key in one.factors}
+        used = {key for sums in self.sums.values() for total in sums for key in total.factors}
         self.variables = {key: v for key, v in self.variables.items() if key in used}
         if not now.factors:  # one token after the other
             for key, variable in self.variables.items():
@@ -423,10 +425,10 @@ class _Search:
             if constant is not None and dims in ((), (1,)):
                 numbers = (int(constant) if spec.dtype[0] != "f" else constant,)
             inputs[spec.name] = Known(dims, numbers, (spec.name, 0), self._last_place(spec, dims))
-        found = Propagation(self._document, inputs, count, self._orders)
+        propagation = Propagation(self._document, inputs, count, self._orders)
         if key is not None:
-            self._last = (key, found)
-        return found
+            self._last = (key, propagation)
+        return propagation
 
     def _last_place(self, spec: InputSpec, dims: Any) -> Any:
         """Return the greatest number in an input of positions, which count from the past on."""
@@ -562,13 +564,13 @@ class _Search:
         best = self._sizes()
         yield dict(best)
         others = list(self._alternatives(best))
-        broken = [self._broken(one) for one in others]
+        broken = [self._broken(other) for other in others]
         for at in sorted(range(len(others)), key=lambda at: (broken[at] > 0, at)):
             yield others[at]
 
     def _broken(self, assigned: Mapping[str, int]) -> int:
-        found = self._run(assigned, 1)
-        return 0 if found is None else int(found.broken[0])
+        propagation = self._run(assigned, 1)
+        return 0 if propagation is None else int(propagation.broken[0])
 
     def _alternatives(self, best: Mapping[str, int]) -> Iterator[dict[str, int]]:
         by_role: dict[str, list[Variable]] = {}
@@ -597,7 +599,7 @@ class _Search:
 
     def guess(self, assigned: Mapping[str, int]) -> Guess:
         """Return the guess with these sizes."""
-        found = self._run(assigned, 1)
+        propagation = self._run(assigned, 1)
         old = self._sizes()
         shapes: dict[str, Shape] = {}
         reasons: dict[str, tuple[str, ...]] = {}
@@ -608,8 +610,8 @@ class _Search:
                 continue
             sums = self._sums[spec.name]
             shapes[spec.name] = tuple(
-                max(0, one.constant + sum(assigned[key] * n for key, n in one.factors.items()))
-                for one in sums
+                max(0, total.constant + sum(assigned[key] * n for key, n in total.factors.items()))
+                for total in sums
             )
             reasons[spec.name] = tuple(
                 self._reason(spec, at, one, assigned, old) for at, one in enumerate(sums)
@@ -622,7 +624,7 @@ class _Search:
                 spec.dtype,
                 shapes[spec.name],
                 reasons[spec.name],
-                fill_for(spec, around, found),
+                fill_for(spec, around, propagation),
                 self._keys(spec),
             )
             for spec in self._specs
@@ -648,7 +650,8 @@ class _Search:
         """Return the names of the roles of each input's dimensions, empty for fixed ones."""
         return {
             name: [
-                next((self._variables[key].role.name for key in one.factors), "") for one in sums
+                next((self._variables[key].role.name for key in total.factors), "")
+                for total in sums
             ]
             for name, sums in self._sums.items()
         }

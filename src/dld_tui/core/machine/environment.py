@@ -209,12 +209,12 @@ class CpuWatch:
 
     def facts(self) -> Mapping[str, JSON]:
         """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
-        found: dict[str, JSON] = {"load_average_after": _load_average()}
+        facts: dict[str, JSON] = {"load_average_after": _load_average()}
         now, passed = _busy_seconds(), time.monotonic() - self._at
         if now is not None and self._began is not None and passed > 0:
             others = (now - self._began) - (_own_seconds() - self._own)
-            found["other_busy_threads"] = round(max(0.0, others / passed), 2)
-        return {name: value for name, value in found.items() if value is not None}
+            facts["other_busy_threads"] = round(max(0.0, others / passed), 2)
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def _own_seconds() -> float:

@@ -142,10 +142,10 @@ def terminal_checks(
 def plugin_checks() -> Iterator[Check]:
     """Look at what other packages add."""
     for group in GROUPS:
-        for found in plugins(group, object):
-            state = BROKEN if found.problem else GOOD
-            what = found.problem or f"{found.package}, {group}"
-            yield Check("Plugins", found.name, state, what)
+        for plugin in plugins(group, object):
+            state = BROKEN if plugin.problem else GOOD
+            what = plugin.problem or f"{plugin.package}, {group}"
+            yield Check("Plugins", plugin.name, state, what)
 
 
 def _colour_check(environment: Mapping[str, str], term: str) -> Check:

@@ -11,9 +11,8 @@ from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators import plain_text
-from dld_tui.core.operators.history import history_of
 from dld_tui.core.operators.palette import domain_title, newest_opsets
-from dld_tui.core.operators.registry import operators, schema_for
+from dld_tui.core.operators.registry import history_of, operators, schema_for
 from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Formal, OperatorSchema
 from dld_tui.core.tables.table import NOTE, PLACE, Column, Table
 from dld_tui.core.text import clip, visible
@@ -161,9 +160,9 @@ def find(name: str, domain: str | None = None, opset: int | None = None) -> list
         UsageError: There is none; says which may have been meant.
     """
     known = all_operators(domain, opset)
-    found = [schema for schema in known if schema.name.lower() == name.lower()]
-    if found:
-        return found
+    schemas = [schema for schema in known if schema.name.lower() == name.lower()]
+    if schemas:
+        return schemas
     newer = schema_for(name, _known(domain or ""), None)
     if newer is not None:
         raise UsageError(f"there is no {name} in opset {opset}")
@@ -189,12 +188,13 @@ def operator_table(schemas: Sequence[OperatorSchema]) -> Table[OperatorSchema]:
     """Return operators as a table."""
     return Table(
         (
-            Column("name", "operator", lambda one: one.name),
-            Column("domain", "domain", lambda one: domain_title(one.domain)),
-            Column("since_version", "since", lambda one: one.since_version, PLACE),
-            Column("category", "category", lambda one: one.category),
+            Column("name", "operator", lambda schema: schema.name),
+            Column("domain", "domain", lambda schema: domain_title(schema.domain)),
+            Column("since_version", "since", lambda schema: schema.since_version, PLACE),
+            Column("category", "category", lambda schema: schema.category),
             Column("summary", "does",
-                   lambda one: f"{'deprecated: ' if one.deprecated else ''}{one.summary}", NOTE),
+                   lambda schema: ("deprecated: " if schema.deprecated else "") + schema.summary,
+                   NOTE),
         ),
         schemas,
     )  # fmt: skip

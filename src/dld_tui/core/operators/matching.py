@@ -234,5 +234,5 @@ def _size(sizes: Sizes, axis: int) -> int | None:
 
 
 def _numbers(sizes: Sequence[int | str | None]) -> Sizes:
-    found = [size for size in sizes if isinstance(size, int) and size > 0]
-    return tuple(found) if len(found) == len(sizes) else None
+    numbers = [size for size in sizes if isinstance(size, int) and size > 0]
+    return tuple(numbers) if len(numbers) == len(sizes) else None

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from dld_tui.core.commands.fuzzy import score
 from dld_tui.core.operators.categories import CATEGORIES, category_of
-from dld_tui.core.operators.history import versions_of
-from dld_tui.core.operators.registry import known_domains, newest_opset, operators
+from dld_tui.core.operators.registry import known_domains, newest_opset, operators, versions_of
 from dld_tui.core.operators.schema import OperatorSchema
 
 _USED = 12

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.files.writer import write_bytes
-from dld_tui.core.plan.filter import distribution, groups
 from dld_tui.core.plan.macs import arithmetic_intensity, macs
 from dld_tui.core.plan.roofline import peaks_of, placement, unknown_device
-from dld_tui.core.plan.summary import NAMES, summary_lines, summary_of
+from dld_tui.core.plan.summary import NAMES, distribution, groups, summary_lines, summary_of
 from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.rewrite import command_of
 from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
@@ -188,12 +187,12 @@ def plan_sheets(
     yield "Summary", Table(summary, lines)
     names = {layer.index: layer.name for layer in (*plan.all_layers, *plan.layers)}
     columns: tuple[Column[PlanFinding], ...] = (
-        Column("level", "level", lambda one: one.level),
-        Column("rule", "rule", lambda one: one.rule),
-        Column("layer", "layer", lambda one: _layers(one, names)),
-        Column("percent", "%", lambda one: one.percent, PERCENT),
-        Column("hazard", "what is wrong", lambda one: one.hazard),
-        Column("mitigation", "what to do", lambda one: one.mitigation),
+        Column("level", "level", lambda finding: finding.level),
+        Column("rule", "rule", lambda finding: finding.rule),
+        Column("layer", "layer", lambda finding: _layers(finding, names)),
+        Column("percent", "%", lambda finding: finding.percent, PERCENT),
+        Column("hazard", "what is wrong", lambda finding: finding.hazard),
+        Column("mitigation", "what to do", lambda finding: finding.mitigation),
     )
     tables: list[tuple[str, Table[Any]]] = [("Findings", Table(columns, list(findings)))]
     tables += [(f"By {by}", group_table(plan, by)) for by in _GROUPS]

@@ -75,10 +75,10 @@ class FileSet:
 
 def file_name(name: str) -> FileName | None:
     """Return the parts of a file's name; None when it is none of these files."""
-    found = _ENDING.match(name)
-    if found:
-        role = _ROLES[found["role"].lower()]
-        return FileName(found["stem"], role, found["hash"].removeprefix("."))
+    match = _ENDING.match(name)
+    if match:
+        role = _ROLES[match["role"].lower()]
+        return FileName(match["stem"], role, match["hash"].removeprefix("."))
     configuration = _CONFIGURATION.match(name)
     if configuration:
         return FileName("", configuration["role"])
@@ -123,7 +123,7 @@ def match_names(
         infix: The hash that is preferred where several files have a role.
         folder: What the paths are made of.
     """
-    found = FileSet()
+    file_set = FileSet()
     ranked = []
     for name in names:
         parts = file_name(name.rpartition("/")[2])
@@ -133,8 +133,8 @@ def match_names(
         ranked.append((rank, name, parts))
     for _, name, parts in sorted(ranked, key=lambda item: item[:2]):
         path = folder / name if folder is not None else Path(name)
-        found.roles.setdefault(parts.role, []).append(path)
-    return found
+        file_set.roles.setdefault(parts.role, []).append(path)
+    return file_set
 
 
 SEPARATOR = "!"
@@ -155,14 +155,14 @@ def archive_set(path: Path) -> FileSet:
             names = archive.namelist()[:_MOST_MEMBERS]
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise CorruptFileError(f"not a whole ZIP archive: {error}", where=str(path)) from None
-    found = match_names(sorted(names), None)
-    if not found.of("graph"):
+    file_set = match_names(sorted(names), None)
+    if not file_set.of("graph"):
         raise InputError(
             "no layer information (graph.json) in the archive: not one of TREx", where=str(path)
         )
-    for files in found.roles.values():
+    for files in file_set.roles.values():
         files[:] = [Path(f"{path}{SEPARATOR}{file}") for file in files]
-    return found
+    return file_set
 
 
 def text_of_file(path: Path) -> str:

@@ -155,9 +155,9 @@ def profile_indices(layers: Sequence[EngineLayer]) -> list[int]:
 def _mark(layer: EngineLayer) -> int | None:
     names = [layer.name, *(tensor.name for tensor in (*layer.inputs, *layer.outputs))]
     for name in names:
-        found = _MARK.search(name)
-        if found:
-            return int(found[1][:6])
+        match = _MARK.search(name)
+        if match:
+            return int(match[1][:6])
     return None
 
 

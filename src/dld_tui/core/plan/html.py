@@ -15,7 +15,6 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.graph.pictures.svg import svg_of
 from dld_tui.core.plan.file_set import device_name
-from dld_tui.core.plan.filter import UNKNOWN, PlanGroup, groups
 from dld_tui.core.plan.graph import plan_content
 from dld_tui.core.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.plan.macs import is_convolution, macs
@@ -23,7 +22,14 @@ from dld_tui.core.plan.mapping import LayerNodes
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, missing
 from dld_tui.core.plan.roofline import Peaks, peaks_of, placement, unknown_device
 from dld_tui.core.plan.subject import layer_records
-from dld_tui.core.plan.summary import activations_text, summary_of, weights_text
+from dld_tui.core.plan.summary import (
+    UNKNOWN,
+    PlanGroup,
+    activations_text,
+    groups,
+    summary_of,
+    weights_text,
+)
 from dld_tui.core.plan.tables import VIEWS, make_table
 from dld_tui.core.report.html.charts import WIDTH, Bar, bars, fill, histogram, legend, svg
 from dld_tui.core.report.html.page import Section, Tile, number, page, paragraphs, text, tiles

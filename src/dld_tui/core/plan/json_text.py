@@ -62,16 +62,16 @@ def dims_of(value: JSON) -> tuple[int, ...] | None:
     """Return dimensions, those below 0 as -1; None when they are not whole numbers."""
     if not isinstance(value, list):
         return None
-    found = []
+    dims = []
     for item in value:
         if type(item) is int and -1 <= item < _LARGEST_DIM:  # all of them, but in hostile files
-            found.append(item)
+            dims.append(item)
             continue
         dim = whole_of(item)
         if dim is None:
             return None
-        found.append(max(dim, -1))
-    return tuple(found)
+        dims.append(max(dim, -1))
+    return tuple(dims)
 
 
 def first(raw: Mapping[str, JSON], *keys: str) -> JSON:
@@ -274,16 +274,16 @@ def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
 
 def lists_of(text: str) -> tuple[list[JSON], bool]:
     """Return the lists that stand one after another, and whether another one begins and is cut."""
-    found: list[JSON] = []
+    lists: list[JSON] = []
     position = _blank(text, 0)
-    while text.startswith("[", position) and len(found) < _MOST_DOCUMENTS:
+    while text.startswith("[", position) and len(lists) < _MOST_DOCUMENTS:
         try:
             value, position = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
-            return found, True
-        found.append(value)
+            return lists, True
+        lists.append(value)
         position = _blank(text, position)
-    return found, False
+    return lists, False
 
 
 def _one_after_another(text: str) -> list[JSON]:

@@ -53,27 +53,27 @@ class Oddities:
 
     def notes(self) -> list[str]:
         """Return a sentence for each kind that there was."""
-        found = []
+        notes = []
         if self.not_objects:
-            found.append(f"{_entries(self.not_objects)} of Layers are no layers and left out")
+            notes.append(f"{_entries(self.not_objects)} of Layers are no layers and left out")
         if self.without_name:
-            found.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
+            notes.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
         if self.wrong_tensors:
-            found.append(
+            notes.append(
                 f"inputs, outputs or constants of {fmt.plural(self.wrong_tensors, 'layer')}"
                 " are of a wrong type and partly left out"
             )
         if self.wrong_weights:
-            found.append(
+            notes.append(
                 f"the weights of {fmt.plural(self.wrong_weights, 'layer')} are no sound numbers:"
                 " shown as unknown"
             )
         if self.too_large:
-            found.append(
+            notes.append(
                 f"tensors of {fmt.plural(self.too_large, 'layer')} are larger than any memory:"
                 " their sizes are shown as unknown"
             )
-        return found
+        return notes
 
 
 def _entries(count: int) -> str:
@@ -99,19 +99,19 @@ def read_layers(raw_layers: Sequence[JSON], where: str = "") -> LayerList:
         raise InputError(
             f"{len(raw_layers):,} layers: no engine has more than {MOST_LAYERS:,}", where=where
         )
-    found = LayerList()
+    layer_list = LayerList()
     names = 0
     for raw in raw_layers:
-        index = len(found.layers)
+        index = len(layer_list.layers)
         if isinstance(raw, str):
             names += 1
-            found.layers.append(named_layer(index, raw))
+            layer_list.layers.append(named_layer(index, raw))
         elif isinstance(raw, dict):
-            found.layers.append(_layer(index, raw, found.oddities))
+            layer_list.layers.append(_layer(index, raw, layer_list.oddities))
         else:
-            found.oddities.not_objects += 1
-    found.names_only = names > 0 and names == len(found.layers)
-    return found
+            layer_list.oddities.not_objects += 1
+    layer_list.names_only = names > 0 and names == len(layer_list.layers)
+    return layer_list
 
 
 def named_layer(index: int, name: str) -> EngineLayer:
@@ -298,16 +298,16 @@ def _dims(text: str) -> list[JSON]:
 
 
 def _verbose(line: str) -> dict[str, JSON] | None:
-    found = _VERBOSE.match(line)
-    if found is None:
+    match = _VERBOSE.match(line)
+    if match is None:
         return None
-    inputs, _, outputs = found["io"].rpartition(" -> ")
+    inputs, _, outputs = match["io"].rpartition(" -> ")
     return {
-        "Name": found["name"],
-        "LayerType": found["type"],
+        "Name": match["name"],
+        "LayerType": match["type"],
         "Inputs": _verbose_tensors(inputs),
         "Outputs": _verbose_tensors(outputs),
-        "TacticValue": found["tactic"],
+        "TacticValue": match["tactic"],
     }
 
 
@@ -493,7 +493,7 @@ def modes_of(
         inputs: What layers read, by name.
         outputs: What layers write, by name.
     """
-    found = []
+    modes = []
     bindings = tuple(bindings)
     for place, binding in enumerate(bindings):
         mode = binding.mode
@@ -507,7 +507,7 @@ def modes_of(
         known = outputs.get(binding.name) or inputs.get(binding.name)
         if known is None:
             known = binding
-        found.append(
+        modes.append(
             EngineTensor(
                 binding.name,
                 binding.dims if binding.dims is not None else known.dims,
@@ -518,4 +518,4 @@ def modes_of(
                 binding.profile_dims,
             )
         )
-    return tuple(found)
+    return tuple(modes)

@@ -86,7 +86,9 @@ class FindingGroup:
     @property
     def mitigations(self) -> list[str]:
         """What to do, each once."""
-        return list(dict.fromkeys(found.mitigation for found in self.findings if found.mitigation))
+        return list(
+            dict.fromkeys(finding.mitigation for finding in self.findings if finding.mitigation)
+        )
 
 
 def grouped(plan: EnginePlan, findings: Sequence[PlanFinding]) -> list[FindingGroup]:

@@ -123,10 +123,10 @@ def listed_names(text: str, known: Callable[[str], bool] | None) -> list[str] | 
 
     A comma may be part of a name: with a model, parts are joined until they are one of its nodes.
     """
-    found = _DLA_LIST.fullmatch(text)
-    if found is None:
+    match = _DLA_LIST.fullmatch(text)
+    if match is None:
         return None
-    parts = found["inner"].split(",")
+    parts = match["inner"].split(",")
     if known is None:
         return parts
     names: list[str] = []
@@ -344,8 +344,8 @@ def _entry(inner: str) -> Entry:
     for part in rest:
         if part.startswith(_FUNCTION):
             frames.append(Frame("", part[len(_FUNCTION) :]))
-        elif (found := _CALL.match(part)) is not None:
-            frames.append(Frame(found["call"], found["function"]))
+        elif (match := _CALL.match(part)) is not None:
+            frames.append(Frame(match["call"], match["function"]))
     return Entry(name, tuple(frames), inner)
 
 
@@ -648,18 +648,18 @@ class ModelNames:
             return tuple(self.ref(node) for node in dict.fromkeys((*starts, *ends))), False
         starts = [node for node in starts if node.scope is scope]
         ends = [node for node in ends if node.scope is scope]
-        found = self._on_paths(scope, starts, ends)
-        if found:
-            return tuple(map(self.ref, found)), True
+        nodes = self._on_paths(scope, starts, ends)
+        if nodes:
+            return tuple(map(self.ref, nodes)), True
         return tuple(map(self.ref, self._in_order(scope, starts, ends))), False
 
     def _anchors(self, text: str) -> list[Node]:
         """Return the nodes at an end of a range: the named one, or those that read the weights."""
         parts = [text] if self.known(text) else text.split(" + ")
         for part in parts:
-            found = [ref.node for ref in self.find(part).nodes if ref.node is not None]
-            if found:
-                return found
+            anchors = [ref.node for ref in self.find(part).nodes if ref.node is not None]
+            if anchors:
+                return anchors
         for part in parts:
             scope = self._weights.get(part)
             if scope is not None:
@@ -900,7 +900,7 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
     parts = [one for _, one in found]
     nodes = _together(parts)
     missing = tuple(piece.text for piece, one in found if not one.explained)
-    inserted = bare.inserted or (bool(nodes) and all(one.aside for one in parts if one.nodes))
+    inserted = bare.inserted or (bool(nodes) and all(part.aside for part in parts if part.nodes))
     if not nodes:
         how: How = "myelin" if is_myelin(bare.text) else "none"
         return LayerNodes((), how, "none", inserted, missing=missing)
@@ -913,9 +913,9 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
 def _confidence(parts: list[Found], names: TextNames | ModelNames, doubtful: bool) -> Sureness:
     if names.document is None:
         return "likely" if len(parts) == 1 else "guess"
-    if any(len(one.nodes) > 1 and not one.sure for one in parts):
+    if any(len(part.nodes) > 1 and not part.sure for part in parts):
         return "guess"
-    return "exact" if all(one.sure for one in parts) and not doubtful else "likely"
+    return "exact" if all(part.sure for part in parts) and not doubtful else "likely"
 
 
 def _by_range(name: str, names: TextNames | ModelNames, claimed: set[NodeRef]) -> LayerNodes:

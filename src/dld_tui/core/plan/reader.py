@@ -293,15 +293,15 @@ def _with_tactics(
     """Return layers with the names of their tactics, where a log of the build tells them."""
     if not logs:
         return layers
-    found = []
+    with_tactics = []
     for layer in layers:
         name = ""
         if layer.tactic_value and not layer.tactic:
             name = next(
                 filter(None, (log.name(layer.name, layer.tactic_value) for log in logs)), ""
             )
-        found.append(replace(layer, tactic=name) if name else layer)
-    return tuple(found)
+        with_tactics.append(replace(layer, tactic=name) if name else layer)
+    return tuple(with_tactics)
 
 
 def _title(path: Path) -> str:

@@ -128,12 +128,12 @@ def _shapes(plan: EnginePlan) -> dict[str, JSON]:
 
 
 def _settings(plan: EnginePlan) -> dict[str, JSON]:
-    found: dict[str, JSON] = {}
+    settings: dict[str, JSON] = {}
     for section in _SETTINGS:
         options = plan.metadata.get(section)
         if isinstance(options, dict):
-            found |= options
-    return found
+            settings |= options
+    return settings
 
 
 def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Layer:
@@ -181,7 +181,7 @@ def _links(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> tuple[NodeLink,
 def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> dict[str, JSON]:
     several = len(nodes.nodes) > 1
     used = shares_of(nodes.nodes, rule, elements_of(layer))[1] if several else None
-    found: dict[str, JSON] = {
+    details: dict[str, JSON] = {
         SHARED_BY: used,
         PLACE: layer.index,
         "layer_type": layer.type,
@@ -195,7 +195,7 @@ def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> dict[str, JSO
         "mapping_confidence": nodes.confidence,
         INSERTED: nodes.inserted or None,
     }
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    return {name: value for name, value in details.items() if value not in (None, "")}
 
 
 def layer_records(
@@ -225,7 +225,7 @@ def layer_records(
 
 def _layer_details(layer: EngineLayer, findings: int) -> dict[str, JSON]:
     sizes = [tensor.bytes for tensor in layer.outputs]
-    found: dict[str, JSON] = {
+    layer_details: dict[str, JSON] = {
         "index": layer.index,
         "kind": layer.kind,
         "weights_bytes": None if layer.weights_from == "unknown" else layer.weights_bytes,
@@ -235,5 +235,5 @@ def _layer_details(layer: EngineLayer, findings: int) -> dict[str, JSON]:
         "findings": findings,
     }
     if sizes and None not in sizes:
-        found["output_bytes"] = sum(size or 0 for size in sizes)
-    return found
+        layer_details["output_bytes"] = sum(size or 0 for size in sizes)
+    return layer_details

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.plan.accelerator import placed_table
-from dld_tui.core.plan.filter import PlanGroup, groups, matching
 from dld_tui.core.plan.folding import is_pointwise, operations
 from dld_tui.core.plan.json_text import layout_of, whole_of
 from dld_tui.core.plan.lint import (
@@ -44,6 +42,7 @@ from dld_tui.core.plan.macs import (
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
 from dld_tui.core.plan.roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.plan.subject import layer_records
+from dld_tui.core.plan.summary import PlanGroup, groups, matching, placed_table
 from dld_tui.core.report.layer_table import layer_table, precision_style
 from dld_tui.core.report.statistics import median
 from dld_tui.core.tables.table import (
@@ -77,23 +76,23 @@ class AttentionBlock:
     @property
     def precisions(self) -> str:
         """The types that its layers work in, in their order."""
-        return ", ".join(dict.fromkeys(one.precision for one in self.layers if one.precision))
+        return ", ".join(dict.fromkeys(layer.precision for layer in self.layers if layer.precision))
 
     @property
     def tactics(self) -> str:
         """What computes it, in its order."""
-        return ", ".join(dict.fromkeys(one.tactic for one in self.layers if one.tactic))
+        return ", ".join(dict.fromkeys(layer.tactic for layer in self.layers if layer.tactic))
 
     @property
     def time_ms(self) -> float | None:
         """None without a profile."""
-        times = [one.time_ms for one in self.layers if one.time_ms is not None]
+        times = [layer.time_ms for layer in self.layers if layer.time_ms is not None]
         return sum(times) if times else None
 
     @property
     def percent(self) -> float | None:
         """Share of the time of all layers."""
-        shares = [one.percent for one in self.layers if one.percent is not None]
+        shares = [layer.percent for layer in self.layers if layer.percent is not None]
         return sum(shares) if shares else None
 
 
@@ -114,13 +113,13 @@ def attention_blocks(
 def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
     """Return the blocks as a table."""
     columns: tuple[Column[AttentionBlock], ...] = (
-        Column("name", "attention", lambda one: one.name, least=28, keep="end", pinned=True),
-        Column("fused", "fused", lambda one: "yes" if one.fused else "no", width=6),
-        Column("precision", "types", lambda one: one.precisions, width=12),
-        Column("time_ms", "time ms", lambda one: one.time_ms, FINE_MS, 9, heat=True),
-        Column("percent", "%", lambda one: one.percent, PERCENT, 6),
-        Column("layers", "layers", lambda one: len(one.layers), COUNT, 7),
-        Column("tactics", "tactics", lambda one: one.tactics, keep="end", priority=20),
+        Column("name", "attention", lambda block: block.name, least=28, keep="end", pinned=True),
+        Column("fused", "fused", lambda block: "yes" if block.fused else "no", width=6),
+        Column("precision", "types", lambda block: block.precisions, width=12),
+        Column("time_ms", "time ms", lambda block: block.time_ms, FINE_MS, 9, heat=True),
+        Column("percent", "%", lambda block: block.percent, PERCENT, 6),
+        Column("layers", "layers", lambda block: len(block.layers), COUNT, 7),
+        Column("tactics", "tactics", lambda block: block.tactics, keep="end", priority=20),
     )
     return Table(columns, attention_blocks(plan))
 
@@ -279,17 +278,23 @@ def reformat_table(plan: EnginePlan) -> Table[Reformat]:
         return "type" if one.layer.precision != one.layer.output_precision else "layout"
 
     columns: tuple[Column[Reformat], ...] = (
-        Column("name", "layer", lambda one: one.layer.name, least=28, keep="end", pinned=True),
-        Column("time_ms", "time ms", lambda one: one.layer.time_ms, FINE_MS, 9, heat=True),
-        Column("percent", "%", lambda one: one.layer.percent, PERCENT, 6),
-        Column("cause", "cause", lambda one: one.cause, width=17),
-        Column("edit", "what avoids it", lambda one: one.edit, priority=5),
-        Column("about", "why", lambda one: one.about, priority=10),
-        Column("from", "from", lambda one: form(one.layer.inputs), priority=20),
-        Column("to", "to", lambda one: form(one.layer.outputs), priority=20),
+        Column(
+            "name", "layer", lambda reformat: reformat.layer.name, least=28, keep="end", pinned=True
+        ),
+        Column(
+            "time_ms", "time ms", lambda reformat: reformat.layer.time_ms, FINE_MS, 9, heat=True
+        ),
+        Column("percent", "%", lambda reformat: reformat.layer.percent, PERCENT, 6),
+        Column("cause", "cause", lambda reformat: reformat.cause, width=17),
+        Column("edit", "what avoids it", lambda reformat: reformat.edit, priority=5),
+        Column("about", "why", lambda reformat: reformat.about, priority=10),
+        Column("from", "from", lambda reformat: form(reformat.layer.inputs), priority=20),
+        Column("to", "to", lambda reformat: form(reformat.layer.outputs), priority=20),
         Column("converts", "converts", converts, width=8, priority=15),
-        Column("io_bytes", "in + out", lambda one: one.layer.io_bytes, BYTES, 10, priority=15),
-        Column("origin", "origin", lambda one: one.layer.origin, priority=30),
+        Column(
+            "io_bytes", "in + out", lambda reformat: reformat.layer.io_bytes, BYTES, 10, priority=15
+        ),
+        Column("origin", "origin", lambda reformat: reformat.layer.origin, priority=30),
     )
     return Table(columns, reformats(plan))
 

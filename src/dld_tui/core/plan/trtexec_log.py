@@ -191,9 +191,9 @@ class _Reader:
         if "[W]" in marks or "[E]" in marks or "[F]" in marks:
             self._message(text, self.log.warnings if "[W]" in marks else self.log.errors)
             return
-        found = _SECTION.match(text.strip())
-        if found:
-            self._open(found[1].strip())
+        match = _SECTION.match(text.strip())
+        if match:
+            self._open(match[1].strip())
         elif "[TRT]" in marks:
             self._section = "layers" if self._section == "layers" else ""
             tactic = _TACTIC.search(text) if "Tactic Name: " in text else None
@@ -300,11 +300,11 @@ class _Reader:
         if not self.log.percentiles:
             self.log.percentiles = tuple(percents)
         names = [*_STATISTICS, *(percents.get(at, "") for at in self.log.percentiles)]
-        found = [known.get(name) for name in names]
-        least, greatest = found[:2]
+        statistics = [known.get(name) for name in names]
+        least, greatest = statistics[:2]
         if least is None or greatest is None:
-            return [None] * len(found)
-        return [at if at is not None and least <= at <= greatest else None for at in found]
+            return [None] * len(statistics)
+        return [at if at is not None and least <= at <= greatest else None for at in statistics]
 
     def _profile_row(self, text: str) -> None:
         if len(text) > _LONGEST_ROW:
@@ -385,21 +385,21 @@ class _Reader:
 
 
 def _time(text: str) -> float | None:
-    found = _TIME.fullmatch(text)
-    return float(found[1]) if found else None
+    match = _TIME.fullmatch(text)
+    return float(match[1]) if match else None
 
 
 def _number(text: str) -> float | None:
-    found = _NUMBER.search(text)
-    return float(found[0]) if found else None
+    match = _NUMBER.search(text)
+    return float(match[0]) if match else None
 
 
 def version_text(text: str) -> str:
     """Return the version in ``TensorRT v8401``, e.g. ``8.4.1``; empty when there is none."""
-    found = _VERSION.search(text)
-    if found is None:
+    match = _VERSION.search(text)
+    if match is None:
         return ""
-    number = int(found[1])
+    number = int(match[1])
     # Four digits until 9, then two for each part.
     major, rest = divmod(number, 1000 if number < 10_000 else 10_000)
     return f"{major}.{rest // 100}.{rest % 100}"
@@ -449,22 +449,22 @@ def profile_of_rows(
     read = LayerRows()
     for raw in raw_rows:
         read.add(raw)
-    found = LayerProfile(read.passes, read.rows)
+    profile = LayerProfile(read.passes, read.rows)
     if read.unsound:
         rows = fmt.plural(read.unsound, "row")
-        found.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
+        profile.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
     if read.contradictory:
         rows = fmt.plural(read.contradictory, "row")
-        found.notes.append(
+        profile.notes.append(
             f"{rows} of the profile whose mean and total contradict each other: shown as unknown"
         )
-    found.notes += read.repeated_note()
+    profile.notes += read.repeated_note()
     if read.runs > 1:
-        found.notes.append(f"the profile is of {read.runs} runs: the last is shown")
-    found.notes += notes
-    if found.passes == 0:
-        found.notes.append("the profile says that it is of 0 passes")
-    return found
+        profile.notes.append(f"the profile is of {read.runs} runs: the last is shown")
+    profile.notes += notes
+    if profile.passes == 0:
+        profile.notes.append("the profile says that it is of 0 passes")
+    return profile
 
 
 def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined:
@@ -571,13 +571,13 @@ class RowFile:
 
     def notes(self, what: str) -> list[str]:
         """Return what is to be said of it, one sentence each."""
-        found = []
+        notes = []
         if self.ends_early and self.runs == 1:
-            found.append(f"the {what} ends early: it was cut")
+            notes.append(f"the {what} ends early: it was cut")
         if self.runs > 1:
             last = "the last whole one" if self.ends_early else "the last"
-            found.append(f"the {what} is of {self.runs} runs: {last} is shown")
-        return found
+            notes.append(f"the {what} is of {self.runs} runs: {last} is shown")
+        return notes
 
 
 def rows_of_file(text: str, where: str) -> RowFile:

@@ -242,10 +242,10 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
         origin_ns: When profiling of the CPU side began, in nanoseconds of the Unix epoch.
         passes: The passes; they may not overlap.
     """
-    ordered = sorted(passes, key=lambda one: one.start_us)
+    ordered = sorted(passes, key=lambda pass_: pass_.start_us)
     starts = [one.start_us for one in ordered]
     finders = [_LayerFinder(one.layers) for one in ordered]
-    found = Attributed(events={one.index: [] for one in ordered})
+    attributed = Attributed(events={one.index: [] for one in ordered})
     for work in in_launch_order(log.work):
         launched_ns = log.launches.get(work.correlation, work.start_ns)
         time_us = (launched_ns - origin_ns) / 1000
@@ -258,12 +258,12 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
             if work.correlation in log.launches:
                 layer = finders[at].find(time_us)
             start_us = (work.start_ns - origin_ns) / 1000 - one.start_us
-            found.events[one.index].append(event_of(work, start_us, layer))
+            attributed.events[one.index].append(event_of(work, start_us, layer))
         if work.kind == "kernel":
-            found.kernels.add(duration_us)
-            lot = found.unclaimed if inside else found.outside
-            (lot if layer is None else found.given).add(duration_us)
-    return found
+            attributed.kernels.add(duration_us)
+            lot = attributed.unclaimed if inside else attributed.outside
+            (lot if layer is None else attributed.given).add(duration_us)
+    return attributed
 
 
 def event_of(work: Activity, start_us: float, layer: int | None) -> GpuEvent:
@@ -305,7 +305,7 @@ def spans_of_ranges(
         (one for one in ranges if one.name in numbers), key=lambda one: (one.start_ns, -one.end_ns)
     )
     starts = [(one.start_ns - origin_ns) / 1000 for one in known]
-    found = []
+    pass_spans = []
     for one in passes:
         first, last = (
             bisect_left(starts, one.start_us - _ROUNDING_US),
@@ -319,16 +319,16 @@ def spans_of_ranges(
                 duration_us = (named.end_ns - named.start_ns) / 1000
                 spans.append(LayerSpan(of_name[seen[named.name]], start_us, duration_us))
             seen[named.name] += 1
-        found.append(PassSpan(one.index, one.start_us, one.duration_us, spans))
-    return found
+        pass_spans.append(PassSpan(one.index, one.start_us, one.duration_us, spans))
+    return pass_spans
 
 
 class _LayerFinder:
     """Finds the innermost layer at a time."""
 
     def __init__(self, layers: Sequence[LayerSpan]) -> None:
-        self._layers = sorted(layers, key=lambda one: (one.start_us, -one.duration_us))
-        self._starts = [one.start_us for one in self._layers]
+        self._layers = sorted(layers, key=lambda layer: (layer.start_us, -layer.duration_us))
+        self._starts = [layer.start_us for layer in self._layers]
         self._holders: list[int] = []
         open_ones: list[int] = []
         for index, one in enumerate(self._layers):
@@ -478,18 +478,18 @@ def work_of_passes(
     A pass waits for its work, so that the middle of a kernel is well inside: clocks that differ by
     some microseconds do not matter.
     """
-    ordered = sorted(passes, key=lambda one: one.start_ns)
+    ordered = sorted(passes, key=lambda pass_: pass_.start_ns)
     starts = [one.start_ns for one in ordered]
-    found: dict[int, list[Activity]] = {one.index: [] for one in ordered}
+    activities: dict[int, list[Activity]] = {one.index: [] for one in ordered}
     outside = []
     for work in in_launch_order(log.work):
         middle = (work.start_ns + work.end_ns) // 2
         at = bisect_right(starts, middle) - 1
         if at >= 0 and middle <= ordered[at].end_ns:
-            found[ordered[at].index].append(work)
+            activities[ordered[at].index].append(work)
         else:
             outside.append(work)
-    return found, outside
+    return activities, outside
 
 
 def join(
@@ -505,7 +505,7 @@ def join(
     """
     by_pass, outside = work_of_passes(log, passes)
     result = Joined(outside=sum(one.kind == "kernel" for one in outside))
-    begun = {one.index: one.start_ns for one in passes}
+    begun = {pass_.index: pass_.start_ns for pass_ in passes}
     for index, work in by_pass.items():
         problem, layers = unknown, None
         if launches is not None and not unknown:
@@ -536,9 +536,9 @@ def _ambiguous(work: Sequence[Activity]) -> str:
     """
     for correlation, group in groupby(work, key=lambda one: one.correlation):
         nodes = list(group)
-        if correlation < 0 or len({one.graph_node for one in nodes}) == len(nodes):
+        if correlation < 0 or len({node.graph_node for node in nodes}) == len(nodes):
             continue
-        ends = accumulate((one.end_ns for one in nodes), max)
+        ends = accumulate((node.end_ns for node in nodes), max)
         if any(one.start_ns < end for one, end in zip(nodes[1:], ends, strict=False)):
             return "kernels of a CUDA graph ran side by side, and their order of launch is not told"
     return ""

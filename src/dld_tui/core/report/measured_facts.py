@@ -65,7 +65,7 @@ def report_inputs(report: Report) -> list[ReportInput]:
     """Return the inputs; of a report without reasons the shapes alone."""
     stored = report.facts.get(INPUTS)
     if isinstance(stored, list):
-        return [found for one in stored if (found := _stored(one)) is not None]
+        return [report_input for one in stored if (report_input := _stored(one)) is not None]
     given = report.settings.get("input_shapes")
     if not isinstance(given, dict):
         return []

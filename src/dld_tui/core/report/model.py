@@ -96,7 +96,7 @@ class GpuReading(ABC):
         self.has_gpu_events = False
         if self.version < 2:
             return
-        self.counters = tuple(self._known(found) for found in rows.read_counters(self._query))
+        self.counters = tuple(self._known(counter) for counter in rows.read_counters(self._query))
         self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
 
     def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
@@ -113,9 +113,10 @@ class GpuReading(ABC):
         first = max(counter.first_us for counter in counters)
         last = min(counter.last_us for counter in counters)
         return [
-            one
-            for one in passes
-            if first <= one.counter_origin_us and one.counter_origin_us + one.duration_us <= last
+            pass_
+            for pass_ in passes
+            if first <= pass_.counter_origin_us
+            and pass_.counter_origin_us + pass_.duration_us <= last
         ]
 
     def _known(self, counter: Counter) -> Counter:
@@ -210,7 +211,7 @@ class Report(GpuReading):
         self._problems: list[str] = []
         self.passes = self._sound_passes(rows.read_passes(self._query, self.version))
         self.layers = rows.read_layers(self._query, self.version)
-        states = {found.index: found.state for found in self.passes}
+        states = {pass_.index: pass_.state for pass_ in self.passes}
         counted = counted_passes(states)
         if self.status == "partial" and all(layer.time_ms is None for layer in self.layers):
             self.layers = rows.add_statistics(self._query, self.layers, self.passes, self.version)
@@ -223,10 +224,10 @@ class Report(GpuReading):
         self.layers = shared_by_cost(self.layers)
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
-        self.counted_passes = tuple(found for found in self.passes if found.index in counted)
+        self.counted_passes = tuple(pass_ for pass_ in self.passes if pass_.index in counted)
         self.latencies = self._sound_latencies(rows.read_latencies(self._query))
         self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
-        self.kernel_passes = tuple(found for found in self.passes if found.state == KERNELS_ALONE)
+        self.kernel_passes = tuple(pass_ for pass_ in self.passes if pass_.state == KERNELS_ALONE)
         drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
         ordered = sorted((found.duration_us, found.index) for found in drawn)
         self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
@@ -365,13 +366,13 @@ class Report(GpuReading):
         from dld_tui.core.report import pass_times as series
 
         numbers = series.chosen_passes(len(self.layers), self._numbers(gpu=gpu))
-        lengths = {found.index: found.duration_us / 1000 for found in self.passes}
+        lengths = {pass_.index: pass_.duration_us / 1000 for pass_ in self.passes}
         known = not self.facts.get(rows.LAYERS_ONLY)
         return np.array([lengths[number] if known else np.nan for number in numbers])
 
     def _numbers(self, *, gpu: bool = False) -> list[int]:
         """Return the numbers of the passes of which layers are timed, on a GPU or by the CPU."""
-        return sorted(self.gpu_passes if gpu else (one.index for one in self.counted_passes))
+        return sorted(self.gpu_passes if gpu else (pass_.index for pass_ in self.counted_passes))
 
     @property
     def joined_percent(self) -> float | None:
@@ -393,7 +394,7 @@ class Report(GpuReading):
         """
         if self.facts.get(rows.LAYERS_ONLY) or self.has_phases:
             return None
-        durations = (found.duration_us / 1000 for found in self.counted_passes)
+        durations = (pass_.duration_us / 1000 for pass_ in self.counted_passes)
         return self._summary(durations, "profiled passes")
 
     @property
@@ -413,7 +414,7 @@ class Report(GpuReading):
 
     def pass_events(self, index: int) -> list[PassEvent]:
         """Return what ran in a pass, by start time, with times since the start of the pass."""
-        start_us = next((found.start_us for found in self.passes if found.index == index), None)
+        start_us = next((pass_.start_us for pass_ in self.passes if pass_.index == index), None)
         if start_us is None:
             return []
         with schema.reading(self.path):

@@ -226,7 +226,7 @@ def add_statistics(
         passes: All of them.
         version: Of the report.
     """
-    states = {found.index: found.state for found in passes}
+    states = {pass_.index: pass_.state for pass_ in passes}
     counted = counted_passes(states)
     samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
     found = summarise_layers(collect(samples, counted))

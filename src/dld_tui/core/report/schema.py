@@ -601,19 +601,19 @@ def store_counters(database: sqlite3.Connection) -> None:
     database.execute("BEGIN IMMEDIATE")
     database.execute("DELETE FROM counter_blocks")
     for (counter,) in database.execute("SELECT id FROM counters").fetchall():
-        found = extent_of(database, counter)
-        if found is None:
+        extent = extent_of(database, counter)
+        if extent is None:
             continue
-        levels = _store_blocks(database, counter, found)
+        levels = _store_blocks(database, counter, extent)
         database.execute(
             "UPDATE counters SET samples = ?, first_us = ?, last_us = ?, highest = ?,"
             " period_us = ?, levels = ? WHERE id = ?",
             (
-                found.samples,
-                found.first_us,
-                found.last_us,
-                found.highest,
-                found.period_us,
+                extent.samples,
+                extent.first_us,
+                extent.last_us,
+                extent.highest,
+                extent.period_us,
                 levels,
                 counter,
             ),

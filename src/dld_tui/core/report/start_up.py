@@ -54,14 +54,14 @@ class StartUp:
 
 
 STAGE_COLUMNS: tuple[Column[Stage], ...] = (
-    Column("stage", "stage", lambda one: one.name, least=20),
-    Column("ms", "ms", lambda one: one.ms, MS, 10),
+    Column("stage", "stage", lambda stage: stage.name, least=20),
+    Column("ms", "ms", lambda stage: stage.ms, MS, 10),
 )
 NODE_COLUMNS: tuple[Column[Placed], ...] = (
-    Column("node", "node", lambda one: one.node, least=20, keep="end"),
-    Column("op_type", "operator", lambda one: one.op_type, width=20),
-    Column("provider", "provider", lambda one: one.provider, width=12),
-    Column("reason", "why", lambda one: one.reason, least=16),
+    Column("node", "node", lambda placed: placed.node, least=20, keep="end"),
+    Column("op_type", "operator", lambda placed: placed.op_type, width=20),
+    Column("provider", "provider", lambda placed: placed.provider, width=12),
+    Column("reason", "why", lambda placed: placed.reason, least=16),
 )
 
 
@@ -72,14 +72,14 @@ def stage_table(found: StartUp) -> Table[Stage]:
 
 def node_table(found: StartUp) -> Table[Placed]:
     """Return the nodes, those that are not on the first provider first."""
-    rows = sorted(found.nodes, key=lambda one: not one.reason)
+    rows = sorted(found.nodes, key=lambda node: not node.reason)
     return Table(NODE_COLUMNS, rows, name="providers", title="Providers")
 
 
 def start_up_lines(found: StartUp) -> list[str]:
     """Return what takes the time, and where nodes are, in lines for people."""
     ms = fmt.milliseconds
-    worst = max(found.stages, key=lambda one: one.ms, default=None)
+    worst = max(found.stages, key=lambda stage: stage.ms, default=None)
     lines = [
         f"A session takes {ms(found.session_ms)} ms, the first pass {ms(found.first_ms)} ms, later"
         f" ones {ms(found.later_ms)} ms; medians of {found.repeats}, {visible(found.backend)}."

@@ -74,22 +74,22 @@ def _latency(report: Report) -> list[str]:
 
 def _places(report: Report) -> list[str]:
     """Return which type of layer takes most, and how few layers take half."""
-    found = []
+    places = []
     types = types_of(report)
     if types and types[0].percent >= _LOUD_PERCENT:
         share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
-        found.append(f"{visible(types[0].key)} is {share} of the layers' time.")
+        places.append(f"{visible(types[0].key)} is {share} of the layers' time.")
     times = sorted((one.time_ms or 0.0 for one in priced(report.layers)), reverse=True)
     total = sum(times)
     if total > 0 and len(times) > 3:
         few = 1 + sum(part < _HALF * total for part in accumulate(times))
         if few <= _FEW * len(times):
             takes = "layers takes" if few == 1 else "layers take"
-            found.append(f"{few} of {len(times):,} {takes} half of it.")
+            places.append(f"{few} of {len(times):,} {takes} half of it.")
     gpu = gpu_summary(report)
     if gpu is not None and gpu.true_speed:
-        found.append(f"The GPU is busy {gpu.busy_percent:.0f} % of a pass.")
-    return found
+        places.append(f"The GPU is busy {gpu.busy_percent:.0f} % of a pass.")
+    return places
 
 
 def types_of(report: Report) -> Sequence[Group]:
@@ -244,8 +244,8 @@ def _share_of(report: Report, types: frozenset[str]) -> float:
 def _share(report: Report, wanted: Callable[[Layer], bool]) -> float:
     """Return which part of the layers' time those take that are wanted, in percent."""
     layers = priced(report.layers)
-    total = sum(one.time_ms or 0.0 for one in layers)
-    found = sum(one.time_ms or 0.0 for one in layers if wanted(one))
+    total = sum(layer.time_ms or 0.0 for layer in layers)
+    found = sum(layer.time_ms or 0.0 for layer in layers if wanted(layer))
     return 100 * found / total if total > 0 else 0.0
 
 
@@ -292,11 +292,11 @@ def card_lines(report: Report) -> list[str]:
     """Return a report in a few lines for a chat. Fit for a terminal."""
     types = types_of(report)[:_TYPES]
     name = visible(report.network) or report.path.stem
-    width = max((len(visible(one.key)) for one in types), default=0)
+    width = max((len(visible(kind.key)) for kind in types), default=0)
     lines = [name, opening(report)]
     lines += [
-        f"{visible(one.key):<{width}}  {one.percent:5.1f} %  {'█' * round(one.percent / 5)}"
-        for one in types
+        f"{visible(kind.key):<{width}}  {kind.percent:5.1f} %  {'█' * round(kind.percent / 5)}"
+        for kind in types
     ]
     return [*lines, *filter(None, [_where(report)])]
 
@@ -334,9 +334,9 @@ def card_svg(report: Report) -> str:
     """Return a report as a picture of 640 by 360 pixels."""
     lines, bars = _content(report)
     parts = [
-        f'<rect x="{one.x}" y="{one.y}" width="{one.width}" height="{one.height}" rx="3"'
-        f' fill="{one.colour}"/>'
-        for one in bars
+        f'<rect x="{bar.x}" y="{bar.y}" width="{bar.width}" height="{bar.height}" rx="3"'
+        f' fill="{bar.colour}"/>'
+        for bar in bars
     ]
     for line in lines:
         weight = "bold" if line.is_bold else "normal"
@@ -371,9 +371,9 @@ def card_png(report: Report) -> bytes:
     draw = ImageDraw.Draw(image)
     edges = (0, 0, _WIDTH * _FINE - 1, _HEIGHT * _FINE - 1)
     draw.rounded_rectangle(edges, _ROUND * _FINE, _PAPER)
-    for one in bars:
-        corners = (one.x, one.y, one.x + one.width, one.y + one.height)
-        draw.rounded_rectangle([side * _FINE for side in corners], 3 * _FINE, one.colour)
+    for bar in bars:
+        corners = (bar.x, bar.y, bar.x + bar.width, bar.y + bar.height)
+        draw.rounded_rectangle([side * _FINE for side in corners], 3 * _FINE, bar.colour)
     for line in lines:
         font = font_for(float(line.size * _FINE), line.text)
         bold = max(1, line.size // 24) if line.is_bold else 0

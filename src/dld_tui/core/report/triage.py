@@ -200,13 +200,13 @@ def full_precision_percent(report: Report, *, convolutions: bool, narrow_weights
     if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
         return 0.0
     layers = priced(report.layers)
-    total = sum(one.time_ms or 0.0 for one in layers)
+    total = sum(layer.time_ms or 0.0 for layer in layers)
     full = sum(
-        one.time_ms or 0.0
-        for one in layers
-        if _is_full(one)
-        and (convolutions or "conv" not in one.type.lower())
-        and (narrow_weights or not _has_narrow_weights(one))
+        layer.time_ms or 0.0
+        for layer in layers
+        if _is_full(layer)
+        and (convolutions or "conv" not in layer.type.lower())
+        and (narrow_weights or not _has_narrow_weights(layer))
     )
     return 100 * full / total if total > 0 else 0.0
 
@@ -310,7 +310,7 @@ def _trust_lines(report: Report) -> list[str]:
 
 
 def _variation_cause(report: Report, latency: LatencySummary) -> str:
-    passes = [found.duration_us / 1000 for found in report.counted_passes]
+    passes = [pass_.duration_us / 1000 for pass_ in report.counted_passes]
     values = report.latencies if latency.source == "latency loop" else passes
     rest = summarise(values[1:])
     if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
@@ -338,7 +338,7 @@ def _trusted(report: Report) -> str:
     """Return which times of a profiled run that was slow can be trusted."""
     if not has_gpu_times(report.layers):
         return "trust the layers' shares more than their times"
-    alone = {found.index for found in report.kernel_passes}
+    alone = {pass_.index for pass_ in report.kernel_passes}
     if alone and report.gpu_passes <= alone:
         return "only times of launches are of that run, those of kernels are not"
     return "trust the times of kernels, and not what is between them"

@@ -202,9 +202,9 @@ _CONSTANTS = {"true": True, "false": False, "none": None}
 def parse_expression(text: str, known: Container[str] = ()) -> Expression:
     """Return the expression of a whole text; see :func:`read_expression`."""
     reader = Reader(text)
-    found = read_expression(reader, known)
+    expression = read_expression(reader, known)
     reader.end()
-    return found
+    return expression
 
 
 def read_expression(reader: Reader, known: Container[str] = ()) -> Expression:

@@ -68,11 +68,11 @@ class LiveHits:
         self._hits.clear()
         self._of_node.clear()
         self._readers.clear()
-        found: list[Hit] = []
+        hits: list[Hit] = []
         matcher = Matcher(self.pattern, readers=self._readers)
         for scope in self.document.scopes():
-            yield from matcher.gradually(scope, found)
-        for hit in found:
+            yield from matcher.gradually(scope, hits)
+        for hit in hits:
             self._enter(hit)
 
     def update(self, change: Change) -> set[Node]:
@@ -145,27 +145,34 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
     nodes: dict[Node, None] = {}
     given: set[tuple[Scope, str]] = set()
     taken: set[tuple[Scope, str]] = set()
-    for one in transaction.primitives:
-        if isinstance(one, SetAttribute) and any(
-            attribute is not None and attribute.type in _BODIES for attribute in (one.old, one.new)
+    for primitive in transaction.primitives:
+        if isinstance(primitive, SetAttribute) and any(
+            attribute is not None and attribute.type in _BODIES
+            for attribute in (primitive.old, primitive.new)
         ):
             return None
-        if isinstance(one, Splice) and one.list_name == "node":
-            nodes.update(dict.fromkeys((*one.removed, *one.inserted)))
-        elif isinstance(one, Splice) and one.list_name in _OF_VALUES:
-            records = (*one.removed, *one.inserted)
-            given.update((one.scope, record_name(one.list_name, record)) for record in records)
-        elif isinstance(one, SetLinks) and one.node is not None:
-            nodes[one.node] = None
-            (given if one.side == "output" else taken).update(
-                (one.scope, name) for name in (*one.old, *one.new)
+        if isinstance(primitive, Splice) and primitive.list_name == "node":
+            nodes.update(dict.fromkeys((*primitive.removed, *primitive.inserted)))
+        elif isinstance(primitive, Splice) and primitive.list_name in _OF_VALUES:
+            records = (*primitive.removed, *primitive.inserted)
+            given.update(
+                (primitive.scope, record_name(primitive.list_name, record)) for record in records
             )
-        elif isinstance(one, (SetAttribute, SetText, SetList)) and one.node is not None:
-            nodes[one.node] = None
-        elif isinstance(one, SetText) and one.list_name in _OF_VALUES:
-            names = (record_name(one.list_name, one.record), one.old, one.new)
-            given.update((one.scope, name) for name in names if isinstance(name, str))
-        elif isinstance(one, SetList) and one.field_name == "metadata_props":
+        elif isinstance(primitive, SetLinks) and primitive.node is not None:
+            nodes[primitive.node] = None
+            (given if primitive.side == "output" else taken).update(
+                (primitive.scope, name) for name in (*primitive.old, *primitive.new)
+            )
+        elif isinstance(primitive, (SetAttribute, SetText, SetList)) and primitive.node is not None:
+            nodes[primitive.node] = None
+        elif isinstance(primitive, SetText) and primitive.list_name in _OF_VALUES:
+            names = (
+                record_name(primitive.list_name, primitive.record),
+                primitive.old,
+                primitive.new,
+            )
+            given.update((primitive.scope, name) for name in names if isinstance(name, str))
+        elif isinstance(primitive, SetList) and primitive.field_name == "metadata_props":
             continue
         else:
             return None

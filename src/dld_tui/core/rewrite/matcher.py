@@ -148,17 +148,17 @@ class Matcher:
 
     def hits_in(self, scope: Scope) -> list[Hit]:
         """Return the hits in one scope, by their last nodes."""
-        found: list[Hit] = []
+        hits: list[Hit] = []
         with collector_paused(), dims_remembered():
-            for _ in self.gradually(scope, found):
+            for _ in self.gradually(scope, hits):
                 pass
-        return found
+        return hits
 
     def gradually(self, scope: Scope, found: list[Hit]) -> Iterator[None]:
         """Enter the hits in one scope, by their last nodes; yields between steps of the search."""
         if not self._parts:
             self._parts = [
-                Matcher(one, self.given_up, self.readers) for one in self.pattern.variants()
+                Matcher(variant, self.given_up, self.readers) for variant in self.pattern.variants()
             ]
         covered: dict[Node, list[frozenset[Node]]] = {}
         hits: list[Hit] = []
@@ -560,8 +560,8 @@ def pattern_of(nodes: Sequence[Node]) -> str:
 
 
 def _attributes(node: Node) -> str:
-    found = [text for one in node.attributes() if (text := _attribute(one))]
-    return f" <{', '.join(found)}> " if found else ""
+    attributes = [text for attribute in node.attributes() if (text := _attribute(attribute))]
+    return f" <{', '.join(attributes)}> " if attributes else ""
 
 
 def _attribute(attribute: Attribute) -> str:

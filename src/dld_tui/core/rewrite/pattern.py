@@ -154,13 +154,13 @@ class Pattern:
         loose = [at for at, call in enumerate(calls) if call.may_miss]
         if not loose:
             return (self,)
-        found = [
+        variants = [
             shorter
             for count in range(len(loose) + 1)
             for dropped in combinations(loose, count)
             if (shorter := self._without(set(dropped))) is not None
         ]
-        return tuple(found)
+        return tuple(variants)
 
     def _without(self, dropped: set[int]) -> Pattern | None:
         calls, instead = self.body.calls, dict[str, str]()
@@ -230,9 +230,9 @@ def parse_pattern(text: str) -> Pattern:
         UsageError: It is none, falls apart, or matches everything; says where.
     """
     reader = Reader(text)
-    found = read_pattern(reader)
+    pattern = read_pattern(reader)
     reader.end()
-    return found
+    return pattern
 
 
 def read_pattern(reader: Reader) -> Pattern:
@@ -405,13 +405,13 @@ class BodyReader:
     def _names(self) -> list[str]:
         reader = self._reader
         reader.expect("(")
-        found: list[str] = []
+        names: list[str] = []
         while not reader.take(")"):
-            found.append(reader.word("the name of a value"))
+            names.append(reader.word("the name of a value"))
             reader.take("?")
             if not reader.take(",") and not reader.sees(")"):
                 raise reader.error("',' or ')' is expected")
-        return found
+        return names
 
     def _statement(self) -> None:
         reader = self._reader
@@ -505,15 +505,15 @@ class BodyReader:
     def _inputs(self) -> tuple[tuple[Argument, ...], bool]:
         reader = self._reader
         reader.expect("(")
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         while not reader.take(")"):
             if self._is_pattern and reader.take("..."):
                 reader.expect(")")
-                return tuple(found), True
-            found.append(self._expression())
+                return tuple(arguments), True
+            arguments.append(self._expression())
             if not reader.take(",") and not reader.sees(")"):
                 raise reader.error("',' or ')' is expected")
-        return tuple(found), False
+        return tuple(arguments), False
 
     def _argument(self) -> Argument:
         reader = self._reader
@@ -556,16 +556,16 @@ class BodyReader:
 
     def _attributes(self) -> tuple[tuple[str, Expression | str], ...]:
         reader = self._reader
-        found: list[tuple[str, Expression | str]] = []
+        attributes: list[tuple[str, Expression | str]] = []
         while not reader.take(">"):
             name = reader.word("an attribute")
             if (match := reader.match(_ATTRIBUTE_TYPE)) is not None:
                 reader.at = match.end()
             reader.expect("=")
-            found.append((name, self._attribute()))
+            attributes.append((name, self._attribute()))
             if not reader.take(",") and not reader.sees(">"):
                 raise reader.error("',' or '>' is expected")
-        return tuple(found)
+        return tuple(attributes)
 
     def _attribute(self) -> Expression | str:
         reader = self._reader

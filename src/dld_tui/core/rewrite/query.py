@@ -100,13 +100,13 @@ def parse_columns(texts: tuple[str, ...]) -> list[Expression]:
     Raises:
         UsageError: One is none.
     """
-    found = []
+    expressions = []
     for text in texts:
         reader = Reader(text)
         while not reader.is_done:
-            found.append(read_expression(reader, KNOWN))
+            expressions.append(read_expression(reader, KNOWN))
             reader.take(",")
-    return found
+    return expressions
 
 
 def shown_value(value: Any) -> Any:

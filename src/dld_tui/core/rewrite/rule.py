@@ -92,7 +92,7 @@ class Rule:
     @property
     def needs_types(self) -> bool:
         """Whether types have to be known, which shape inference may have to find."""
-        words = {word for one in self.rewrites for word in re.findall(r"\w+", one.text)}
+        words = {word for rewrite in self.rewrites for word in re.findall(r"\w+", rewrite.text)}
         return bool(words & (TYPED | {"bypass"}))
 
 
@@ -107,11 +107,11 @@ def parse_rules(text: str) -> list[Rule]:
         return [Rule("rule", _rewrites(text))]
     if re.sub(r"#[^\n]*", "", text[: heads[0].start()]).strip():
         raise UsageError("a file of rules begins with a line such as 'rule my-rule: what it does'")
-    found: list[Rule] = []
+    rules: list[Rule] = []
     ends = [head.start() for head in heads[1:]] + [len(text)]
     for head, end in zip(heads, ends, strict=True):
         name, body = head.group(1), text[head.end() : end]
-        if any(rule.name == name for rule in found):
+        if any(rule.name == name for rule in rules):
             raise UsageError(f"there are two rules called {name!r}")
         gains = _GAINS.search(body)
         rest = _GAINS.sub("", body)
@@ -120,19 +120,19 @@ def parse_rules(text: str) -> list[Rule]:
         except UsageError as error:
             raise UsageError(f"rule {name}: {error.message}", hint=error.hint) from None
         about = visible(head.group(2).strip())
-        found.append(Rule(name, rewrites, about, visible(gains.group(1).strip()) if gains else ""))
-    return found
+        rules.append(Rule(name, rewrites, about, visible(gains.group(1).strip()) if gains else ""))
+    return rules
 
 
 def _rewrites(text: str) -> tuple[Rewrite, ...]:
     reader = Reader(text)
-    found: list[Rewrite] = []
+    rewrites: list[Rewrite] = []
     while not reader.is_done:
-        found.append(_rewrite(reader))
+        rewrites.append(_rewrite(reader))
         reader.take(";")
-    if not found:
+    if not rewrites:
         raise UsageError("there is no rule", hint="Write for example: Identity(x) => x")
-    return tuple(found)
+    return tuple(rewrites)
 
 
 def _rewrite(reader: Reader) -> Rewrite:
@@ -237,7 +237,8 @@ def _setting(reader: Reader, pattern: Pattern) -> tuple[str, str, Expression]:
 def text_of_rules(rules: Sequence[Rule]) -> str:
     """Return the text of rules, from which :func:`parse_rules` makes them again."""
     return "\n\n".join(
-        f"rule {rule.name}: {rule.about}\n" + "\n;\n".join(one.text for one in rule.rewrites)
+        f"rule {rule.name}: {rule.about}\n"
+        + "\n;\n".join(rewrite.text for rewrite in rule.rewrites)
         for rule in rules
     )
 
@@ -275,7 +276,7 @@ def _added_rules() -> dict[str, Rule]:
     An entry point of the group ``dld_tui.rules`` is the text of a file of rules. One that cannot be
     used is left out.
     """
-    found: dict[str, Rule] = {}
+    rules: dict[str, Rule] = {}
     for plugin in plugins("rules", str):
         try:
             added = parse_rules(plugin.value or "")
@@ -284,8 +285,8 @@ def _added_rules() -> dict[str, Rule]:
         package = visible(plugin.package)
         for rule in added:
             if rule.name not in _own_texts():
-                found.setdefault(rule.name, replace(rule, package=package))
-    return found
+                rules.setdefault(rule.name, replace(rule, package=package))
+    return rules
 
 
 def known_rules() -> list[Rule]:
@@ -306,21 +307,21 @@ def rules_of(words: Sequence[str]) -> list[Rule]:
         InputError: A file cannot be read.
     """
     added = _added_rules()
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for word in words:
         if word in _own_texts():
-            found.append(own_rule(word))
+            rules.append(own_rule(word))
         elif word in added:
-            found.append(added[word])
+            rules.append(added[word])
         elif "=>" in word:
-            found += _numbered(parse_rules(word), found)
+            rules += _numbered(parse_rules(word), rules)
         elif word.startswith("@") or Path(word).is_file():
-            found += _of_file(Path(word.removeprefix("@")))
+            rules += _of_file(Path(word.removeprefix("@")))
         else:
             raise UsageError(
                 f"there is no rule {word!r:.60}", hint=f"Known rules: {', '.join(rule_names())}"
             )
-    return found
+    return rules
 
 
 def _numbered(rules: list[Rule], before: Sequence[Rule]) -> list[Rule]:

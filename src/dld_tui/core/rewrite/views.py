@@ -386,8 +386,8 @@ def size_of(scope: Scope, name: str, axis: int, steps: int = MOST_FOLLOWED) -> S
     """Return the size of an axis of a value; see :meth:`ValueView.dims_within`."""
     dims = ValueView(scope, name).dims_within(steps)
     if dims is not UNKNOWN and -len(dims) <= axis < len(dims):
-        found = dims[axis]
-        return f"{name}[{axis % len(dims)}]" if found is UNKNOWN else found
+        dim = dims[axis]
+        return f"{name}[{axis % len(dims)}]" if dim is UNKNOWN else dim
     return f"{name}[{axis}]" if axis >= 0 else UNKNOWN
 
 
@@ -704,14 +704,14 @@ def repeats_of(scope: Scope, name: str) -> Any:
     expand = maker_of(scope, found[0]) if found is not None else None
     if found is None or expand is None or expand.op_type != "Expand" or expand.domain:
         return UNKNOWN
-    one = maker_of(expand.scope, expand.inputs[0])
+    node = maker_of(expand.scope, expand.inputs[0])
     sizes = sizes_of(expand.scope, expand.inputs[1])
-    if one is None or one.op_type != "Unsqueeze" or sizes is None or len(sizes) != 5:
+    if node is None or node.op_type != "Unsqueeze" or sizes is None or len(sizes) != 5:
         return UNKNOWN
     times, wanted = sizes[2], found[1]
-    if _axes_of(one) != [2] or not isinstance(times, int) or times < 1 or len(wanted) != 4:
+    if _axes_of(node) != [2] or not isinstance(times, int) or times < 1 or len(wanted) != 4:
         return UNKNOWN
-    own = [size_of(one.scope, one.inputs[0], axis) for axis in range(4)]
+    own = [size_of(node.scope, node.inputs[0], axis) for axis in range(4)]
     grown = [*own[:2], times, *own[2:]]
     if any(size not in (1, known) for size, known in zip(sizes, grown, strict=True)):
         return UNKNOWN

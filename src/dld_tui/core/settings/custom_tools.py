@@ -165,27 +165,29 @@ def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
     if not isinstance(tables, Mapping):
         wrong.append("tools: expected a table of tools")
         return {}
-    found: dict[str, Tool] = {}
+    tools: dict[str, Tool] = {}
     for name, table in tables.items():
         try:
-            found[str(name)] = tool_from(str(name), table)
+            tools[str(name)] = tool_from(str(name), table)
         except UsageError as error:
             wrong.append(str(error))
-    return found
+    return tools
 
 
 def added_tools() -> dict[str, Tool]:
     """Return the tools that other packages add, as entry points of ``dld_tui.tools``, by name."""
-    found = (one.value for one in plugins("tools", Tool))
+    found = (plugin.value for plugin in plugins("tools", Tool))
     return {tool.name: tool for tool in found if tool is not None and not problems(tool)}
 
 
 def unavailable_tools() -> list[str]:
     """Return a line for each tool of another package that cannot be used. Foreign text."""
     lines = []
-    for one in plugins("tools", Tool):
-        wrong = [one.problem] if one.value is None else problems(one.value)
-        lines += [f"the tool {one.name} of {one.package} is unavailable: {why}" for why in wrong]
+    for plugin in plugins("tools", Tool):
+        wrong = [plugin.problem] if plugin.value is None else problems(plugin.value)
+        lines += [
+            f"the tool {plugin.name} of {plugin.package} is unavailable: {why}" for why in wrong
+        ]
     return lines
 
 
@@ -366,10 +368,10 @@ def load(path: Path | None = None) -> dict[str, Tool]:
     source = config.config_path() if path is None else path
     tables = config.read_document(source).unwrap().get(_TABLE, {})
     wrong: list[str] = []
-    found = tools_of(tables, wrong)
+    tools = tools_of(tables, wrong)
     if wrong:
         raise InputError(wrong[0], where=str(source), hint="Correct it by hand")
-    return added_tools() | found
+    return added_tools() | tools
 
 
 def find(name: str, path: Path | None = None) -> Tool:

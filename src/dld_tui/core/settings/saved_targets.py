@@ -543,14 +543,14 @@ def target_table(connections: Sequence[Connection]) -> Table[Connection]:
     """Return the targets as a table."""
     return Table(
         (
-            Column("name", "name", lambda one: one.name, width=16, style="strong"),
-            Column("address", "address", lambda one: one.address, least=20, keep="end"),
-            Column("auth", "auth", lambda one: one.auth, width=9, priority=4, style="dim"),
-            Column("way", "way", lambda one: one.jump or one.proxy_command, width=18, priority=2,
-                   style="dim"),
-            Column("launcher", "launcher", lambda one: " ".join(one.launcher), width=20,
+            Column("name", "name", lambda saved: saved.name, width=16, style="strong"),
+            Column("address", "address", lambda saved: saved.address, least=20, keep="end"),
+            Column("auth", "auth", lambda saved: saved.auth, width=9, priority=4, style="dim"),
+            Column("way", "way", lambda saved: saved.jump or saved.proxy_command, width=18,
+                   priority=2, style="dim"),
+            Column("launcher", "launcher", lambda saved: " ".join(saved.launcher), width=20,
                    priority=3, style="dim"),
         ),
         connections,
-        row_key=lambda one: one.name,
+        row_key=lambda saved: saved.name,
     )  # fmt: skip

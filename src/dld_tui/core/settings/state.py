@@ -43,17 +43,17 @@ class State:
 
     def recent(self) -> list[RecentFile]:
         """Return the recent files, the newest first; a file may no longer be there."""
-        found = []
+        files = []
         entries = self._read("recent").get("files")
         for entry in entries if isinstance(entries, list) else []:
             try:
                 file: Any = entry
-                found.append(
+                files.append(
                     RecentFile(str(file["path"]), str(file["kind"]), float(file["opened"]))
                 )
             except (TypeError, KeyError, ValueError):
                 continue
-        return found
+        return files
 
     def opened(self, path: Path | str, kind: str, *, keep: int = 20) -> None:
         """Put a file first among the recent ones, of which the newest `keep` stay."""

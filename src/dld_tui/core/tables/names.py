@@ -42,9 +42,9 @@ _PARTS = re.compile(r"(~?)(.*?)((?:  \+\d+)?)", re.DOTALL)
 
 def _parts(name: str) -> tuple[str, str, str]:
     """Return a name between the mark of a guess and how many more there are."""
-    found = _PARTS.fullmatch(name)
-    assert found is not None  # each part may be empty
-    return found[1], found[2], found[3]
+    match = _PARTS.fullmatch(name)
+    assert match is not None  # each part may be empty
+    return match[1], match[2], match[3]
 
 
 def shared_ends(names: Iterable[str], most: float = 1.0) -> SharedEnds:

@@ -246,13 +246,13 @@ class _Needed:
 
     def batched(self, batch: int | None) -> dict[str, Range]:
         """Return the profile of the inputs that leave only their first dimension open."""
-        found = {}
+        ranges = {}
         for name in self.ranged if batch is not None else ():
             dims = self.dims.get(name)
             if dims and name not in self.values and not is_dynamic(dims[1:]):
                 shape = tuple(dim if isinstance(dim, int) else batch or 1 for dim in dims)
-                found[name] = Range(shape, shape, shape)
-        return found
+                ranges[name] = Range(shape, shape, shape)
+        return ranges
 
     def check(self, profile: Mapping[str, Range], number: int, *, several: bool) -> None:
         """Refuse a profile that lacks an input or does not fit one."""
@@ -322,11 +322,11 @@ def _at(profiles: list[dict[str, Shape]], number: int) -> dict[str, Shape]:
 
 def _ranges(shapes: Mapping[str, Mapping[str, Shape]]) -> dict[str, Range]:
     low, usual, high = (shapes[kind] for kind in KINDS)
-    found = {}
+    ranges = {}
     for name in dict.fromkeys((*low, *usual, *high)):
         opt = usual.get(name, high.get(name, low.get(name, ())))
-        found[name] = Range(low.get(name, opt), opt, high.get(name, opt))
-    return found
+        ranges[name] = Range(low.get(name, opt), opt, high.get(name, opt))
+    return ranges
 
 
 def _missing(

@@ -153,7 +153,7 @@ def _tactic(data: Mapping[str, Any]) -> Tactic:
 
 def by_time(tactics: Sequence[Tactic]) -> tuple[Tactic, ...]:
     """Return tactics without doubles, the fastest first; those without a time last."""
-    ordered = sorted(tactics, key=lambda one: (one.ms is None, one.ms or 0.0))
+    ordered = sorted(tactics, key=lambda tactic: (tactic.ms is None, tactic.ms or 0.0))
     return tuple(dict.fromkeys(ordered))
 
 

@@ -493,10 +493,10 @@ def _is_of_11(found: Words, version: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _settings() -> Mapping[str, Setting]:
-    found = {}
+    settings = {}
     for setting in settings_of(RunSettings):
-        found.update({spelling: setting for spelling in setting.param.spellings})
-    return MappingProxyType(found)
+        settings.update({spelling: setting for spelling in setting.param.spellings})
+    return MappingProxyType(settings)
 
 
 class _Reader:

@@ -151,10 +151,10 @@ class TensorWindow:
 
     def coordinates(self, index: int) -> tuple[int, ...]:
         """Return the indices of an element by its place in row order."""
-        found = []
+        coordinates = []
         for size, stride in zip(self.shape, self._strides, strict=True):
-            found.append(index // stride % size)
-        return tuple(found)
+            coordinates.append(index // stride % size)
+        return tuple(coordinates)
 
     def cells(
         self, plane: Slice, row: int, rows: int, column: int = 0, columns: int | None = None

@@ -24,7 +24,7 @@ from dld_tui.core.plugins import resolve
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
-from dld_tui.core.tensorrt.route_search import RouteSearch, knob_table, search_lines, trial_table
+from dld_tui.core.tensorrt.routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.files import ask_where

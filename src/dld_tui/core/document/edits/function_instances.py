@@ -44,7 +44,7 @@ from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.errors import EditError
-from dld_tui.core.operators.history import same_meaning
+from dld_tui.core.operators.registry import same_meaning
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ def _counter(report: Report, counter: Counter) -> Iterator[str]:
     if not counter.samples:
         return
     # The counters may have a clock of their own; a pass is on both.
-    shift = next((one.start_us - one.counter_origin_us for one in report.passes), 0.0)
+    shift = next((pass_.start_us - pass_.counter_origin_us for pass_ in report.passes), 0.0)
     parts = max(1, min(counter.samples, _MOST_SAMPLES))
     first, last = counter.first_us, max(counter.last_us, counter.first_us + 1.0)
     step = (last - first) / parts

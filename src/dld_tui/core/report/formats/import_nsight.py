@@ -199,7 +199,7 @@ class _Export:
     def _launches(self) -> dict[tuple[int | None, int | None], tuple[int, int]]:
         """Return start and thread of the calls that launched work, by process and correlation."""
         asked = {one.key for one in self.work}
-        found: dict[tuple[int | None, int | None], tuple[int, int]] = {}
+        launches: dict[tuple[int | None, int | None], tuple[int, int]] = {}
         for start, thread, number in self._rows(
             "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "globalTid", "correlationId")
         ):
@@ -207,8 +207,8 @@ class _Export:
                 for process in (thread >> _ID_BITS, None):
                     key = (process, number)
                     if key in asked:
-                        found[key] = (start, thread)
-        return found
+                        launches[key] = (start, thread)
+        return launches
 
     def _ranges(self) -> Iterator[_Range]:
         columns = ("start", "end", "eventType", "globalTid", "text", "textId")
@@ -276,9 +276,9 @@ def _passes(ranges: Sequence[_Range]) -> list[int]:
     ]  # fmt: skip
     names = Counter(ranges[index].name for index in outermost)
     name, count = max(names.items(), key=lambda item: item[1], default=("", 0))
-    found = [index for index in outermost if ranges[index].name == name]
-    apart = all(ranges[one].end <= ranges[following].start for one, following in pairwise(found))
-    return found if count > 1 and apart else []
+    passes = [index for index in outermost if ranges[index].name == name]
+    apart = all(ranges[one].end <= ranges[following].start for one, following in pairwise(passes))
+    return passes if count > 1 and apart else []
 
 
 def _labels(places: Sequence[tuple[int | None, ...]], words: Sequence[str]) -> list[str]:
@@ -338,7 +338,8 @@ def _write(writer: ReportWriter, export: _Export) -> None:
     pass_of = {root: number for number, root in enumerate(marks)}
     threads = sorted({one.thread for one in ranges if one.works})
     pairs: list[tuple[int | None, ...]] = [
-        (one >> _ID_BITS & (1 << _ID_BITS) - 1, one & (1 << _ID_BITS) - 1) for one in threads
+        (thread >> _ID_BITS & (1 << _ID_BITS) - 1, thread & (1 << _ID_BITS) - 1)
+        for thread in threads
     ]
     tracks = dict(zip(threads, _labels(pairs, ("process", "thread")), strict=True))
     starts = [ranges[root].start for root in marks] or [origin]

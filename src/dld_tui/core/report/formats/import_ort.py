@@ -180,13 +180,13 @@ class FusionTracer:
         """
         if self.moves_data(node):
             return []
-        found: dict[Node, None] = {}
+        nodes: dict[Node, None] = {}
         places = self._output_places(node)
         for place in places:
-            self._walk(node, place, found)
+            self._walk(node, place, nodes)
         if not places:
             return self._readers_of_weights(node)
-        return list(reversed(found)) if len(found) <= _MOST_NODES else []
+        return list(reversed(nodes)) if len(nodes) <= _MOST_NODES else []
 
     def _readers_of_weights(self, node: Node) -> list[Node]:
         """Return the original nodes that alone read the weights of an optimised one.
@@ -198,7 +198,7 @@ class FusionTracer:
             return []
         weights = [name for name in node.inputs if name and scope.initializer(name) is not None]
         readers = (scope.consumers(name) for name in weights)
-        return list(dict.fromkeys(found[0] for found in readers if len(found) == 1))
+        return list(dict.fromkeys(reader[0] for reader in readers if len(reader) == 1))
 
     def moves_data(self, node: Node) -> bool:
         """Return True for a node that only changes layout, type or device of a tensor."""
@@ -359,19 +359,19 @@ def _constant_nodes(finder: NodeFinder) -> set[Node]:
 
     Optimisers compute them once, so they are no part of a kernel.
     """
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     for scope in finder.document.scopes():
         for node in scope.nodes:
             if node.op_type == "Constant":
-                found.add(node)
+                nodes.add(node)
             elif node.inputs and not node.children and finder.function_of(node) is None:
                 definitions = (scope.resolve(name) for name in node.inputs if name)
                 if all(
-                    d is not None and (d.kind == "initializer" or d.node in found)
+                    d is not None and (d.kind == "initializer" or d.node in nodes)
                     for d in definitions
                 ):
-                    found.add(node)
-    return found
+                    nodes.add(node)
+    return nodes
 
 
 _ACTIVATIONS = frozenset(
@@ -607,9 +607,9 @@ def report_from_ort_profile(
     name = _FILE_NAME.match(path.stem)
 
     def fill(writer: ReportWriter) -> None:
-        found = add_ort_profile(writer, path, document, None, progress, cancelled)
-        writer.set_fact("backend", f"ONNX Runtime {found.version}".rstrip())
-        writer.set_fact("execution_provider", ", ".join(found.providers))
+        summary = add_ort_profile(writer, path, document, None, progress, cancelled)
+        writer.set_fact("backend", f"ONNX Runtime {summary.version}".rstrip())
+        writer.set_fact("execution_provider", ", ".join(summary.providers))
         writer.set_fact("created", _created(name))
 
     network = (name.group(1) if name else "") or path.name
@@ -655,8 +655,8 @@ class _Importer:
     def run(
         self, progress: ProgressCallback | None, cancelled: CancelCheck | None
     ) -> ImportSummary:
-        for found in self._profile.passes(progress, cancelled):
-            self._add(found)
+        for pass_ in self._profile.passes(progress, cancelled):
+            self._add(pass_)
         self._drop_short_passes()
         for warning in self._profile.warnings:
             self._writer.note(warning, "warning")

@@ -114,8 +114,8 @@ def without_cast(tensor: str) -> str:
 
 def split_inlined_branch(name: str) -> tuple[str, str, str] | None:
     """Return (If node, attribute, rest of the name) of what came out of a branch, or None."""
-    found = _INLINED.match(name)
-    return (found.group(1), found.group(2), found.group(3)) if found else None
+    match = _INLINED.match(name)
+    return (match.group(1), match.group(2), match.group(3)) if match else None
 
 
 def split_inlined_function(tensor: str, functions: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -347,9 +347,9 @@ class OrtProfile:
             if reader.damage.skipped > self._damage_seen:
                 # It may have been a kernel of this run, so no sum of the run is known.
                 self._damage_seen, self._run_is_damaged = reader.damage.skipped, True
-            found = self._take(event)
-            if found is not None:
-                yield found
+            profile_pass = self._take(event)
+            if profile_pass is not None:
+                yield profile_pass
         if self._pending:
             yield self._unfinished()
         self._close(reader)
@@ -431,9 +431,9 @@ class OrtProfile:
     def _unfinished(self) -> ProfilePass:
         start = min(event[1] for event in self._pending)
         end = max(event[1] + event[2] for event in self._pending)
-        found = self._pass(self._pending, start, end - start, "incomplete")
+        profile_pass = self._pass(self._pending, start, end - start, "incomplete")
         self._pending = []
-        return found
+        return profile_pass
 
     def _pass(
         self, events: list[_Event], start: float, duration: float, state: PassState

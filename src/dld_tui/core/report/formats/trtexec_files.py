@@ -174,29 +174,29 @@ class InferenceRows:
 
     def take(self, raw: Mapping[str, JSON]) -> Inference | None:
         """Return a row's inference when it counts."""
-        found = inference_of(raw)
-        if found is None:
+        inference = inference_of(raw)
+        if inference is None:
             self.bad += 1
             return None
-        if found.start_ms is None:
+        if inference.start_ms is None:
             self.kept += 1
-            return found
-        key = (found.start_ms, found.latency_ms)
+            return inference
+        key = (inference.start_ms, inference.latency_ms)
         if key in self._seen:  # no two inferences begin and end at once
             self.repeated += 1
             return None
         self._seen.add(key)
         if self.first_ms is None:
-            self.first_ms = found.start_ms
+            self.first_ms = inference.start_ms
             if self.warm_up_ms is None:
-                with_run = found.start_ms < _BEGINS_WITH_RUN_MS
+                with_run = inference.start_ms < _BEGINS_WITH_RUN_MS
                 self.warm_up_ms = _DEFAULT_WARM_UP_MS if with_run else 0.0
                 self._assumed = with_run
-        if found.phases[1][0] < (self.warm_up_ms or 0.0):
-            self.warm.append(found)
+        if inference.phases[1][0] < (self.warm_up_ms or 0.0):
+            self.warm.append(inference)
             return None
         self.kept += 1
-        return found
+        return inference
 
     def warm_up_notes(self) -> list[str]:
         """Return what is to be said of the warm-up."""
@@ -210,13 +210,13 @@ class InferenceRows:
 
     def doubts(self) -> list[str]:
         """Return what is to be said of rows that cannot be, or are there twice."""
-        found = []
+        doubts = []
         if self.repeated:
             inferences = fmt.plural(self.repeated, "inference is", "inferences are")
-            found.append(f"{inferences} in the file twice and counted once")
+            doubts.append(f"{inferences} in the file twice and counted once")
         if self.bad:
-            found.append(f"{fmt.plural(self.bad, 'inference')} without sound times left out")
-        return found
+            doubts.append(f"{fmt.plural(self.bad, 'inference')} without sound times left out")
+        return doubts
 
 
 def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
@@ -277,10 +277,10 @@ def warm_up_ms(metadata: Mapping[str, JSON]) -> float | None:
     text = options.get("Duration") if isinstance(options, dict) else None
     if not isinstance(text, str):
         return None
-    found = _WARM_UP.search(text)
-    if found is None:
+    match = _WARM_UP.search(text)
+    if match is None:
         return 0.0 if text else None
-    return float(found[1]) if found[1].count(".") < 2 else None
+    return float(match[1]) if match[1].count(".") < 2 else None
 
 
 def warm_up_beside(timing: Path) -> float | None:
@@ -315,20 +315,20 @@ def report_from_trtexec_profile(
     target = Path(path)
     last = last_list(target, cancelled)
     reader = ArrayReader(target, progress, cancelled, only=last.index)
-    found = LayerRows()
+    layer_rows = LayerRows()
     for raw in reader.objects():
-        found.add(raw)
-    rows = [(row, row.mean_ms) for row in found.rows if row.mean_ms is not None][:_MOST_LAYERS]
-    bad = found.doubtful + reader.damage.skipped
+        layer_rows.add(raw)
+    rows = [(row, row.mean_ms) for row in layer_rows.rows if row.mean_ms is not None][:_MOST_LAYERS]
+    bad = layer_rows.doubtful + reader.damage.skipped
     if not rows:
         reason = f": {fmt.plural(bad, 'row')} without a sound time" if bad else ""
         raise InputError(f"the layer profile has no layer{reason}", where=str(target))
 
     def fill(writer: ReportWriter) -> None:
         _fill(writer, rows)
-        if found.passes is not None:
-            writer.add_environment({"iterations": found.passes})
-        _remark(writer, found, reader, last)
+        if layer_rows.passes is not None:
+            writer.add_environment({"iterations": layer_rows.passes})
+        _remark(writer, layer_rows, reader, last)
 
     def amend(database: sqlite3.Connection) -> None:
         # The extremes of a layer are not in the file.

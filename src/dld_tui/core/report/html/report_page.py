@@ -134,7 +134,7 @@ def _row(spans: Sequence[Span], length_us: float, top: float) -> list[str]:
         parts.append(_rect(left, right - left, top, style, f"{title}: {total / 1000:.4g} ms"))
         thin.clear()
 
-    for span in sorted(spans, key=lambda one: (one.start_us, -one.duration_us)):
+    for span in sorted(spans, key=lambda span: (span.start_us, -span.duration_us)):
         left, right = axis.at(span.start_us), axis.at(span.start_us + span.duration_us)
         if right - left < _THIN:
             if thin and left - end > _THIN:
@@ -261,7 +261,7 @@ def _tiles(report: Report) -> str:
 def _latencies(report: Report) -> list[float]:
     if report.latency is None:
         return []
-    return list(report.latencies) or [one.duration_us / 1000 for one in report.counted_passes]
+    return list(report.latencies) or [pass_.duration_us / 1000 for pass_ in report.counted_passes]
 
 
 def _latency_title(report: Report) -> str:
@@ -307,11 +307,13 @@ def _top_bars(report: Report) -> str:
 
 def _input_table(report: Report) -> str:
     columns: tuple[Column[ReportInput], ...] = (
-        Column("name", "input", lambda one: one.name),
-        Column("shape", "shape", lambda one: one.shape_text, width=20),
-        Column("why", "sizes guessed by", lambda one: one.why),
-        Column("values", "values", lambda one: one.values),
-        Column("values_reason", "values because of", lambda one: one.values_reason),
+        Column("name", "input", lambda report_input: report_input.name),
+        Column("shape", "shape", lambda report_input: report_input.shape_text, width=20),
+        Column("why", "sizes guessed by", lambda report_input: report_input.why),
+        Column("values", "values", lambda report_input: report_input.values),
+        Column(
+            "values_reason", "values because of", lambda report_input: report_input.values_reason
+        ),
     )
     return html_of("inputs", Table(columns, [*report_inputs(report)]))
 
@@ -322,7 +324,7 @@ def _input_table(report: Report) -> str:
 def pass_timeline(report: Report) -> str:
     """Return the drawing of the median pass, with what the GPU did and the counters under it."""
     index = report.median_pass
-    found = next((one for one in report.passes if one.index == index), None)
+    found = next((pass_ for pass_ in report.passes if pass_.index == index), None)
     if index is None or found is None:
         return ""
     events = report.pass_events(index)
