@@ -40,10 +40,10 @@ class Request(Profile):
 
     new: Path | None = param(None, label="New", help="The other version.", kind="file")
     base_settings: dict[str, JSON] | None = param(
-        None, label="Settings of the base", help="Of the base alone, by name."
+        None, label="Settings of the base", help="Of the base alone, by name.", empty="none"
     )
     new_settings: dict[str, JSON] | None = param(
-        None, label="Settings of the new one", help="The same of the other version."
+        None, label="Settings of the new one", help="The same of the other version.", empty="none"
     )
     new_first: bool = param(False, label="New first", help="The new version has the first turn.")
 
