@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import accuracy, search_precision
+from dld_tui.core.accuracy.search import PrecisionReport, SearchEstimate
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
 from dld_tui.core.document.metadata import precision_of
@@ -150,7 +151,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
         nodes = session.screen.document.main.nodes
         await session.until(lambda: all(precision_of(node) for node in nodes))
         found = {node.name: precision_of(node) for node in nodes}
-        kept = {one["node"] for one in result["kept"]}
+        kept = {node.node for node in result.kept}
         assert {name for name, precision in found.items() if precision == "fp32"} == kept
 
         await session.until(lambda: session.app.page is session.screen)
@@ -177,9 +178,12 @@ async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) 
 
 async def test_no_set_is_enough(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    data: dict[str, Any] = {"precision": "fp16", "kept": None, "trials": 2, "seconds": 1.0}
+    estimate = SearchEstimate(2, "trial", 0.5, (1, 4), 0, 1, (0.5, 2.0))
+    report = PrecisionReport(
+        "fp16", "onnxruntime", 1, 2, None, True, 0, None, (), None, {}, 2, 1.0, estimate
+    )
     async with opened(path, WIDE) as session:
-        page = PrecisionScreen(data, path)
+        page = PrecisionScreen(report, path)
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
         assert "No set of nodes is enough" in session.text

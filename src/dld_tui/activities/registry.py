@@ -234,7 +234,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("accuracy", "--search", "fp16"), click="dld_tui.cli.jobs.accuracy:command"
         ),
-        result=None,
+        result="dld_tui.core.accuracy.search:PrecisionResult",
         of_open_model=True,
         result_view="dld_tui.screens.accuracy.searches:PrecisionScreen.of_job",
         reasons="dld_tui.core.accuracy.engine_settings:greyed",

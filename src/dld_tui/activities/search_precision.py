@@ -1,12 +1,6 @@
 """Find the smallest set of nodes that must stay in fp32 when a model runs in a lower precision.
 
-Result: ``{"precision", "backend", "sets", "kept": [{"scope", "node", "op_type"}], "minimal",
-"untried": N, "lowered", "candidates", "trials", "seconds", "estimate": {...}, "errors": {OUTPUT:
-{...}}, "edits": [...], "script": PATH or null}``. `kept` is null when not even keeping all nodes is
-good enough, and with `estimate_only` nothing but the estimate is there. When the trials allowed
-were not enough, `minimal` is false and `untried` counts the kept nodes that may not be needed.
-`edits` are those of an edit script that assigns the precisions; for int8 there are none, and
-`script` holds the names of the kept nodes, one on each line.
+Result: :data:`dld_tui.core.accuracy.search.PrecisionResult`.
 
 Each trial is noted at once, so a search that was stopped goes on where it was.
 """
@@ -19,7 +13,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
@@ -30,13 +24,12 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param, to_json
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.accuracy.search import Guided, Kept, Outcome, SearchEstimate
+    from dld_tui.core.accuracy.search import Guided, Kept, Outcome, PrecisionEdit, SearchEstimate
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
@@ -340,17 +333,23 @@ class _Search:
         self._ranked = sorted(noise, key=lambda key: -noise[key])
 
     def events(self) -> Iterator[Event]:
-        from dld_tui.core.accuracy.search import Outcome, cost_text, unproven
+        from dld_tui.core.accuracy.search import (
+            KeptNode,
+            Outcome,
+            PrecisionEstimate,
+            PrecisionReport,
+            cost_text,
+            unproven,
+        )
 
         every = frozenset(self._keys)
         first = yield from self._trial(frozenset())
         self._estimate = self._estimated(first.seconds)
         yield Log(cost_text(self._estimate))
         if self._request.estimate_only:
-            yield Finished({
-                "precision": self._request.precision, "backend": self._request.backend,
-                "estimate": self._estimate,
-            })  # fmt: skip
+            yield Finished(
+                PrecisionEstimate(self._request.precision, self._request.backend, self._estimate)
+            )
             return
         journal = self._journal()
         known = journal.known
@@ -374,22 +373,40 @@ class _Search:
                     f"the result is not good when it is tried again: {final.problem}",
                     hint="The model may give other results from run to run",
                 )
-        result: dict[str, Any] = {
-            "precision": self._request.precision, "backend": self._request.backend,
-            "sets": len(self._trials.feeds), "candidates": len(every), "kept": None,
-            "minimal": is_whole, "untried": 0, "script": None, "edits": [],
-        }  # fmt: skip
+        untried = 0
         if found is not None and final is not None:
             verdicts = {kept: outcome.good for kept, outcome in known.items()}
-            left = unproven(frozenset(found), verdicts)
-            result |= {"minimal": not left, "untried": len(left)}
-            result |= self._told(found, final)
+            untried = len(unproven(frozenset(found), verdicts))
+            is_whole = not untried
         elif every in self._last and not self._last[every].errors:
             raise ActivityError(
                 f"it cannot be run with all nodes in fp32: {self._last[every].problem}"
             )
-        result |= {"trials": self._made, "seconds": self._seconds, "estimate": self._estimate}
-        yield Finished(result)
+        kept = None if found is None else [self._keys[key] for key in found]
+        edits = () if kept is None else self._edits(kept)
+        if kept is not None:
+            self._write_script(kept, edits)
+        script = self._request.script
+        yield Finished(
+            PrecisionReport(
+                self._request.precision,
+                self._request.backend,
+                len(self._trials.feeds),
+                len(every),
+                None
+                if kept is None
+                else tuple(KeptNode(node.scope.path, node.ref, node.op_type) for node in kept),
+                is_whole,
+                untried,
+                None if kept is None or script is None else str(script),
+                edits,
+                None if final is None else final.lowered_nodes,
+                {} if final is None else final.errors,
+                self._made,
+                self._seconds,
+                self._estimate,
+            )
+        )
 
     def _steps(
         self, known: dict[Kept, Outcome], journal: OutcomeJournal
@@ -501,36 +518,28 @@ class _Search:
         path = cache_dir() / "precision-search" / f"{search_name(facts)}.jsonl"
         return OutcomeJournal(path, [*self._keys], again=request.again)
 
-    def _told(self, found: Collection[str], final: Trial) -> dict[str, JSON]:
-        request = self._request
-        kept = [self._keys[key] for key in found]
-        others = [node for key, node in self._keys.items() if key not in set(found)]
-        edits: list[JSON] = [
-            {
-                "edit": "set_precision",
-                "nodes": [[list(node.scope.path), node.ref] for node in nodes],
-                "precision": precision,
-            }
-            for nodes, precision in ((kept, "fp32"), (others, request.precision))
+    def _edits(self, kept: Sequence[Node]) -> tuple[PrecisionEdit, ...]:
+        """Return what assigns the precisions; Q and DQ nodes of int8 are none of a layer."""
+        from dld_tui.core.accuracy.search import PrecisionEdit
+
+        if self._request.precision == "int8":
+            return ()
+        others = [node for node in self._keys.values() if node not in set(kept)]
+        return tuple(
+            PrecisionEdit(
+                "set_precision", tuple((node.scope.path, node.ref) for node in nodes), precision
+            )
+            for nodes, precision in ((kept, "fp32"), (others, self._request.precision))
             if nodes
-        ]
-        if request.precision == "int8":  # Q and DQ nodes are no precision of a layer
-            edits = []
-        if request.script is not None:
-            lines = [json.dumps(edit, ensure_ascii=False) for edit in edits]
-            if request.precision == "int8":
-                lines = [node.name for node in kept]
-            write_text(request.script, "".join(f"{line}\n" for line in lines))
-        return {
-            "kept": [
-                {"scope": list(node.scope.path), "node": node.ref, "op_type": node.op_type}
-                for node in kept
-            ],
-            "lowered": final.lowered_nodes,
-            "errors": {name: encode(error) for name, error in final.errors.items()},
-            "edits": edits,
-            "script": None if request.script is None else str(request.script),
-        }
+        )
+
+    def _write_script(self, kept: Sequence[Node], edits: Sequence[PrecisionEdit]) -> None:
+        if self._request.script is None:
+            return
+        lines = [json.dumps(encode(edit), ensure_ascii=False) for edit in edits]
+        if self._request.precision == "int8":
+            lines = [node.name for node in kept]
+        write_text(self._request.script, "".join(f"{line}\n" for line in lines))
 
 
 def _keys(document: Document, nodes: Collection[Node]) -> dict[str, Node]:

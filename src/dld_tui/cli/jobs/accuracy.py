@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,14 @@ from dld_tui.core.accuracy.result import (
     side_text,
     signal_text,
 )
-from dld_tui.core.accuracy.search import SearchEstimate, cost_text, kept_table, not_minimal_text
-from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.codec import decode
+from dld_tui.core.accuracy.search import (
+    KeptNode,
+    PrecisionEstimate,
+    PrecisionResult,
+    cost_text,
+    kept_table,
+    not_minimal_text,
+)
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.params import settings_of
 from dld_tui.core.text import visible
@@ -105,7 +110,7 @@ def _search(
         write_json(result)
     else:
         show_search(result, model)
-    is_whole = "kept" not in result or (result["kept"] is not None and result["minimal"])
+    is_whole = isinstance(result, PrecisionEstimate) or (result.kept is not None and result.minimal)
     return ExitStatus.DONE if is_whole else ExitStatus.FOUND
 
 
@@ -144,40 +149,39 @@ def _search_option() -> click.Parameter:
 command = click.Command("accuracy", params=_parameters(), callback=_callback, help=_HELP)
 
 
-def show_search(result: Mapping[str, Any], model: Path) -> None:
+def show_search(result: PrecisionResult, model: Path) -> None:
     """Print what a search found, for people."""
-    precision = result["precision"]
+    precision = result.precision
     is_int8 = precision == "int8"
-    if "kept" not in result:
-        write(cost_text(decode(SearchEstimate, result["estimate"])))
+    if isinstance(result, PrecisionEstimate):
+        write(cost_text(result.estimate))
         return
-    cost = f"{fmt.plural(result['trials'], 'trial')} in {fmt.duration(result['seconds'])}"
-    kept = result["kept"]
+    cost = f"{fmt.plural(result.trials, 'trial')} in {fmt.duration(result.seconds)}"
+    kept = result.kept
     if kept is None:
         write(f"No set of nodes is enough: {cost}")
         write("The outputs are not within their tolerances even with all nodes kept in fp32")
         return
-    if not result["minimal"]:
+    if not result.minimal:
         write(not_minimal_text(result))
         _write_nodes(kept)
     elif kept:
         write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; without any of them an output is"
               " not within its tolerance")  # fmt: skip
         _write_nodes(kept)
-    elif not result["candidates"]:
+    elif not result.candidates:
         write(f"There is no node that {precision} changes")
         return
     else:
         write("All nodes can be quantized" if is_int8 else f"All nodes can compute in {precision}")
-    write(f"{fmt.plural(result['lowered'], 'node')} in {precision}; {cost}")
-    for name, data in result["errors"].items():
-        error = decode(TensorError, data)
+    write(f"{fmt.plural(result.lowered or 0, 'node')} in {precision}; {cost}")
+    for name, error in result.errors.items():
         write(
             f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
             f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB"
         )
     write()
-    script = result["script"]
+    script = result.script
     if is_int8 and kept:
         given = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
         path = visible(str(model))
@@ -193,7 +197,7 @@ def show_search(result: Mapping[str, Any], model: Path) -> None:
         write(f"Set the precisions: dld edit {path} {file} -o OUT")
 
 
-def _write_nodes(kept: Sequence[Mapping[str, Any]]) -> None:
+def _write_nodes(kept: Sequence[KeptNode]) -> None:
     write_table(kept_table(kept))
 
 

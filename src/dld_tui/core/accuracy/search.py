@@ -18,10 +18,10 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.tables.table import NOTE, Column, Table
 
 Kept: TypeAlias = "frozenset[str]"
@@ -277,23 +277,85 @@ def cost_text(estimate: SearchEstimate) -> str:
     )
 
 
-def not_minimal_text(result: Mapping[str, Any]) -> str:
+@dataclass(frozen=True)
+class PrecisionEstimate:
+    """The result of the activity ``search_precision`` where only the estimate was asked for."""
+
+    precision: str
+    backend: str
+    estimate: SearchEstimate
+
+
+@dataclass(frozen=True)
+class KeptNode:
+    """A node that must stay in fp32. All texts are foreign."""
+
+    scope: tuple[str, ...]
+    node: str
+    """As edits refer to it."""
+    op_type: str
+
+
+@dataclass(frozen=True)
+class PrecisionEdit:
+    """A step of an edit script: nodes that compute in a precision."""
+
+    edit: str
+    """The name of the edit."""
+    nodes: tuple[tuple[tuple[str, ...], str], ...]
+    """(scope, reference) pairs. Foreign text."""
+    precision: str
+
+
+@dataclass(frozen=True)
+class PrecisionReport:
+    """The result of the activity ``search_precision``. Fields may be added, never renamed."""
+
+    precision: str
+    backend: str
+    sets: int
+    """Of inputs."""
+    candidates: int
+    """Nodes that the precision changes."""
+    kept: tuple[KeptNode, ...] | None
+    """None when not even keeping all nodes is good enough."""
+    minimal: bool
+    """False when the trials allowed were not enough to show it."""
+    untried: int
+    """Kept nodes that may not be needed."""
+    script: str | None
+    """Where the edits, for int8 the names of the kept nodes, were written to."""
+    edits: tuple[PrecisionEdit, ...]
+    """Those that assign the precisions; none for int8."""
+    lowered: int | None
+    """Nodes in the precision."""
+    errors: Mapping[str, TensorError]
+    """By output. Names are foreign text."""
+    trials: int
+    seconds: float
+    estimate: SearchEstimate
+
+
+PrecisionResult: TypeAlias = PrecisionReport | PrecisionEstimate
+
+
+def not_minimal_text(report: PrecisionReport) -> str:
     """Return what is to be said of a result that the limit of trials came before."""
-    kept = fmt.plural(len(result["kept"]), "node")
+    kept = fmt.plural(len(report.kept or ()), "node")
     return (
         f"Not minimal: with {kept} in fp32 the outputs are within their tolerances, but"
-        f" {result['untried']:,} of them may not be needed. The trials allowed were not enough: the"
+        f" {report.untried:,} of them may not be needed. The trials allowed were not enough: the"
         " same command goes on from here"
     )
 
 
-def kept_table(kept: Sequence[Mapping[str, Any]]) -> Table[Mapping[str, Any]]:
+def kept_table(kept: Sequence[KeptNode]) -> Table[KeptNode]:
     """Return the nodes that must stay in fp32 as a table."""
     return Table(
         (
-            Column("node", "node that stays in fp32", itemgetter("node"), least=20, keep="end"),
-            Column("op_type", "operator", itemgetter("op_type"), width=18, style="type"),
-            Column("scope", "scope", lambda one: " › ".join(one["scope"]), NOTE, 24, priority=1,
+            Column("node", "node that stays in fp32", lambda kept: kept.node, least=20, keep="end"),
+            Column("op_type", "operator", lambda kept: kept.op_type, width=18, style="type"),
+            Column("scope", "scope", lambda kept: " › ".join(kept.scope), NOTE, 24, priority=1,
                    keep="end", style="dim"),
         ),
         kept,

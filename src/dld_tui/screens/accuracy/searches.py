@@ -6,15 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import cosine_text, figure, signal_text
-from dld_tui.core.accuracy.search import kept_table, not_minimal_text
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.search import (
+    KeptNode,
+    PrecisionEstimate,
+    PrecisionResult,
+    kept_table,
+    not_minimal_text,
+)
 from dld_tui.core.accuracy.tactics import (
     BadTactic,
     TacticReport,
@@ -23,7 +28,7 @@ from dld_tui.core.accuracy.tactics import (
     tactic_table,
     verdict_text,
 )
-from dld_tui.core.codec import decode
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
@@ -47,10 +52,8 @@ if TYPE_CHECKING:
 
 # --- what a precision search found: the nodes that must stay in fp32 -----------------------------
 
-Kept: TypeAlias = "Mapping[str, Any]"
 
-
-class PrecisionScreen(ListPage[Kept]):
+class PrecisionScreen(ListPage[KeptNode]):
     """One result.
 
     Args:
@@ -70,27 +73,31 @@ class PrecisionScreen(ListPage[Kept]):
         " these nodes out, and {precision.script} writes their names."
     )
 
-    def __init__(self, result: Mapping[str, JSON], model: Path) -> None:
+    def __init__(self, result: PrecisionResult, model: Path) -> None:
         super().__init__()
-        self.data: dict[str, Any] = dict(result)
+        self.data = result
         self.subject = ResultModel(self, "search_precision", model)
-        self.tab_title = f"{self.data['precision']} of {model.name}"
+        self.tab_title = f"{self.data.precision} of {model.name}"
 
     @classmethod
-    def of_job(cls, result: Mapping[str, JSON], values: Mapping[str, JSON]) -> PrecisionScreen:
+    def of_job(cls, result: PrecisionResult, values: Mapping[str, JSON]) -> PrecisionScreen:
         """Return the page of what a job found; `values` are those of its form."""
         return cls(result, model_of(values))
 
     @property
-    def kept(self) -> list[Kept] | None:
+    def kept(self) -> tuple[KeptNode, ...] | None:
         """The nodes; None when there is no result."""
-        found: list[Kept] | None = self.data.get("kept")
-        return found
+        return None if isinstance(self.data, PrecisionEstimate) else self.data.kept
+
+    @property
+    def edits(self) -> list[dict[str, Any]]:
+        """The edits that set the precisions, as scripts have them; none for int8."""
+        return [] if isinstance(self.data, PrecisionEstimate) else encode(self.data.edits)
 
     @property
     def _is_int8(self) -> bool:
         """Whether the nodes are those that a quantization leaves out."""
-        return bool(self.data["precision"] == "int8")
+        return self.data.precision == "int8"
 
     def body(self) -> Iterable[Widget]:
         yield Rows(self._head(), id="head")
@@ -99,7 +106,7 @@ class PrecisionScreen(ListPage[Kept]):
     def on_mount(self) -> None:
         """Show the nodes."""
         self.view.empty = (
-            "No node has to stay in fp32" if self.kept == [] else "There is no such set"
+            "No node has to stay in fp32" if self.kept == () else "There is no such set"
         )
         self.view.frame.show(
             fmt.plural(len(self.kept or ()), "node"),
@@ -107,38 +114,36 @@ class PrecisionScreen(ListPage[Kept]):
         )
         self.show_rows()
 
-    def table(self) -> Table[Kept]:
+    def table(self) -> Table[KeptNode]:
         """Return the nodes."""
         return kept_table(self.kept or ())
 
     def _head(self) -> list[list[Piece]]:
         data = self.data
-        if "kept" not in data:
-            estimate = data["estimate"]
-            least, most = estimate["trials"]
-            each = fmt.duration(estimate["trial_seconds"])
-            text = (f" {estimate['nodes']:,} nodes can be lowered: {least} to about {most} trials"
+        if isinstance(data, PrecisionEstimate):
+            least, most = data.estimate.trials
+            each = fmt.duration(data.estimate.trial_seconds)
+            text = (f" {data.estimate.nodes:,} nodes can be lowered: {least} to about {most} trials"
                     f" of {each}")  # fmt: skip
             return [[(text, "")]]
-        cost = f"{fmt.plural(data['trials'], 'trial')} in {fmt.duration(data['seconds'])}"
+        cost = f"{fmt.plural(data.trials, 'trial')} in {fmt.duration(data.seconds)}"
         if self.kept is None:
             return [[(f" No set of nodes is enough ({cost}): the outputs are not within their "
                       "tolerances even with all nodes in fp32", "warn")]]  # fmt: skip
         lines: list[list[Piece]] = [
-            [(f" {fmt.plural(data['lowered'], 'node')} in {data['precision']}", "strong"),
+            [(f" {fmt.plural(data.lowered or 0, 'node')} in {data.precision}", "strong"),
              (f"  {cost}", "dim")],
         ]  # fmt: skip
-        if not data["minimal"]:
+        if not data.minimal:
             lines += [[(f" {line}", "warn")] for line in wrap(not_minimal_text(data), 76)]
-        for name, given in data["errors"].items():
-            error = decode(TensorError, given)
+        for name, error in data.errors.items():
             text = (f" {visible(name)}: largest error {figure(error.max_abs)}, cosine"
                     f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB")  # fmt: skip
             lines.append([(text, "dim")])
         return lines[:8]
 
     def facts(self) -> set[str]:
-        is_usable = bool(self.data.get("kept" if self._is_int8 else "edits"))
+        is_usable = bool(self.kept if self._is_int8 else self.edits)
         return super().facts() | ({"precisions"} if is_usable else set())
 
     def activate(self) -> None:
@@ -148,7 +153,7 @@ class PrecisionScreen(ListPage[Kept]):
     def action_go_to_node(self) -> None:
         node = self.row
         if node is not None:
-            self.subject.show_node(node["scope"], node["node"])
+            self.subject.show_node(node.scope, node.node)
 
     def action_apply(self) -> None:
         owner = host(self)
@@ -159,20 +164,20 @@ class PrecisionScreen(ListPage[Kept]):
             return
         if self._is_int8:
             owner.show_page(page)
-            names = [one["node"] for one in self.data["kept"]]
+            names: list[JSON] = [node.node for node in self.kept or ()]
             page.show_conversion_form("convert_quantize", {"exclude": names})
             return
         steps: list[JSON] = []
-        for edit in self.data["edits"]:
+        for edit in self.edits:
             arguments = dict(edit)
             steps.append([arguments.pop("edit"), arguments])
-        places = [place for edit in self.data["edits"] for place in edit["nodes"]]
+        places = [place for edit in self.edits for place in edit["nodes"]]
         missing = [place for place in places if document.find_node(*place) is None]
         if missing:
             message = f"{len(missing):,} of the nodes are not in the model any more"
             owner.show_error(DldError(message, hint="Search again"))
             return
-        title = f"keep {fmt.plural(len(self.data['kept']), 'node')} in fp32"
+        title = f"keep {fmt.plural(len(self.kept or ()), 'node')} in fp32"
         owner.show_page(page)
         page.apply_steps(
             title,
@@ -192,9 +197,9 @@ class PrecisionScreen(ListPage[Kept]):
 
     def action_save_script(self) -> None:
         def write(path: Path, overwrite: bool) -> Sequence[str]:
-            lines = [json.dumps(edit, ensure_ascii=False) for edit in self.data["edits"]]
+            lines = [json.dumps(edit, ensure_ascii=False) for edit in self.edits]
             if self._is_int8:
-                lines = [one["node"] for one in self.data["kept"]]
+                lines = [node.node for node in self.kept or ()]
             text = "".join(f"{line}\n" for line in lines)
             return write_text(path, text, overwrite=overwrite)
 
