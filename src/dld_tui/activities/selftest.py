@@ -30,7 +30,7 @@ from dld_tui.core.machine.selftest import (
 )
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts
 
 Result = SelfTest
 BACKENDS = ("cpu", "cuda", "tensorrt")
@@ -282,7 +282,7 @@ class _Bench:
         return f"{there:,} of {fmt.plural(len(startup.nodes), 'node')} on {provider}"
 
     @property
-    def _loading(self) -> dict[str, JSON]:
+    def _loading(self) -> Facts:
         device = str(self._request.device)
         return {"library": self._request.library, "device": device, "trust": True}
 

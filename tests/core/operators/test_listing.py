@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ def test_every_operator_has_a_row_cells_and_a_document() -> None:
     table = listing.operator_table(everything)
     for schema in everything:
         assert len(table.values(schema)) == 5
-        document = listing.document(schema)
+        document: Any = listing.document(schema)
         assert json.loads(json.dumps(document)) == document
         assert document["name"] == schema.name
 

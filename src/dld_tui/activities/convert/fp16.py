@@ -15,7 +15,7 @@ from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.errors import ActivityError, DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
+from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
@@ -115,5 +115,5 @@ def _way_out(
     return f"--library own converts it to a model that ONNX Runtime takes. {HINT}"
 
 
-def _settings(request: Request) -> dict[str, JSON]:
+def _settings(request: Request) -> Facts:
     return {"library": request.library, "range_check": request.range_check}

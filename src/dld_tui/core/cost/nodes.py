@@ -39,6 +39,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
+from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     import onnx
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.types import JSON
 
 
 _DEEPEST = 64
@@ -485,7 +485,7 @@ def cost_lines(costs: ModelCosts) -> list[str]:
     return found
 
 
-def total_json(costs: ModelCosts) -> dict[str, JSON]:
+def total_json(costs: ModelCosts) -> Facts:
     """Return the sums over the main graph, without what is not known, and how much that is."""
     known = costs.known
     fields = {key: plain(value) for key, value in known._asdict().items() if key != "parameters"}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import Call, Shape, elements, operator, work
 from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -52,7 +53,7 @@ class Roof:
     """Where the figures are from."""
 
 
-def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> dict[str, JSON]:
+def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Facts:
     """Return the least time of one run of a layer under a roof, and what sets it.
 
     Args:

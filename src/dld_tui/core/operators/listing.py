@@ -200,7 +200,7 @@ def operator_table(schemas: Sequence[OperatorSchema]) -> Table[OperatorSchema]:
     )  # fmt: skip
 
 
-def document(schema: OperatorSchema) -> dict[str, JSON]:
+def document(schema: OperatorSchema) -> JSON:
     """Return everything that is known of an operator, in JSON."""
     history = history_of(schema.name, schema.domain)
     return {

@@ -18,7 +18,7 @@ from dld_tui.core.plan.mapping import LayerNodes, Rule, elements_of, map_plan, s
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.groups import UNKNOWN, layer_type
 from dld_tui.core.report.records import Confidence, Layer, NodeLink
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Facts, Foreign
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -103,7 +103,7 @@ def plan_subject(
             KIND: MEANS if timed else None,
         },
         model={"path": str(path)} if path is not None else {},
-        settings=_settings(plan) | _shapes(plan),
+        settings={**_settings(plan), **_shapes(plan)},
         environment={name: value for name, value in plan.device.items() if name not in _NAMES},
     )
 
@@ -119,7 +119,7 @@ def _latencies(plan: EnginePlan) -> tuple[float, ...]:
     return (timing.latency.median,) if timing.latency is not None else ()
 
 
-def _shapes(plan: EnginePlan) -> dict[str, JSON]:
+def _shapes(plan: EnginePlan) -> Mapping[str, JSON]:
     """Return the dimensions of the engine's inputs, as reports have them; nothing when unknown."""
     inputs = [tensor for tensor in plan.bindings if tensor.mode == "input"]
     if not inputs or any(tensor.elements is None for tensor in inputs):
@@ -127,7 +127,7 @@ def _shapes(plan: EnginePlan) -> dict[str, JSON]:
     return {"input_shapes": {tensor.name: list(tensor.dims or ()) for tensor in inputs}}
 
 
-def _settings(plan: EnginePlan) -> dict[str, JSON]:
+def _settings(plan: EnginePlan) -> Foreign:
     settings: dict[str, JSON] = {}
     for section in _SETTINGS:
         options = plan.metadata.get(section)
@@ -148,7 +148,7 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Layer:
         output_types=_types(layer.outputs),
         nodes=_links(layer, nodes, rule),
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
-        details=_details(layer, nodes, rule),
+        details={**_details(layer, nodes, rule)},
         index=at,
         time_ms=layer.time_ms,
         percent=layer.percent,
@@ -178,10 +178,10 @@ def _links(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> tuple[NodeLink,
     )
 
 
-def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> dict[str, JSON]:
+def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Facts:
     several = len(nodes.nodes) > 1
     used = shares_of(nodes.nodes, rule, elements_of(layer))[1] if several else None
-    details: dict[str, JSON] = {
+    details: Facts = {
         SHARED_BY: used,
         PLACE: layer.index,
         "layer_type": layer.type,
@@ -223,9 +223,9 @@ def layer_records(
     ]
 
 
-def _layer_details(layer: EngineLayer, findings: int) -> dict[str, JSON]:
+def _layer_details(layer: EngineLayer, findings: int) -> Facts:
     sizes = [tensor.bytes for tensor in layer.outputs]
-    layer_details: dict[str, JSON] = {
+    layer_details: Facts = {
         "index": layer.index,
         "kind": layer.kind,
         "weights_bytes": None if layer.weights_from == "unknown" else layer.weights_bytes,

@@ -152,7 +152,7 @@ def measured_facts(report: Report) -> list[MeasuredFact]:
     ]
 
 
-def measured_json(report: Report) -> dict[str, JSON]:
+def measured_json(report: Report) -> JSON:
     """Return the same for programs; what is not known is left out."""
     found: dict[str, JSON] = {}
     phases = report.facts.get("phases_ms")
