@@ -217,10 +217,10 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
     return [ToolFinding("error", f"{tool}:failed", Remark(f"the check failed: {message}"))]
 
 
-def _without_repeats(found: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
+def _without_repeats(findings: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
     """Leave out what the lint repeats: it runs the checker of onnx, too."""
     said = {_what(finding) for finding in known}
-    return [finding for finding in found if _what(finding) not in said]
+    return [finding for finding in findings if _what(finding) not in said]
 
 
 def _what(finding: ToolFinding) -> tuple[str, str, int | None]:

@@ -327,29 +327,29 @@ class _Searching:
         self._estimate = BuildEstimate(layers, build.seconds, (least, most), seconds)
         return Log(cost_text(self._estimate))
 
-    def _write(self, trials: TacticTrials, found: Isolation) -> Path | None:
+    def _write(self, trials: TacticTrials, isolation: Isolation) -> Path | None:
         from dld_tui.core.accuracy.tactics import FOUND
 
-        if found.verdict != FOUND:
+        if isolation.verdict != FOUND:
             return None
         path = self._request.avoid_path
-        trials.write_avoiding(found.right, path)
+        trials.write_avoiding(isolation.right, path)
         return path
 
-    def _keep(self, trials: TacticTrials, found: Isolation) -> Path | None:
+    def _keep(self, trials: TacticTrials, isolation: Isolation) -> Path | None:
         """Keep the last engine of a search that found something: it is right."""
         from dld_tui.core.accuracy.tactics import FOUND
         from dld_tui.core.files.writer import write_pieces
 
         path = self._request.output
-        if path is None or found.verdict != FOUND or not trials.engine.exists():
+        if path is None or isolation.verdict != FOUND or not trials.engine.exists():
             return None
         write_pieces(path, [trials.engine.read_bytes()])
         return path
 
     def _told(
         self,
-        found: Isolation | None,
+        isolation: Isolation | None,
         builds: list[Build],
         avoid: Path | None,
         engine: Path | None,
@@ -357,19 +357,19 @@ class _Searching:
         titles = {layer: title for build in builds for layer, title in build.titles.items()}
         verdicts = [build.verdict for build in builds]
         different = {frozenset(build.choices.items()) for build in builds if build.runs}
-        culprits = [] if found is None else [
+        culprits = [] if isolation is None else [
             BadTactic(
                 culprit.layer, titles.get(culprit.layer, culprit.layer), _shown(culprit.tactic),
                 _shown(culprit.instead), culprit.confirmed,
             )
-            for culprit in found.culprits
+            for culprit in isolation.culprits
         ]  # fmt: skip
-        suspects = [] if found is None else [
+        suspects = [] if isolation is None else [
             SuspectTactics(layer, titles.get(layer, layer), [_shown(tactic) for tactic in tactics])
-            for layer, tactics in found.suspects.items()
+            for layer, tactics in isolation.suspects.items()
         ]  # fmt: skip
         return TacticReport(
-            verdict=None if found is None else found.verdict,
+            verdict=None if isolation is None else isolation.verdict,
             way=self._way,
             library=self._library.facts.title,
             builds=len(builds),

@@ -243,11 +243,11 @@ class _Reducing:
         from dld_tui.core.document.cutting import extract_kept
         from dld_tui.core.document.serialise import save
 
-        found = extract_kept(self._document, set(part))
-        if found is None:
+        extraction = extract_kept(self._document, set(part))
+        if extraction is None:
             return False
-        with contextlib.closing(found.document):
-            save(found.document, path)
+        with contextlib.closing(extraction.document):
+            save(extraction.document, path)
         return True
 
     def _checked(self, path: Path) -> Generator[Event, None, bool]:

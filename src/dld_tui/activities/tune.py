@@ -233,9 +233,9 @@ class _Tuning:
         opset = next((o.version for o in self._document.model.opset_import if not o.domain), 0)
         newest = newest_opset()
         return [
-            replace(one, values={"to": newest}) if one.id == "opset" else one
-            for one in changes
-            if one.id != "opset" or opset < newest
+            replace(change, values={"to": newest}) if change.id == "opset" else change
+            for change in changes
+            if change.id != "opset" or opset < newest
         ]
 
     def _require_known(self, known: Sequence[Change]) -> None:
@@ -494,7 +494,7 @@ class _Tuning:
             if key in self._problems:
                 yield Log(f"{setup.title}: {self._problems[key]}")
 
-    def _judged(self, setup: Setup, one: Contestant) -> dict[str, str]:
+    def _judged(self, setup: Setup, contestant: Contestant) -> dict[str, str]:
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
         from dld_tui.core.accuracy.statistics import Tolerances
 
@@ -502,7 +502,7 @@ class _Tuning:
             return {}
         if not self._reference:
             return {setup.key: "an output is of a type that cannot be compared"}
-        outputs = one.outputs()
+        outputs = contestant.outputs()
         if setup.batch > 1:
             pairs = zip(outputs, self._reference, strict=True)
             outputs = [first_item(mine, single) for mine, single in pairs]

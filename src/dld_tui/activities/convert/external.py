@@ -63,13 +63,13 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Moving weights to a data file")
-        made = to_external(document, request.location, request.threshold)
-        stack.callback(made.document.close)
+        moved = to_external(document, request.location, request.threshold)
+        stack.callback(moved.document.close)
         figures, notes = yield from verified(
-            request, document, made.document, request.output, EXACT,
-            unchanged="" if made.count else "no weight was moved",
+            request, document, moved.document, request.output, EXACT,
+            unchanged="" if moved.count else "no weight was moved",
         )  # fmt: skip
         yield from written(
-            document, made.document, request.output, notes=[*made.notes, *notes],
-            more={"moved": made.count, "moved_bytes": made.bytes, **figures},
+            document, moved.document, request.output, notes=[*moved.notes, *notes],
+            more={"moved": moved.count, "moved_bytes": moved.bytes, **figures},
         )  # fmt: skip

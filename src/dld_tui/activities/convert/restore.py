@@ -70,14 +70,14 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Restoring the weights")
         source = stack.enter_context(contextlib.closing(open_model(request.weights)))
-        made = restored(document, source, any_values=request.any_values)
-        stack.callback(made.document.close)
-        alike = computes_alike(made.document, source)
+        moved = restored(document, source, any_values=request.any_values)
+        stack.callback(moved.document.close)
+        alike = computes_alike(moved.document, source)
         figures, notes = yield from verified(
-            request, source, made.document, request.output, EXACT,
+            request, source, moved.document, request.output, EXACT,
             unchanged="" if alike else f"{request.weights.name} differs in more than the weights",
         )  # fmt: skip
         yield from written(
-            document, made.document, request.output, notes=[*made.notes, *notes],
-            more={"moved": made.count, "moved_bytes": made.bytes, **figures},
+            document, moved.document, request.output, notes=[*moved.notes, *notes],
+            more={"moved": moved.count, "moved_bytes": moved.bytes, **figures},
         )  # fmt: skip

@@ -43,9 +43,9 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Hashing the weights")
-        made = stripped(document, request.threshold)
-        stack.callback(made.document.close)
+        moved = stripped(document, request.threshold)
+        stack.callback(moved.document.close)
         yield from written(
-            document, made.document, request.output, notes=made.notes,
-            more={"moved": made.count, "moved_bytes": made.bytes},
+            document, moved.document, request.output, notes=moved.notes,
+            more={"moved": moved.count, "moved_bytes": moved.bytes},
         )  # fmt: skip

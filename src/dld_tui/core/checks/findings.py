@@ -259,11 +259,11 @@ def remark_finding(document: Document, level: str, rule: str, remark: Remark) ->
         rule: A stable id such as ``onnx:checker``.
         remark: What was said.
     """
-    found = next((known for known in _LEVELS if known == level), "info")
+    known = next((known for known in _LEVELS if known == level), "info")
     place = remark.place
     scope = None if place is None else scope_at(document, place)
     node = None if place is None else node_at(document, place, remark.index)
-    return Finding(found, rule, remark.message, scope, node)  # type: ignore[arg-type]
+    return Finding(known, rule, remark.message, scope, node)  # type: ignore[arg-type]
 
 
 def findings_of(document: Document, said: Iterable[ToolFinding]) -> list[Finding]:

@@ -394,11 +394,11 @@ def predict(
     for domain, newest in facts().opsets.items() if imported else ():
         if domain not in imported:  # as ONNX Runtime fills them in
             model.opset_import.add(domain=domain, version=newest)
-    found = infer(model, told=told)
-    inferred = found.model
-    predictions = _told_by(found)
-    whole = _inlined(found) if model.functions else found
-    if whole is not found:
+    inference = infer(model, told=told)
+    inferred = inference.model
+    predictions = _told_by(inference)
+    whole = _inlined(inference) if model.functions else inference
+    if whole is not inference:
         predictions += _told_by(whole)
     whole = _without_declarations(whole, told)
     add_types(whole)
@@ -412,45 +412,45 @@ _NEWER = ("NegativeLogLikelihoodLoss", "in unification between")
 """An operator, and what onnx says of its shapes that ONNX Runtime does not: own rules do."""
 
 
-def _told_by(found: Inference) -> list[Prediction]:
+def _told_by(inference: Inference) -> list[Prediction]:
     return [
         Prediction(INFERENCE, remark)
-        for remark in found.remarks
+        for remark in inference.remarks
         if not all(part in remark.message for part in _NEWER)
     ]
 
 
-def _inlined(found: Inference) -> Inference:
+def _inlined(inference: Inference) -> Inference:
     """Return a model with the bodies of its functions in the place of their calls, inferred."""
-    imported = _imports(found.model)
-    for function in found.model.functions:
+    imported = _imports(inference.model)
+    for function in inference.model.functions:
         for entry in function.opset_import:
             domain = plain_domain(text_of(entry.domain))
             if domain not in imported:
                 imported[domain] = int(entry.version)
-                found.model.opset_import.add(domain=entry.domain, version=entry.version)
+                inference.model.opset_import.add(domain=entry.domain, version=entry.version)
             # ONNX Runtime takes the nodes in the model's version; onnx leaves such calls alone.
             entry.version = imported[domain]
     try:
-        flat = onnx.inliner.inline_local_functions(found.model)
+        flat = onnx.inliner.inline_local_functions(inference.model)
     # The seam: the inliner is native code that refuses what is wrong in its own ways.
     except Exception:  # noqa: BLE001
-        return found
+        return inference
     del flat.graph.value_info[:]
-    return infer(flat, found.labels)
+    return infer(flat, inference.labels)
 
 
-def _without_declarations(found: Inference, told: ToldTypes | None) -> Inference:
+def _without_declarations(inference: Inference, told: ToldTypes | None) -> Inference:
     """Infer again from inputs and weights alone: what is declared in between may be wrong."""
     model = onnx.ModelProto()
-    model.CopyFrom(found.model)
+    model.CopyFrom(inference.model)
     for _, body in bodies(model):
         if isinstance(body, onnx.GraphProto):
             del body.value_info[:]
             for info in body.output:
                 if info.type.HasField("tensor_type"):
                     info.type.tensor_type.ClearField("shape")
-    return infer(model, found.labels, told)
+    return infer(model, inference.labels, told)
 
 
 def _imports(model: onnx.ModelProto) -> dict[str, int]:
@@ -471,13 +471,13 @@ def _check_versions(model: onnx.ModelProto) -> list[Prediction]:
     return [Prediction("runtime-version", Remark(text)) for text in said]
 
 
-def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
+def _check_calls(inference: Inference, known: list[Prediction]) -> list[Prediction]:
     blamed = {_place(entry.remark) for entry in known}
     predictions: list[Prediction] = []
     functions: dict[tuple[str, str], None] = {}
     verdicts: dict[tuple[object, ...], _Verdict] = {}
-    local = {(text_of(f.domain), text_of(f.name)) for f in found.model.functions}
-    for call in calls(found.model.graph, _imports(found.model)):
+    local = {(text_of(f.domain), text_of(f.name)) for f in inference.model.functions}
+    for call in calls(inference.model.graph, _imports(inference.model)):
         if (call.domain, call.op_type) in local:
             continue
         verdict = verdicts.get(key := call.key())
@@ -485,19 +485,19 @@ def _check_calls(found: Inference, known: list[Prediction]) -> list[Prediction]:
             verdict = verdicts[key] = _verdict(call)
         rules = (check_operands, check_kernel, _too_large) if verdict.is_typed and call.runs else ()
         for rule, message in (*verdict.said, *_said_by(call, rules)):
-            remark = _remark(found.labels, call, message)
+            remark = _remark(inference.labels, call, message)
             if _place(remark) not in blamed:
                 predictions.append(Prediction(rule, remark))
         if verdict.unknown is not None:
-            remark = _remark(found.labels, call, verdict.unknown)
+            remark = _remark(inference.labels, call, verdict.unknown)
             predictions.append(Prediction("runtime-operator", remark))
         elif verdict.has_kernel is False:
             if verdict.is_function:
                 functions[call.domain, call.op_type] = None
             else:
-                predictions.append(_no_kernel(found.labels, call))
+                predictions.append(_no_kernel(inference.labels, call))
     if functions:
-        predictions += _check_functions(found, list(functions))
+        predictions += _check_functions(inference, list(functions))
     return predictions
 
 
@@ -544,9 +544,9 @@ def _verdict(call: Call) -> _Verdict:
     )
 
 
-def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list[Prediction]:
+def _check_functions(inference: Inference, functions: list[tuple[str, str]]) -> list[Prediction]:
     """Look for kernels of what operators without a kernel of their own are made of."""
-    model = found.model
+    model = inference.model
     lacking: list[Call] = []
     inlined: list[Call] = []
     for _ in range(_DEEPEST_FUNCTION):
@@ -557,7 +557,7 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
         # The seam: the inliner is native code that refuses what is wrong in its own ways.
         except Exception:  # noqa: BLE001
             return []
-        model = infer(flat, found.labels).model
+        model = infer(flat, inference.labels).model
         inlined = list(calls(model.graph, _imports(model)))
         lacking = [call for call in inlined if has_kernel(call) is False]
         inner = [(call.domain, call.op_type) for call in lacking if is_function(call)]
@@ -565,12 +565,12 @@ def _check_functions(found: Inference, functions: list[tuple[str, str]]) -> list
             break
         functions = inner
     conflicts = [
-        Prediction(rule, _remark(found.labels, call, message))
+        Prediction(rule, _remark(inference.labels, call, message))
         for call in inlined
         for rule, message in check_signature(call)
         if rule == "type-conflict"
     ]
-    return [*conflicts, *(_no_kernel(found.labels, call) for call in lacking)]
+    return [*conflicts, *(_no_kernel(inference.labels, call) for call in lacking)]
 
 
 def _no_kernel(labels: Labels, call: Call) -> Prediction:
@@ -645,6 +645,6 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
         scope.inferred.clear()  # those of before a conversion may be other ones
     with contextlib.suppress(KeyError):
         take_types(document, inferred)
-    found = predicted_findings(document, predictions)
+    findings = predicted_findings(document, predictions)
     known = check(document)
-    return by_severity([*known, *without_repeats(found, known)])
+    return by_severity([*known, *without_repeats(findings, known)])

@@ -208,13 +208,13 @@ class ScopeState:
 
     def first_producer(self, name: str) -> Node | None:
         """Return the producer of a value that comes first in the list."""
-        found = self.producers.get(name)
-        if not found:
+        producer = self.producers.get(name)
+        if not producer:
             return None
-        if len(found) == 1:
-            return found[0]
+        if len(producer) == 1:
+            return producer[0]
         positions = self.positions
-        return min(found, key=lambda node: positions.get(node, -1))
+        return min(producer, key=lambda node: positions.get(node, -1))
 
     # --- findings -------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ def dequantized(document: Document) -> Iterator[DequantizedModel]:
 
 
 def _replace(
-    made: DequantizedModel,
+    model: DequantizedModel,
     names: FreshNames,
     stored: dict[tuple[int, ...], str],
     used: dict[tuple[int, str], tuple[Scope, str]],
@@ -95,7 +95,11 @@ def _replace(
     make = _MAKERS.get(node.op_type)
     # Nodes that share the levels and all that belongs to them share the weight.
     parts = (weight.levels, weight.scales, weight.zero_points, weight.groups)
-    key = (*(id(one.proto) if one is not None else 0 for one in parts), weight.block, weight.axis)
+    key = (
+        *(id(part.proto) if part is not None else 0 for part in parts),
+        weight.block,
+        weight.axis,
+    )
     name = stored.get(key) if make is not None else None
     if name is None:
         name = stored[key] = (
@@ -105,15 +109,15 @@ def _replace(
         set_text(proto, "name", name)
         dtype = weight.dtype
         payload = (encoded(part.reshape(-1), dtype) for part in weight.matrix_parts())
-        put_payload(made.document, proto, payload, location=location_of(weight.levels.proto))
+        put_payload(model.document, proto, payload, location=location_of(weight.levels.proto))
         # What DequantizeLinear made is known where it was.
         place = home if make is not None else node.scope
         end = len(place.records["initializer"])
         transaction.do(Splice(place, "initializer", end, [], [proto]))
-        made.bytes += payload_bytes(dtype, prod(_dims(weight))) or 0
+        model.bytes += payload_bytes(dtype, prod(_dims(weight))) or 0
     new = make(node, name, names) if make is not None else []
     transaction.do(Splice(node.scope, "node", node.scope.index_of(node), [node], new))
-    made.count += 1
+    model.count += 1
 
 
 def _plain(name: str) -> str:

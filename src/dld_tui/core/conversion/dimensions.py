@@ -780,36 +780,36 @@ class _Walk:
                 " others",
             )  # fmt: skip
         wanted, outer = fitting
-        made = Value(before[0][0], before[0][1], wanted, outer=outer)
+        value = Value(before[0][0], before[0][1], wanted, outer=outer)
         if after is not None and after[0] is not None and (
             after[0][1] == wanted or ((target is not None and _differ(target))
             and math.prod(after[0][1]) == math.prod(data.new))
         ):  # fmt: skip
-            made.new = after[0][1]
-            made.outer = outer if after[0][1] == wanted else {}
-            return [made]
+            value.new = after[0][1]
+            value.outer = outer if after[0][1] == wanted else {}
+            return [value]
         if target is None or target.old_values is None:
             return None
         entries = [int(value) for value in target.old_values]
-        self._retarget(node, entries, target, data, made)
-        return [made]
+        self._retarget(node, entries, target, data, value)
+        return [value]
 
     def _retarget(
-        self, node: onnx.NodeProto, entries: list[int], target: Value, data: Value, made: Value
+        self, node: onnx.NodeProto, entries: list[int], target: Value, data: Value, value: Value
     ) -> None:
         """Let a Reshape make the shape that it should at any size."""
         allow_zero = any(a.name == "allowzero" and a.i for a in node.attribute)
         was = list(entries)
         pieces: dict[int, str] = {}
         is_constant = not _differ(target)
-        for place in made.changed:
+        for place in value.changed:
             if entries[place] == -1:
                 continue
             new = target.new_values
-            if not is_constant and new is not None and int(new[place]) == made.new[place]:
+            if not is_constant and new is not None and int(new[place]) == value.new[place]:
                 continue
             here = place < len(data.old) and (data.old[place], data.new[place]) == (
-                made.old[place], made.new[place])  # fmt: skip
+                value.old[place], value.new[place])  # fmt: skip
             if is_constant and here and not allow_zero:
                 entries[place] = 0
             elif is_constant and -1 not in entries:
@@ -817,9 +817,9 @@ class _Walk:
             else:
                 axis = data.changed[0] if len(data.changed) == 1 else min(
                     data.changed,
-                    key=lambda a: data.new[a] * made.old[place] != made.new[place] * data.old[a],
+                    key=lambda a: data.new[a] * value.old[place] != value.new[place] * data.old[a],
                 )  # fmt: skip
-                pieces[place] = self._size_of(node.input[0], axis, made.old[place], data.old[axis])
+                pieces[place] = self._size_of(node.input[0], axis, value.old[place], data.old[axis])
         self.changed.append(f"{self._label(node)}: {was} became {_shown(entries, pieces)}")
         if not pieces:
             node.input[1] = self._constant(np.array(entries, np.int64))

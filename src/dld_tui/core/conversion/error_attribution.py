@@ -112,11 +112,11 @@ class _Suspect:
     """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
 
 
-def _suspects(found: Findings) -> list[_Suspect]:
+def _suspects(findings: Findings) -> list[_Suspect]:
     """Return the nodes whose outputs are known, in the order of the computation."""
-    rows = {row.name: row for row in found.rows}
+    rows = {row.name: row for row in findings.rows}
     suspects = []
-    for node in found.document.main.nodes:
+    for node in findings.document.main.nodes:
         mine = [rows[name] for name in node.outputs if name in rows]
         if not mine or _is_constant(node):
             continue  # it is its users' weight
@@ -142,11 +142,11 @@ def _ranked(suspects: Iterable[_Suspect]) -> list[_Suspect]:
     return sorted(suspects, key=lambda suspect: -suspect.added)
 
 
-def _noisy(found: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
+def _noisy(findings: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
     """Return a node that adds noise; what makes its values where that stays as it was already."""
     if suspect.node not in kept:
         return [suspect.node]
-    return [node for node in _makers(found.document, suspect.node) if node not in kept]
+    return [node for node in _makers(findings.document, suspect.node) if node not in kept]
 
 
 def _makers(document: Document, node: Node) -> list[Node]:
@@ -176,20 +176,20 @@ def _with_bodies(nodes: Mapping[Node, str], kept: Collection[Node]) -> dict[Node
     return found
 
 
-def _told(suspect: _Suspect, found: Findings) -> Culprit:
-    (made,) = culprits({suspect.node: _why(suspect, found)})
+def _told(suspect: _Suspect, findings: Findings) -> Culprit:
+    (made,) = culprits({suspect.node: _why(suspect, findings)})
     return made
 
 
-def _why(suspect: _Suspect, found: Findings) -> str:
+def _why(suspect: _Suspect, findings: Findings) -> str:
     row = suspect.made
-    weights = _clipped_inputs(suspect.node, found.clipped)
-    if weights and row.problem and found.narrow is not None:
+    weights = _clipped_inputs(suspect.node, findings.clipped)
+    if weights and row.problem and findings.narrow is not None:
         return (
-            f"its weight {weights[0]!r} reaches {found.clipped[weights[0]]:,.4g}, and"
-            f" {found.narrow.dtype} ends at {found.largest:,.6g}"
+            f"its weight {weights[0]!r} reaches {findings.clipped[weights[0]]:,.4g}, and"
+            f" {findings.narrow.dtype} ends at {findings.largest:,.6g}"
         )
-    reach = found.ranges.get(row.name)
+    reach = findings.ranges.get(row.name)
     reached = "" if reach is None else f", in the original it is up to {reach:,.4g}"
     if row.error.special:
         return f"{row.name!r} becomes infinite or NaN{reached}"

@@ -97,29 +97,31 @@ def _schema(op_type: str, version: int) -> defs.OpSchema | None:
         return None
 
 
-def _without_newer(found: Lowered, version: int) -> str | None:
+def _without_newer(lowered: Lowered, version: int) -> str | None:
     """Replace operators that are not there yet by what defines them; return what cannot be."""
     newer: dict[str, str] = {}
-    for _, body in bodies(found.model):
+    for _, body in bodies(lowered.model):
         for node in body.node:
             op_type = text_of(node.op_type)
             if node.domain in _DEFAULT and _schema(op_type, version) is None:
                 newer.setdefault(op_type, _title(node))
     if not newer:
         return None
-    before = [text_of(node.op_type) for node in found.model.graph.node]
-    for function in found.model.functions:
+    before = [text_of(node.op_type) for node in lowered.model.graph.node]
+    for function in lowered.model.functions:
         _expand(function, list(newer))
-    if any(text_of(n.op_type) in newer for f in found.model.functions for n in f.node):
+    if any(text_of(n.op_type) in newer for f in lowered.model.functions for n in f.node):
         # Types are known in the place of the calls only, and some operators need them.
-        found.model.CopyFrom(onnx.inliner.inline_local_functions(found.model))
-    for place, body in bodies(found.model):
+        lowered.model.CopyFrom(onnx.inliner.inline_local_functions(lowered.model))
+    for place, body in bodies(lowered.model):
         if place and any(text_of(node.op_type) in newer for node in body.node):
             op_type = next(text_of(n.op_type) for n in body.node if text_of(n.op_type) in newer)
             return f"{op_type} does not exist in opset {version}{newer[op_type]}"
     try:
         flat = onnx.inliner.inline_selected_functions(
-            _typed(found.model), [("", op_type) for op_type in newer], inline_schema_functions=True
+            _typed(lowered.model),
+            [("", op_type) for op_type in newer],
+            inline_schema_functions=True,
         )
     # The seam: the inliner is native code that refuses what is wrong in its own ways.
     except Exception as error:  # noqa: BLE001
@@ -128,14 +130,14 @@ def _without_newer(found: Lowered, version: int) -> str | None:
     if left:
         op_type = sorted(left)[0]
         return f"{op_type} does not exist in opset {version}{newer[op_type]}"
-    known = {info.name for info in found.model.graph.value_info}
+    known = {info.name for info in lowered.model.graph.value_info}
     kept = [info for info in flat.graph.value_info if info.name in known]
     copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
     del flat.graph.value_info[:]
     flat.graph.value_info.extend(copies)
     after = Counter(text_of(node.op_type) for node in flat.graph.node)
-    found.added.update(after - Counter(before))
-    found.model.CopyFrom(flat)
+    lowered.added.update(after - Counter(before))
+    lowered.model.CopyFrom(flat)
     return None
 
 

@@ -243,12 +243,12 @@ def _held(node: Node) -> Tensor | None:
     return Tensor(attribute.t, node.scope.document)
 
 
-def _payload(tensor: Tensor, made: Moved) -> Blob | bytes | None:
+def _payload(tensor: Tensor, moved: Moved) -> Blob | bytes | None:
     try:
         return _values(tensor)
     except InputError as error:
         name = clip(visible(tensor.name), 60, keep="middle")
-        made.notes.append(f"{name} stays as it is: {visible(error.message)}")
+        moved.notes.append(f"{name} stays as it is: {visible(error.message)}")
         return None
 
 
@@ -262,10 +262,10 @@ def _values(tensor: Tensor) -> Blob | bytes:
         return encoded(tensor.read(), tensor.dtype)
 
 
-def _take(tensor: Tensor, proto: onnx.TensorProto, made: Moved) -> None:
+def _take(tensor: Tensor, proto: onnx.TensorProto, moved: Moved) -> None:
     """Put a tensor in the place of another: nobody else holds records of a copy."""
-    made.count += 1
-    made.bytes += tensor.nbytes or 0
+    moved.count += 1
+    moved.bytes += tensor.nbytes or 0
     tensor.proto.CopyFrom(proto)
 
 

@@ -188,36 +188,36 @@ def convert_tensors(
 
 
 def _convert(
-    made: ConvertedTensors, names: FreshNames, found: Candidate, dtype: str, *, casts: bool
+    tensors: ConvertedTensors, names: FreshNames, candidate: Candidate, dtype: str, *, casts: bool
 ) -> None:
-    shown = clip(visible(found.name), 60, keep="middle")
-    scope, transaction = found.scope, Transaction("convert_tensors", {})
-    if casts and found.node is None and found.name in scope.named("input"):
-        made.notes.append(f"{shown} stays as it is: it is an input, too")
+    shown = clip(visible(candidate.name), 60, keep="middle")
+    scope, transaction = candidate.scope, Transaction("convert_tensors", {})
+    if casts and candidate.node is None and candidate.name in scope.named("input"):
+        tensors.notes.append(f"{shown} stays as it is: it is an input, too")
         return
-    proto = emptied(found.tensor.proto, dtype)
+    proto = emptied(candidate.tensor.proto, dtype)
     try:
-        payload = converted_payload(found.tensor, dtype)
-        put_payload(made.document, proto, payload, location=location_of(found.tensor.proto))
+        payload = converted_payload(candidate.tensor, dtype)
+        put_payload(tensors.document, proto, payload, location=location_of(candidate.tensor.proto))
     except InputError as error:
-        made.notes.append(f"{shown} stays as it is: {visible(error.message)}")
+        tensors.notes.append(f"{shown} stays as it is: {visible(error.message)}")
         return
-    before, name = found.tensor.dtype, found.name
+    before, name = candidate.tensor.dtype, candidate.name
     stored = names.take(f"{name}_{dtype}") if casts else name
-    if found.node is None:
+    if candidate.node is None:
         old = scope.named("initializer").first(name)
         set_text(proto, "name", stored)
         at = next(i for i, one in enumerate(scope.records["initializer"]) if one is old)
         transaction.do(Splice(scope, "initializer", at, [old], [proto]))
         place = 0
     else:
-        relink(transaction, found.node, "output", name, stored)
-        _set_value(found.node, proto)
-        place = scope.index_of(found.node) + 1
-    made.count += 1
+        relink(transaction, candidate.node, "output", name, stored)
+        _set_value(candidate.node, proto)
+        place = scope.index_of(candidate.node) + 1
+    tensors.count += 1
     if casts:
         transaction.do(Splice(scope, "node", place, [], [_cast(scope, stored, name, before)]))
-        made.casts += 1
+        tensors.casts += 1
     else:
         _redeclare(scope, name, dtype)
 

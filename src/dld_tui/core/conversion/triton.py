@@ -287,12 +287,12 @@ def _config_tensor(tensor: ServedTensor, batched: bool) -> ConfigTensor:
 
 
 def _tensors(
-    title: str, tensors: Sequence[ServedTensor], made: Sequence[ConfigTensor]
+    title: str, tensors: Sequence[ServedTensor], config_tensors: Sequence[ConfigTensor]
 ) -> list[str]:
-    if not made:
+    if not config_tensors:
         return []
     blocks = []
-    for tensor, entry in zip(tensors, made, strict=True):
+    for tensor, entry in zip(tensors, config_tensors, strict=True):
         dims = ", ".join(map(str, entry.dims)) or "1"
         rows = [
             f'name: "{CEscape(entry.name.encode(), as_utf8=False)}"',

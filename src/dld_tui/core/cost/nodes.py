@@ -229,15 +229,15 @@ class ModelCosts:
         values = self._values.get(scope)
         if values is None:
             return self._typed(scope, name)
-        found = values.get(name)
-        if found is None:
+        value = values.get(name)
+        if value is None:
             outer = scope.parent
             if outer is not None and scope.definition(name) is None:
-                found = self._value(outer, name)
+                value = self._value(outer, name)
             else:
-                found = self._typed(scope, name)
-            values[name] = found
-        return found
+                value = self._typed(scope, name)
+            values[name] = value
+        return value
 
     def _typed(self, scope: Scope, name: str) -> _Value:
         kind = scope.value_type(name)
@@ -310,19 +310,19 @@ class ModelCosts:
         ins: Sequence[str],
         outs: Sequence[str],
         read: Mapping[str, _Value],
-        made: list[_Value],
+        values: list[_Value],
     ) -> Cost:
         macs: Count | None = 0
         operations: Count | None = 0
         if counted.rule is not None or kind[0]:
             call = Call(
-                *kind, [read[name].shape for name in ins], [one.shape for one in made],
+                *kind, [read[name].shape for name in ins], [one.shape for one in values],
                 partial(_attribute, node),
             )  # fmt: skip
-            if kind[0] and made and made[0].shape is None and outs[0]:
-                made[0] = _value_of(missing_output(call), read[ins[0]].bits)
-                self._values[node.scope][outs[0]] = made[0]
-                call.outputs = [one.shape for one in made]
+            if kind[0] and values and values[0].shape is None and outs[0]:
+                values[0] = _value_of(missing_output(call), read[ins[0]].bits)
+                self._values[node.scope][outs[0]] = values[0]
+                call.outputs = [one.shape for one in values]
             if counted.rule is not None:
                 macs, operations = work(counted.rule, call)
         if not counted.is_known:
@@ -330,9 +330,9 @@ class ModelCosts:
         elif counted.per_input:
             operations = _times(read[ins[0]].elements if ins else None, counted.per_input)
         elif counted.per_output:
-            operations = _times(made[0].elements if made else None, counted.per_output)
+            operations = _times(values[0].elements if values else None, counted.per_output)
         flops = None if macs is None or operations is None else 2 * macs + operations
-        written = _sum([one.bytes for one in made])
+        written = _sum([one.bytes for one in values])
         taken = list(read.values())
         parameters = sum([one.stored for one in taken])
         if counted.selects and taken:

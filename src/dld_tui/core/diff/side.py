@@ -137,8 +137,8 @@ class Side:
         level = 0
         while side is not None:
             if side.defines(name):
-                found = side.values.get(name)
-                return None if found is None else (level, found)
+                value = side.values.get(name)
+                return None if value is None else (level, value)
             side = side.parent
             level += 1
         return None

@@ -96,8 +96,8 @@ def fill_for(spec: InputSpec, around: Surroundings, found: Propagation | None = 
     return _integers(spec, words, around, found, uses)
 
 
-def _constant_reason(spec: InputSpec, found: Propagation | None) -> str:
-    if found is not None and found.compared.get(spec.name):
+def _constant_reason(spec: InputSpec, propagation: Propagation | None) -> str:
+    if propagation is not None and propagation.compared.get(spec.name):
         return "the graph compares it with constants"
     return f"the name {spec.name}"
 
@@ -160,14 +160,14 @@ def _integers(
     spec: InputSpec,
     words: set[str],
     around: Surroundings,
-    found: Propagation | None,
+    propagation: Propagation | None,
     uses: Sequence[tuple[str, int, Node]],
 ) -> Fill:
     name = f"the name {spec.name}"
     if "mask" in words:
         return _mask(spec, words)
-    bounds = [] if found is None else [
-        (rows, node) for size, node in found.bounds.get(spec.name, ())
+    bounds = [] if propagation is None else [
+        (rows, node) for size, node in propagation.bounds.get(spec.name, ())
         if (rows := _first(size)) is not None and rows > 0
     ]  # fmt: skip
     rows, table = min(bounds, key=lambda pair: pair[0]) if bounds else (0, None)

@@ -681,10 +681,10 @@ class _Search:
         return variable.reason
 
 
-def _is_good(found: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
+def _is_good(propagation: Propagation, shrunk: int | None) -> npt.NDArray[np.bool_]:
     """Return which candidates break nothing and stretch no more than `shrunk` nodes do."""
-    is_whole = found.broken == 0
-    return np.asarray(is_whole if shrunk is None else is_whole & (found.shrunk <= shrunk))
+    is_whole = propagation.broken == 0
+    return np.asarray(is_whole if shrunk is None else is_whole & (propagation.shrunk <= shrunk))
 
 
 def _refusal(node: Node, size: int) -> str:

@@ -358,14 +358,14 @@ def _named(group: FindingGroup) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def _bars(found: Iterable[PlanGroup]) -> str:
+def _bars(plan_groups: Iterable[PlanGroup]) -> str:
     return bars([
         Bar(
             f"{group.key} ({group.count:,})",
             (group.time_ms,),
             (f"{fmt.milliseconds(group.time_ms)} ms, {fmt.percent(group.percent)} %",),
         )
-        for group in list(found)[:_TOP_LAYERS]
+        for group in list(plan_groups)[:_TOP_LAYERS]
     ])  # fmt: skip
 
 

@@ -245,17 +245,17 @@ def assemble(parts: Parts) -> EnginePlan:
         InputError: A file cannot be read, or is something else.
     """
     raw, profile = _layers_of(parts)
-    found = read_layers(raw.layers, str(parts.graph))
-    parts.notes += raw.notes + found.oddities.notes()
+    layer_list = read_layers(raw.layers, str(parts.graph))
+    parts.notes += raw.notes + layer_list.oddities.notes()
     if profile is None and parts.roles.get("profile"):
-        joined = _best_profile(parts, found.layers)
+        joined = _best_profile(parts, layer_list.layers)
     else:
-        joined = _joined(found.layers, profile)
+        joined = _joined(layer_list.layers, profile)
     parts.notes += joined.notes
     _read_metadata(parts)
     _read_logs(parts)
     timing = timing_of(parts, joined.total_ms)
-    if found.names_only:
+    if layer_list.names_only:
         parts.notes.append(_NAMES_ONLY if parts.files.get("graph") else _PROFILE_ONLY)
     joined.layers = _with_tactics(joined.layers, parts.tactics)
     layers, index, count = _of_one_profile(parts, joined.layers)
@@ -272,7 +272,7 @@ def assemble(parts: Parts) -> EnginePlan:
         ),
         all_layers=joined.layers,
         bindings=bindings,
-        names_only=found.names_only,
+        names_only=layer_list.names_only,
         passes=joined.passes,
         total_ms=joined.total_ms,
         timing=timing,
@@ -377,9 +377,9 @@ class _Timed:
     notes: list[str]
 
 
-def _timed(found: Joined, profile: LayerProfile) -> _Timed:
+def _timed(joined: Joined, profile: LayerProfile) -> _Timed:
     return _Timed(
-        found.layers, found.total_ms, profile.passes if found.matched else None, found.notes
+        joined.layers, joined.total_ms, profile.passes if joined.matched else None, joined.notes
     )
 
 
@@ -489,8 +489,8 @@ def fitting_graph(profile_path: Path, graphs: Sequence[Path]) -> Path:
             layers = read_layers(find_layers(text_of_file(graph), str(graph)).layers).layers
         except InputError:
             return 0, 0, 0
-        found = join_profile(layers, profile)
-        return found.matched, -found.left, -len(layers)
+        joined = join_profile(layers, profile)
+        return joined.matched, -joined.left, -len(layers)
 
     return max(graphs, key=fit)
 
@@ -583,9 +583,9 @@ def _is_build_log(target: Path, own: FileName) -> bool:
         return True
 
 
-def _graph(target: Path, found: FileSet, header: EngineHeader | None, archived: bool) -> Path:
+def _graph(target: Path, file_set: FileSet, header: EngineHeader | None, archived: bool) -> Path:
     """Return the file with the layers: `target` itself, or the one beside it."""
-    graphs = found.of("graph")
+    graphs = file_set.of("graph")
     if header is None and not archived:
         own = file_name(target.name)
         belongs = own is not None and (own.role in _BELONGS or _is_build_log(target, own))

@@ -40,8 +40,8 @@ class Peaks:
 
     def ops(self, precision: str) -> float | None:
         """Return operations a second for a type; None when the table has none."""
-        found = self.tflops.get(precision)
-        return found * 1e12 if found else None
+        tflop = self.tflops.get(precision)
+        return tflop * 1e12 if tflop else None
 
 
 def roof_of(peaks: Peaks) -> Roof:

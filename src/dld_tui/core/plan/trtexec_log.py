@@ -679,14 +679,14 @@ def _summary(
 
 
 def _statistics(values: Sequence[float]) -> TimeStatistics | None:
-    found = summarise(values)
-    if found is None:
+    summary = summarise(values)
+    if summary is None:
         return None
     ordered = sorted(values)
     p90, p95, p99 = (trtexec_percentile(ordered, percent) for percent in (90, 95, 99))
     return TimeStatistics(
-        min=found.min, max=found.max, mean=found.mean, median=found.median, p90=p90, p95=p95,
-        p99=p99, count=found.count, cov_percent=found.cov_percent,
+        min=summary.min, max=summary.max, mean=summary.mean, median=summary.median, p90=p90,
+        p95=p95, p99=p99, count=summary.count, cov_percent=summary.cov_percent,
     )  # fmt: skip
 
 

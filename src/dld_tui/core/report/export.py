@@ -73,20 +73,20 @@ def gpu_json(report: Report) -> JSON:
 
     ``median_pass`` has the median figures of all passes; its name is older than that.
     """
-    found = gpu_summary(report)
-    if found is None and not report.counters and report.gpu_absent is None:
+    summary = gpu_summary(report)
+    if summary is None and not report.counters and report.gpu_absent is None:
         return None
     counters: list[JSON] = [asdict(counter) for counter in report.counters]
     return {
         "absent": report.gpu_absent,
         "median_pass": None
-        if found is None
+        if summary is None
         else {
-            **asdict(found),
-            "busy_percent": found.busy_percent,
-            "gap_percent": found.gap_percent,
-            "attributed_percent": found.attributed_percent,
-            "slowed_by": found.slowed_by,
+            **asdict(summary),
+            "busy_percent": summary.busy_percent,
+            "gap_percent": summary.gap_percent,
+            "attributed_percent": summary.attributed_percent,
+            "slowed_by": summary.slowed_by,
         },
         "timeline": report.facts.get("gpu_timeline"),
         "counters": counters,

@@ -123,8 +123,8 @@ class GpuReading(ABC):
         """Return a counter with what the writer of a partial report did not get to compute."""
         if counter.samples or counter.absent is not None:
             return counter
-        found = extent_of(self._connection, counter.id)
-        return counter if found is None else replace(counter, **vars(found))
+        extent = extent_of(self._connection, counter.id)
+        return counter if extent is None else replace(counter, **vars(extent))
 
     def gpu_events(self, pass_index: int) -> list[GpuEvent]:
         """Return what the GPU did in a pass, by start time, since the start of the pass."""

@@ -621,15 +621,15 @@ def store_counters(database: sqlite3.Connection) -> None:
     database.execute("COMMIT")
 
 
-def _store_blocks(database: sqlite3.Connection, counter: int, found: Extent) -> int:
-    if found.period_us <= 0 or found.samples <= _ENOUGH:
+def _store_blocks(database: sqlite3.Connection, counter: int, extent: Extent) -> int:
+    if extent.period_us <= 0 or extent.samples <= _ENOUGH:
         return 0
-    length = block_us(found.period_us, 1)
+    length = block_us(extent.period_us, 1)
     made = database.execute(
         "INSERT INTO counter_blocks SELECT counter, 1, CAST((time_us - ?) / ? AS INTEGER),"
         " COUNT(*), SUM(value), MIN(value), MAX(value) FROM counter_samples WHERE counter = ?"
         " GROUP BY 3",
-        (found.first_us, length, counter),
+        (extent.first_us, length, counter),
     ).rowcount
     level = 1
     while made > _ENOUGH:

@@ -44,18 +44,22 @@ CUDA_GRAPH = "cuda_graph"
 
 def gpu_lines(report: Report) -> list[str]:
     """Return how busy the GPU was, and what holds it up or was not measured."""
-    found = gpu_summary(report)
-    busy = [] if found is None else [busy_line(found), *speed_lines(found), *_doubts(report, found)]
+    summary = gpu_summary(report)
+    busy = (
+        []
+        if summary is None
+        else [busy_line(summary), *speed_lines(summary), *_doubts(report, summary)]
+    )
     return [*busy, *_absent(report)]
 
 
 def gpu_doubts(report: Report) -> list[str]:
     """Return what holds the GPU up, and what was not measured."""
-    found = gpu_summary(report)
-    if found is None:
+    summary = gpu_summary(report)
+    if summary is None:
         return _absent(report)
-    slowed = speed_lines(found) if (found.slowed_by or 0.0) > _SLOWED else []
-    return [*_doubts(report, found), *slowed, *_absent(report)]
+    slowed = speed_lines(summary) if (summary.slowed_by or 0.0) > _SLOWED else []
+    return [*_doubts(report, summary), *slowed, *_absent(report)]
 
 
 def _absent(report: Report) -> list[str]:
@@ -107,25 +111,25 @@ def factor(ratio: float) -> str:
     return f"x{ratio:.2f}"
 
 
-def _doubts(report: Report, found: GpuSummary) -> list[str]:
+def _doubts(report: Report, summary: GpuSummary) -> list[str]:
     lines = []
-    short = found.median_kernel_us < _SHORT_KERNEL_US
-    if found.true_speed and found.gap_percent > _IDLE_PERCENT and found.kernels and short:
+    short = summary.median_kernel_us < _SHORT_KERNEL_US
+    if summary.true_speed and summary.gap_percent > _IDLE_PERCENT and summary.kernels and short:
         graph = "" if report.facts.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
-            f"Launch-bound: the GPU waits {found.gap_percent:.0f} % of the pass, profiling apart,"
-            f" and half of its kernels are shorter than {found.median_kernel_us:.1f} µs;{graph}"
+            f"Launch-bound: the GPU waits {summary.gap_percent:.0f} % of the pass, profiling apart,"
+            f" and half of its kernels are shorter than {summary.median_kernel_us:.1f} µs;{graph}"
             " larger batches or fewer nodes help."
         )
-    exposed = 100 * found.exposed_copy_us / found.length_us if found.length_us > 0 else 0.0
+    exposed = 100 * summary.exposed_copy_us / summary.length_us if summary.length_us > 0 else 0.0
     if exposed > _COPY_PERCENT:
         lines.append(
             f"Copy-bound: {exposed:.0f} % of the pass only copies run; bind inputs and outputs to"
             " the GPU, or pin their memory."
         )
-    known = found.attributed_percent
+    known = summary.attributed_percent
     # Where positions are not those of the profiled run, a note of the run says so.
-    unlike = found.true_speed and known == 0 and has_gpu_times(report.layers)
+    unlike = summary.true_speed and known == 0 and has_gpu_times(report.layers)
     if known is not None and known < _ATTRIBUTED_PERCENT and report.layers and not unlike:
         lines.append(f"{known:.0f} % of kernel time is attributed to layers; the rest is unnamed.")
     return lines

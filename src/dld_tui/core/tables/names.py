@@ -118,7 +118,7 @@ def dimension_aliases(names: Iterable[str]) -> dict[str, str]:
             continue
         letter = next(iter(word.lstrip("_")), "D").upper()
         numbers = (f"{letter}{number}" if number > 1 else letter for number in range(1, 1000))
-        alias = next((one for one in numbers if one not in taken), word)
+        alias = next((number for number in numbers if number not in taken), word)
         taken.add(alias)
         found[word] = alias
     return found

@@ -760,8 +760,8 @@ class BuildSettings(
         for name in SHAPES:
             for text in getattr(self, name):
                 number, shape = split_profile(text)
-                found = profiles.setdefault(number or 0, {})
-                found[name] = (*found.get(name, ()), shape)
+                profile = profiles.setdefault(number or 0, {})
+                profile[name] = (*profile.get(name, ()), shape)
         return [profiles.get(number, {}) for number in range(max(profiles, default=-1) + 1)]
 
     @property

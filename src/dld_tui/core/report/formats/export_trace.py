@@ -131,22 +131,22 @@ def _names(report: Report) -> Iterator[str]:
         yield _named("thread_name", process, track.id + 1, name)
 
 
-def _pass(report: Report, found: ReportPass, layers: list[tuple[str, str]]) -> Iterator[str]:
-    start = found.start_us
+def _pass(report: Report, report_pass: ReportPass, layers: list[tuple[str, str]]) -> Iterator[str]:
+    start = report_pass.start_us
     yield _complete(
-        f'"name":"pass {found.index + 1}","cat":"pass"',
+        f'"name":"pass {report_pass.index + 1}","cat":"pass"',
         _HOST,
         _PASSES,
         start,
-        found.duration_us,
-        as_json({"state": found.state}),
+        report_pass.duration_us,
+        as_json({"state": report_pass.state}),
     )
-    for event in report.pass_events(found.index):
+    for event in report.pass_events(report_pass.index):
         title, arguments = layers[event.layer]
         at = start + event.start_us
         yield _complete(title, _HOST, event.track + 1, at, event.duration_us, arguments)
     streams = {track.name: track.id + 1 for track in report.tracks if track.kind == "stream"}
-    for gpu in report.gpu_events(found.index):
+    for gpu in report.gpu_events(report_pass.index):
         arguments_: dict[str, JSON] = dict(gpu.details)
         if gpu.bytes is not None:
             arguments_["bytes"] = gpu.bytes

@@ -670,12 +670,12 @@ class _Importer:
         version, kernels = self._profile.version, tuple(self._profile.kernels)
         return ImportSummary(len(self._layers), len(self._measured), version, providers, kernels)
 
-    def _add(self, found: ProfilePass) -> None:
+    def _add(self, profile_pass: ProfilePass) -> None:
         if self._attempts and self._attribution is not None:
-            aligned = self._attribution.align(self._top_level(found))
+            aligned = self._attribution.align(self._top_level(profile_pass))
             self._attempts = 0 if aligned else self._attempts - 1
         rows = []
-        for event in found.events:
+        for event in profile_pass.events:
             layer = self._layers.get(event.kernel)
             if layer is None:
                 layer = self._writer.add_layer(self._layer(self._profile.kernels[event.kernel]))
@@ -683,25 +683,30 @@ class _Importer:
             self._threads.add(event.thread)
             times = (event.duration_us, event.self_us, event.thread)
             rows.append((layer, self._start_us + event.start_us, *times))
-        state = found.state
+        state = profile_pass.state
         if state == "measured":
-            if found.index < self._warm_up:
+            if profile_pass.index < self._warm_up:
                 state = "warm-up"
             else:
                 # Without its events: only what comes after needs to know of it.
                 self._measured.append(
                     ProfilePass(
-                        found.index, found.start_us, found.duration_us, state, (), found.top_level
+                        profile_pass.index,
+                        profile_pass.start_us,
+                        profile_pass.duration_us,
+                        state,
+                        (),
+                        profile_pass.top_level,
                     )
                 )
-        self._add_pass(found, state)
-        self._writer.add_samples(found.index, rows)
+        self._add_pass(profile_pass, state)
+        self._writer.add_samples(profile_pass.index, rows)
         if self._on_pass is not None:
-            self._on_pass(found, self._layers)
+            self._on_pass(profile_pass, self._layers)
 
-    def _add_pass(self, found: ProfilePass, state: PassState) -> None:
-        start_us = self._start_us + found.start_us
-        self._writer.add_pass(found.index, start_us, found.duration_us, state)
+    def _add_pass(self, profile_pass: ProfilePass, state: PassState) -> None:
+        start_us = self._start_us + profile_pass.start_us
+        self._writer.add_pass(profile_pass.index, start_us, profile_pass.duration_us, state)
 
     def _drop_short_passes(self) -> None:
         """Mark the runs that failed on the way: they ran fewer nodes of the main graph."""
@@ -719,11 +724,11 @@ class _Importer:
                 "warning",
             )
 
-    def _top_level(self, found: ProfilePass) -> list[Kernel]:
-        spans = [(event.thread, event.start_us, event.duration_us) for event in found.events]
+    def _top_level(self, profile_pass: ProfilePass) -> list[Kernel]:
+        spans = [(event.thread, event.start_us, event.duration_us) for event in profile_pass.events]
         return [
             self._profile.kernels[event.kernel]
-            for event, depth in zip(found.events, depths(spans), strict=True)
+            for event, depth in zip(profile_pass.events, depths(spans), strict=True)
             if depth == 0
         ]
 

@@ -362,25 +362,25 @@ def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
     writer.set_fact(LAYERS_ONLY, True)
 
 
-def _remark(writer: ReportWriter, found: LayerRows, reader: ArrayReader, last: LastList) -> None:
-    over = f" over {fmt.plural(found.passes, 'iteration')}" if found.passes else ""
+def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: LastList) -> None:
+    over = f" over {fmt.plural(rows.passes, 'iteration')}" if rows.passes else ""
     writer.note(
         f"trtexec layer profile: times are each layer's average{over}, as trtexec's own percentages"
         " are; single passes and the latency from end to end are not in the file, so the pass is"
         " the sum of its layers"
     )
     writer.note("types are told from the layers' names")
-    if found.passes == 0:
+    if rows.passes == 0:
         writer.note("the profile says that it is of 0 iterations", "warning")
-    if found.runs > 1:
-        writer.note(f"the profile is of {found.runs} runs: the last is shown", "warning")
+    if rows.runs > 1:
+        writer.note(f"the profile is of {rows.runs} runs: the last is shown", "warning")
     for text in last.notes("profile"):
         writer.note(text, "warning")
     if reader.damage.ends_early:
         writer.note("the profile ends early: it was cut", "warning")
-    for text in found.repeated_note():
+    for text in rows.repeated_note():
         writer.note(text, "warning")
-    bad = found.doubtful + reader.damage.skipped
+    bad = rows.doubtful + reader.damage.skipped
     if bad:
         writer.note(f"{fmt.plural(bad, 'row')} without a sound time left out", "warning")
 

@@ -324,15 +324,15 @@ def _input_table(report: Report) -> str:
 def pass_timeline(report: Report) -> str:
     """Return the drawing of the median pass, with what the GPU did and the counters under it."""
     index = report.median_pass
-    found = next((pass_ for pass_ in report.passes if pass_.index == index), None)
-    if index is None or found is None:
+    pass_ = next((pass_ for pass_ in report.passes if pass_.index == index), None)
+    if index is None or pass_ is None:
         return ""
     events = report.pass_events(index)
     gpu = report.gpu_events(index)
-    length = max([found.duration_us, *(one.start_us + one.duration_us for one in gpu)])
+    length = max([pass_.duration_us, *(one.start_us + one.duration_us for one in gpu)])
     graphs = []
     for counter in report.counters:
-        origin = found.counter_origin_us
+        origin = pass_.counter_origin_us
         graphs += _graph(report, counter, origin, origin + length)
     lanes = [*_host_lanes(report, events), *_gpu_lanes(gpu)]
     return timeline(lanes, graphs, length)
