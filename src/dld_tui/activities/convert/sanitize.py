@@ -261,7 +261,8 @@ class _Search:
             problem = error.message
             self.failed.add(name)
         else:
-            problem = self._problem(result)
+            # What is not to be taken anyway need not be run.
+            problem = self._problem(result) if self._is_better(result) else None
         count = None if result is None else nodes(result)
         chain = ", then ".join([*steps, name])
         self.tried.append({"by": chain, "nodes": count, "problem": problem})

@@ -36,8 +36,14 @@ from onnx import helper
 
 from dld_tui.backends.accuracy.runs import Comparison, State, types_with
 from dld_tui.backends.accuracy.sides import ModelSide, has_halves
+from dld_tui.backends.conversion.waiting import told_while
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups, settings_for_copies
+from dld_tui.backends.onnxruntime.tensors import (
+    TensorRunner,
+    groups,
+    has_many_nodes,
+    settings_for_copies,
+)
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
@@ -63,7 +69,7 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.value_types import value_type_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.events import Event, Log
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
@@ -111,9 +117,9 @@ def verify(
         ActivityError: The result cannot be loaded or run, but the original can; names the node
             where ONNX Runtime does. Or it was not run, and no runtime will take it.
     """
-    yield Progress(0, None, stage="Trying the result with ONNX Runtime")
+    stage = "Trying the result with ONNX Runtime"
     try:
-        why, guess = _run(result, title, shapes)
+        why, guess = yield from told_while(stage, lambda: _run(result, title, shapes))
     except UsageError:
         raise
     except UnavailableError as error:
@@ -121,7 +127,7 @@ def verify(
         return [f"not verified: {error.message}"]
     except DldError as error:
         try:
-            _run(original, title, shapes)
+            yield from told_while("Trying the original", lambda: _run(original, title, shapes))
         except DldError as before:
             require_sound(original, result)
             return [f"not verified, as the original cannot be run either: {before.message}"]
@@ -574,10 +580,19 @@ MANY_BYTES = 64 << 20
 """Bytes of weights from which values are not compared unasked: two models would be in memory."""
 _FEWEST, _MOST, _BUDGET_S = 5, 200, 0.5
 """Passes of each model, and seconds for both, when latencies are measured."""
+_MANY_NARROW_NODES = 20_000
+"""From so many nodes on a model in float16 is not loaded on a CPU: ONNX Runtime takes 7 s for the
+casts around 20,000 nodes, and over 8 minutes for those around 100,000."""
+_LONG_TRIAL_S = 30.0
+"""From so long a trial on, nobody waits for both models to be loaded once more and measured."""
 _QUICKEST = SessionSettings(quiet=True)
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
            "Bernoulli", "Dropout")  # fmt: skip
 _MISSING = "it is an element of one only"
+_SPARED = (
+    "both models were run without CommonSubexpressionElimination and the reuse of memory of ONNX"
+    " Runtime, which take it minutes for so many nodes and change no value"
+)
 
 
 @dataclass
@@ -630,6 +645,8 @@ class Verifier:
         self._folder = asked.inputs or calibration
         self._most = None if asked.inputs else 8
         self._check: ValueCheck | str | None = None
+        self._trial_s = 0.0
+        """How long the last result took to be loaded and run."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Verifier:
@@ -657,12 +674,16 @@ class Verifier:
         check = yield from self._prepared()
         if isinstance(check, str):
             return Checked(notes, check)
-        yield Progress(0, None, stage="Comparing the values with the original")
-        verdict = check.run(result) if blames else check.outputs(result)
+        verdict = yield from told_while(
+            "Comparing the values with the original",
+            lambda: check.run(result) if blames else check.outputs(result),
+        )
         if why := _useless_reference(verdict):
             return Checked(notes, why)
         # The comparison ran it.
         notes = [note for note in notes if not note.startswith(_NOT_RUN)]
+        if has_many_nodes(result) or has_many_nodes(self._original):
+            notes.append(_SPARED)
         return Checked(notes, verdict=verdict)
 
     def to_keep(self, checked: Checked, kept: Collection[Node], most: int) -> dict[Node, str]:
@@ -749,16 +770,27 @@ class Verifier:
         narrow = self._agreement.narrow
         with contextlib.ExitStack() as stack:
             notes = []
-            if narrow is not None and not self._agreement.has_kernels:
+            is_slow = self._is_slow(result)
+            if is_slow:
+                require_sound(self._original, result)
+            if narrow is not None and (is_slow or not self._agreement.has_kernels):
                 result = rounded_copy(result, narrow.dtype)
                 stack.callback(result.close)
+                why = "takes minutes to load so many nodes" if is_slow else "cannot compute"
                 notes.append(
-                    f"ONNX Runtime cannot compute in {narrow.dtype} on a CPU: nodes were computed"
+                    f"ONNX Runtime {why} in {narrow.dtype} on a CPU: nodes were computed"
                     " in float32, and rounded"
                 )
             original, shape = self._original, self._asked.shape
+            begin = perf_counter()
             notes += yield from verify(original, result, self._output, shape, self._hint)
+            self._trial_s = perf_counter() - begin
         return notes
+
+    def _is_slow(self, result: Document) -> bool:
+        """Return whether ONNX Runtime would spend minutes on casts around nodes in 16 bits."""
+        narrow = self._agreement.narrow
+        return narrow is not None and has_many_nodes(result, _MANY_NARROW_NODES)
 
     def _prepared(self) -> Generator[Event, None, ValueCheck | str]:
         if self._check is None:
@@ -772,11 +804,13 @@ class Verifier:
         weights = figures(self._original).weight_bytes
         if self._asked.values == "auto" and weights > self._most_bytes:
             return f"it has more than {fmt.size(self._most_bytes)} of weights (--values always)"
-        yield Progress(0, None, stage="Running the original")
         asked = self._asked
         question = Question(asked.shape, self._folder, self._most, asked.tolerance)
         try:
-            check = ValueCheck(self._original, question, self._agreement)
+            check = yield from told_while(
+                "Running the original",
+                lambda: ValueCheck(self._original, question, self._agreement),
+            )
         except (ActivityError, UnavailableError) as error:
             return f"the original cannot be run: {error.message}"
         self._stack.callback(check.close)
@@ -788,15 +822,18 @@ class Verifier:
         is_asked = isinstance(self._asked, Verification) and self._asked.measure
         if not is_asked or not isinstance(check, ValueCheck):
             return None
-        yield Progress(0, None, stage="Measuring both models")
+        if self._trial_s > _LONG_TRIAL_S or self._is_slow(result):
+            yield Log("Latencies not measured: ONNX Runtime takes too long to load both models")
+            return None
         folder = self._original.path.parent if self._original.path is not None else None
         with contextlib.ExitStack() as stack:
+
+            def passes() -> list[Callable[[], object]]:
+                feed = check.feeds.sets[0]
+                return [_pass(one, folder, feed, stack) for one in (self._original, result)]
+
             try:
-                passes = [
-                    _pass(document, folder, check.feeds.sets[0], stack)
-                    for document in (self._original, result)
-                ]
-                times = _alternating(passes)
+                times = _alternating((yield from told_while("Measuring both models", passes)))
             except DldError:
                 return None  # that it does not run here was said before
         (first, before, third), (other_first, after, other_third) = times
@@ -897,7 +934,7 @@ def session_of(document: Document, title: Path, settings: SessionSettings = _SET
         skeleton_bytes(document), document.blobs, folder, external=document.external, values=True
     )
     try:
-        return Session(view, settings, title)
+        return Session(view, settings_for_copies(settings, document), title)
     finally:
         discard_view(view)
 

@@ -129,7 +129,7 @@ class Generator:
         logits = steps.logits()
         last = logits[:, -1, :] if logits.ndim == 3 else logits
         timed.logits = last
-        chosen: AnyArray = np.argmax(last, axis=-1).astype(np.int64) % max(1, feeds.vocabulary)
+        chosen: AnyArray = last.argmax(-1) % max(1, feeds.vocabulary)
         timed.tokens.append(chosen)
         return chosen
 

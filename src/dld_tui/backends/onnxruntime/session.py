@@ -176,6 +176,8 @@ class SessionSettings:
     """Log all there is to say."""
     reuse_memory: bool = True
     """Whether a value may get the memory of one that is no longer needed."""
+    left_out: tuple[str, ...] = ()
+    """Optimizations that are not made, by ONNX Runtime's names."""
 
     @property
     def memory(self) -> str:
@@ -553,6 +555,36 @@ def find_provider(name: str) -> str:
     )
 
 
+class _Loading:
+    """Since when sessions are being made, for who shows what a job waits for."""
+
+    def __init__(self) -> None:
+        self._since: list[float] = []
+
+    @contextlib.contextmanager
+    def noted(self) -> Generator[None]:
+        """Note that one is being made for as long as the context lasts."""
+        begin = time.monotonic()
+        self._since.append(begin)
+        try:
+            yield
+        finally:
+            self._since.remove(begin)
+
+    def seconds(self) -> float | None:
+        """Return for how long the oldest one has been in the making; None where none is."""
+        since = min(self._since, default=None)
+        return None if since is None else time.monotonic() - since
+
+
+_LOADING = _Loading()
+
+
+def seconds_loading() -> float | None:
+    """Return for how long ONNX Runtime has been making a session in this process, None for not."""
+    return _LOADING.seconds()
+
+
 class Session:
     """A model that is loaded and can be run.
 
@@ -582,8 +614,10 @@ class Session:
             own = {name: dict(settings.provider_options.get(name, {})) for name in names}
             plugin_providers.add_providers(options, names, settings.device_id, own)
             given = []
-        with errors_of(self._model, "load"):
-            self._session = runtime.InferenceSession(str(model), options, providers=given)
+        with errors_of(self._model, "load"), _LOADING.noted():
+            self._session = runtime.InferenceSession(
+                str(model), options, providers=given, disabled_optimizers=list(settings.left_out)
+            )
         self.providers = [n.removesuffix(SUFFIX) for n in self._session.get_providers()]
         """Those in use, the preferred one first."""
         if names and names[0] not in self.providers:
@@ -593,6 +627,8 @@ class Session:
                 hint="The log says why",
             )
         self.inputs = [_spec(argument) for argument in self._session.get_inputs()]
+        self._extended = {spec.name: spec.dtype for spec in self.inputs if is_extended(spec.dtype)}
+        """Inputs of types that NumPy lacks."""
         self.outputs: list[str] = [argument.name for argument in self._session.get_outputs()]
         self.is_readable = _is_readable(self._session)
         """Whether NumPy has the types of all outputs, so that :meth:`run` can return them."""
@@ -610,8 +646,9 @@ class Session:
 
     def feed(self, values: Mapping[str, AnyArray | Sequence[AnyArray]]) -> Feed:
         """Return the values in the form that :attr:`call` takes."""
-        types = {spec.name: spec.dtype for spec in self.inputs}
-        return {name: _fed(value, types[name]) for name, value in values.items()}
+        if not self._extended:
+            return dict(values)
+        return {name: _fed(value, self._extended.get(name)) for name, value in values.items()}
 
     def timer(self, feeds: Sequence[Feed]) -> TimeCalls:
         """Return the loop that times runs with one feed after another, round and round.
@@ -776,8 +813,8 @@ def _spec(argument: Any) -> InputSpec:
     return InputSpec(argument.name, _DTYPES.get(dtype, dtype), dims, _CONTAINERS.get(container, ""))
 
 
-def _fed(value: AnyArray | Sequence[AnyArray], dtype: str) -> Any:
-    if not is_extended(dtype):
+def _fed(value: AnyArray | Sequence[AnyArray], dtype: str | None) -> Any:
+    if dtype is None:
         return value
     import numpy as np
     from onnx import TensorProto

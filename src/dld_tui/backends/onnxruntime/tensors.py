@@ -24,6 +24,7 @@ from dld_tui.backends.onnxruntime.session import (
     load,
 )
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.local_functions import instances, key_of
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.value_types import ValueType
 from dld_tui.core.files.view import discard_view, external_view
@@ -31,6 +32,9 @@ from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_d
 from dld_tui.core.types import CancelCheck
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+MANY_NODES = 3000
+"""From so many nodes on a session is made without what takes ONNX Runtime a time that grows with
+their square: 25 s of 27 s for a diffusion model of 11,000 nodes, minutes for a chain of 100,000."""
 _UNKNOWN_BYTES = 1 << 20
 """What a tensor of unknown size is taken for."""
 
@@ -42,6 +46,9 @@ def settings_for_copies(settings: SessionSettings, document: Document) -> Sessio
     as the past one. A past cache that is no input of the model, but cast from one, then leaves a
     buffer that is too small for the next present one, and the run fails. And MatMulNBits with
     ``accuracy_level`` 4 computes zeros where its scales are not constant: casts of them are folded.
+
+    Of very many nodes neither memory that one value leaves to another is planned, nor equal nodes
+    joined: the values are the same without (see :data:`MANY_NODES`).
     """
     scopes = list(document.scopes())
     if any(scope.nodes_of_type("GroupQueryAttention") for scope in scopes):
@@ -49,7 +56,25 @@ def settings_for_copies(settings: SessionSettings, document: Document) -> Sessio
     has_packed = any(scope.nodes_of_type("MatMulNBits") for scope in scopes)
     if has_packed and settings.optimization_level == "disabled":
         settings = replace(settings, optimization_level="basic")
+    if has_many_nodes(document):
+        left_out = (*settings.left_out, "CommonSubexpressionElimination")
+        settings = replace(settings, reuse_memory=False, left_out=left_out)
     return settings
+
+
+def has_many_nodes(document: Document, many: int | None = None) -> bool:
+    """Return whether a model has so many nodes, its calls of functions inlined.
+
+    Args:
+        document: The model.
+        many: By default :data:`MANY_NODES`.
+    """
+    calls = instances(document)
+    count = sum(len(scope.nodes) for scope in document.main.walk())
+    count += sum(
+        len(function.nodes) * len(calls[key_of(function)]) for function in document.functions
+    )
+    return count >= (MANY_NODES if many is None else many)
 
 
 class TensorRunner:

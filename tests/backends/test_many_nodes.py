@@ -1,0 +1,212 @@
+"""Sessions of very many nodes: without what takes ONNX Runtime long, and with word of the wait."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from threading import Event as Flag
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from dld_tui.core.codec import encode
+from dld_tui.core.document import Document
+from dld_tui.core.events import Event, Finished, Progress
+from tests.support import models
+
+pytest.importorskip("onnxruntime")
+
+from dld_tui.activities.convert import fp16
+from dld_tui.backends.conversion import verification, waiting
+from dld_tui.backends.onnxruntime import session as session_module
+from dld_tui.backends.onnxruntime import tensors
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings, seconds_loading
+from dld_tui.backends.onnxruntime.tensors import (
+    TensorRunner,
+    has_many_nodes,
+    settings_for_copies,
+)
+
+CALLS = """
+<ir_version: 10, opset_import: ["" : 21, "own" : 1]>
+g (float[N] x) => (float[N] y)
+{
+    a = own.Twice (x)
+    b = own.Twice (a)
+    y = Relu (b)
+}
+<domain: "own", opset_import: ["" : 21]>
+Twice (x) => (y)
+{
+    two = Constant <value_float = 2.0> ()
+    y = Mul (x, two)
+}
+"""
+EQUAL = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y)
+{
+    a = Sigmoid (x)
+    b = Sigmoid (x)
+    c = Add (a, b)
+    d = Exp (z)
+    e = Add (c, d)
+    f = Relu (e)
+    g1 = Mul (f, a)
+    h = Sub (g1, b)
+    y = Tanh (h)
+}
+"""
+
+
+def test_nodes_are_counted_as_they_are_run(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, CALLS))) as document:
+        # Three of the graph, and two calls of two nodes.
+        assert has_many_nodes(document, 7)
+        assert not has_many_nodes(document, 8)
+        assert not has_many_nodes(document)
+
+
+def test_many_nodes_leave_out_what_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = SessionSettings()
+    with closing(Document.open(models.write(tmp_path, EQUAL))) as document:
+        assert settings_for_copies(plain, document) == plain
+        monkeypatch.setattr(tensors, "MANY_NODES", 9)
+        spared = settings_for_copies(plain, document)
+    assert not spared.reuse_memory
+    assert spared.left_out == ("CommonSubexpressionElimination",)
+
+
+@pytest.mark.parametrize("level", ["disabled", "basic", "all"])
+def test_values_are_the_same_without_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+) -> None:
+    settings = SessionSettings(optimization_level=level, quiet=True)
+    random = np.random.default_rng(0)
+    feeds = {name: random.standard_normal((3, 4)).astype(np.float32) for name in "xz"}
+    found = []
+    with closing(Document.open(models.write(tmp_path, EQUAL))) as document:
+        for many in (1_000, 1):
+            monkeypatch.setattr(tensors, "MANY_NODES", many)
+            with TensorRunner(document, settings) as runner:
+                found.append(runner.values(["y", "c", "f"], feeds))
+    one, other = found
+    for name, value in one.items():
+        assert value is not None
+        assert np.array_equal(value, other[name])  # type: ignore[arg-type]
+    a = 1 / (1 + np.exp(-feeds["x"].astype(np.float64)))
+    f = np.maximum(2 * a + np.exp(feeds["z"].astype(np.float64)), 0)
+    assert np.allclose(one["y"].astype(np.float64), np.tanh(f * a - a), atol=1e-5)  # type: ignore[union-attr]
+
+
+def test_equal_nodes_are_joined_only_where_they_are_few(tmp_path: Path) -> None:
+    path = models.write(tmp_path, EQUAL)
+    counts = []
+    for left_out in ((), ("CommonSubexpressionElimination",)):
+        target = tmp_path / f"{len(left_out)}.onnx"
+        settings = SessionSettings(
+            optimization_level="basic", optimized_path=target, optimized_weights="inside",
+            left_out=left_out, quiet=True,
+        )  # fmt: skip
+        Session(path, settings)
+        with closing(Document.open(target)) as made:
+            counts.append(len(made.main.nodes_of_type("Sigmoid")))
+    assert counts == [1, 2]
+
+
+def test_a_wait_for_a_session_says_so_and_for_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Flag()
+    monkeypatch.setattr(waiting, "_EVERY_S", 0.01)
+    real = session_module.load().InferenceSession
+
+    class Slow(real):  # type: ignore[misc, valid-type]
+        def __init__(self, *of: object, **more: object) -> None:
+            assert told.wait(60)
+            super().__init__(*of, **more)
+
+    monkeypatch.setattr(session_module.load(), "InferenceSession", Slow)
+    path = models.write(tmp_path, models.CHAIN)
+    steps = waiting.told_while("Trying", lambda: Session(path, SessionSettings(quiet=True)).outputs)
+    seen: list[Event] = []
+    made: list[list[str]] = []
+
+    def steps_of() -> Generator[Event]:
+        made.append((yield from steps))
+
+    for event in steps_of():
+        seen.append(event)
+        if len(seen) == 3:
+            told.set()
+    assert made == [["y"]]
+    assert seen[0] == Progress(0, None, stage="Trying")
+    for event in seen[1:]:
+        assert isinstance(event, Progress)
+        assert event.unit == "s"
+        assert event.stage == "Trying: ONNX Runtime loads the model"
+    assert seconds_loading() is None
+
+
+def test_a_call_that_fails_is_heard_of() -> None:
+    def call() -> None:
+        raise LookupError("no")
+
+    steps = waiting.told_while("Trying", call)
+    next(steps)
+    with pytest.raises(LookupError, match="no"):
+        next(steps)
+
+
+def test_a_job_that_is_given_up_waits_for_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "_EVERY_S", 0.01)
+    monkeypatch.setattr(waiting, "seconds_loading", lambda: 7.2)
+    goes_on, done = Flag(), Flag()
+
+    def call() -> None:
+        assert goes_on.wait(60)
+        done.set()
+
+    steps = waiting.told_while("Trying", call)
+    next(steps)
+    assert next(steps) == Progress(7, None, "s", "Trying: ONNX Runtime loads the model")
+    goes_on.set()
+    steps.close()
+    assert done.is_set()
+
+
+def halved(path: Path, target: Path, **settings: Any) -> dict[str, Any]:
+    """Convert to float16 and return the result."""
+    *_, last = fp16.run(fp16.Request(path, output=target, **settings))
+    assert isinstance(last, Finished)
+    return cast("dict[str, Any]", encode(last.result))
+
+
+def test_results_say_how_they_were_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    plain = halved(path, tmp_path / "plain.onnx")
+    assert not any("CommonSub" in note for note in plain["notes"])
+    monkeypatch.setattr(tensors, "MANY_NODES", 2)
+    many = halved(path, tmp_path / "many.onnx")
+    assert sum("CommonSub" in note for note in many["notes"]) == 1
+    assert many["values"]["is_good"]
+    assert many["values"]["outputs"] == plain["values"]["outputs"]
+
+
+def test_very_many_nodes_in_16_bits_are_rounded_in_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "_MANY_NARROW_NODES", 2)
+    path = models.write(tmp_path, models.CHAIN)
+    result = halved(path, tmp_path / "half.onnx", measure=True)
+    assert sum("and rounded" in note and "minutes" in note for note in result["notes"]) == 1
+    assert result["latency_ms"] is None
+    assert result["values"]["is_good"]
+    monkeypatch.setattr(verification, "_MANY_NARROW_NODES", 1_000)
+    loaded = halved(path, tmp_path / "other.onnx", measure=True)
+    assert loaded["latency_ms"] is not None
+    assert loaded["values"]["outputs"] == result["values"]["outputs"]
