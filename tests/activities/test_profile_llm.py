@@ -15,6 +15,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
+from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.story import opening
 from dld_tui.widgets.charts.plots import Plot
@@ -132,3 +133,62 @@ def test_the_chart_is_over_the_context() -> None:
     assert isinstance(plot, Plot)
     assert [*plot.marks[0].xs] == [*range(61, 101)]
     assert tuple(plot.marks[0].ys) == steps
+
+
+class Counter:
+    """RAPL of one package, which counts 5 J from each look to the next."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "intel-rapl:0"
+        self.folder.mkdir()
+        (self.folder / "name").write_text("package-0")
+        self.looks = 0
+
+    def packages(self, _: Path) -> dict[str, tuple[int, int]]:
+        """Stand for the function that reads the counters."""
+        self.looks += 1
+        return {"package-0": (5_000_000 * self.looks, 1 << 40)}
+
+
+def test_the_energy_of_a_token_is_that_of_the_steps_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.machine import energy
+
+    counter = Counter(tmp_path)
+    monkeypatch.setattr(energy, "_packages", counter.packages)
+    path = decoders.grouped(tmp_path / "m.onnx")
+    report = tmp_path / "r.dldprof"
+    result = result_of(
+        path, output=report, prompt="4", decode=5, batch="1,2", iterations=3, layer_passes=0
+    )
+    # Twice a run: after its prompt and at its end; the warm-up is not among them.
+    assert counter.looks == 2 * 2 * 3
+    one, two = result.figures
+    assert one.energy_per_token_j == pytest.approx(3 * 5 / (3 * 5))
+    assert two.energy_per_token_j == pytest.approx(3 * 5 / (3 * 5 * 2))
+    with closing(Report.open(report)) as made:
+        assert generation_of(made) == result.figures
+        assert made.facts["energy_per_inference_j"] == pytest.approx(1.0)
+        assert made.facts["energy_rails"] == "package-0 (RAPL)"
+        said = {fact.name: fact.text for fact in measured_facts(made)}
+        assert "1 J a step of decode" in said["energy"]
+        assert "1 J a token" in said["batch 1, prompt 4"]
+        assert "500 mJ a token" in said["batch 2, prompt 4"]
+        assert not any("energy" in note.text for note in made.notes)
+
+
+def test_an_energy_that_nothing_tells_is_absent_and_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dld_tui.backends.machine import energy
+
+    monkeypatch.setattr(energy, "_packages", lambda _: {})
+    path = decoders.grouped(tmp_path / "m.onnx")
+    report = tmp_path / "r.dldprof"
+    [figures] = result_of(path, output=report, prompt="4", decode=3, layer_passes=0).figures
+    assert figures.energy_per_token_j is None
+    assert "a token is not" not in figures.text
+    with closing(Report.open(report)) as made:
+        assert "energy_per_inference_j" not in made.facts
+        assert sum("energy of a token is not known" in note.text for note in made.notes) == 1

@@ -14,6 +14,7 @@ from dld_tui.activities import profile_llm, profile_onnxruntime
 from dld_tui.activities.convert import opset
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
@@ -217,6 +218,62 @@ def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path
         end = job.wait()
     assert isinstance(end, Failed)  # the worker knows no such setting
     assert not (tmp_path / "o").exists()
+
+
+def sent_to(there: Path, request: object) -> Path:
+    """Put what a request sends into a folder; return the model's place in it."""
+    found = inputs.plan("profile_llm", request, str(there))  # type: ignore[arg-type]
+    assert len({place for place, _ in found.files}) == len(found.files)
+    for place, file in found.files:
+        target = there / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(file.path.read_bytes())
+    return Path(str(found.request["model"]))
+
+
+def test_the_folder_of_a_decoder_goes_without_its_other_models(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "here")
+    model, told = find_decoder(folder)
+    assert told is not None
+    onnx.save(
+        onnx.load(model), model, save_as_external_data=True, location="w.data", size_threshold=0
+    )
+    (folder / "tokenizer.json").write_text("{}")
+    for other in ("model_fp16.onnx", "model_fp16.onnx.data", "notes.pdf"):
+        (folder / other).write_bytes(b"large")
+    request = to_json(profile_llm.Request(folder, tmp_path / "out.dldprof"))
+    sent = sent_to(tmp_path / "there", request)
+    assert sent.name == "here"
+    assert sorted(path.name for path in sent.iterdir()) == [
+        "genai_config.json", "model.onnx", "tokenizer.json", "w.data",
+    ]  # fmt: skip
+    there, config = find_decoder(sent)
+    assert there.read_bytes() == model.read_bytes()
+    assert config == replace(told, model=there, path=sent / told.path.name)
+
+
+def test_a_folder_that_is_no_model_goes_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.txt").write_text("a")
+    request = to_json(profile_llm.Request(folder, tmp_path / "out.dldprof"))
+    sent = sent_to(tmp_path / "there", request)
+    assert (sent / "sub" / "a.txt").read_text() == "a"
+
+
+@needs_onnxruntime
+def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    report = tmp_path / "r.dldprof"
+    request = profile_llm.Request(
+        folder, report, prompt="4", decode=3, iterations=1, layer_passes=1
+    )
+    job = target_of(connection, REAL).start("profile_llm", to_json(request))
+    *_, last = job.events()
+    assert isinstance(last, Finished), last
+    [figures] = generation_of(open_report(report))
+    assert (figures.prompt, figures.tokens) == (4, 3)
+    assert report.with_name("r.prefill.dldprof").exists()
 
 
 def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:

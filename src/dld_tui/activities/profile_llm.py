@@ -8,21 +8,22 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
 
 if TYPE_CHECKING:
+    from dld_tui.backends.machine.energy import Energy, EnergyWatch
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
@@ -110,6 +111,10 @@ _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 _MOST = 64
 """Prompts times batches."""
 _WARM_UP_STEPS = 3
+_NO_COUNTER = (
+    "The energy of a token is not known: no counter of this machine can be read (RAPL of the"
+    " processor is for root only, mostly)."
+)
 
 
 @dataclass(frozen=True)
@@ -193,12 +198,14 @@ class _Run:
             "device": str(self._facts["cpu"]) if settings.memory == "cpu"
             else f"{settings.providers[0]} device {request.device_id}",
         }  # fmt: skip
+        meter = self._gpu_meter(settings)
         kept: tuple[StepFeeds, Timed] | None = None
         cells = [(batch, prompt) for batch in batches for prompt in prompts]
         try:
             for at, (batch, prompt) in enumerate(cells):
                 feeds = StepFeeds(decoder, batch, prompt, request.seed)
                 runs: list[Timed] = []
+                self._joules = _Joules(meter)
                 stage = f"Batch {batch}, prompt {prompt:,}"
                 yield Progress(at, len(cells), "pairs", stage)
                 yield from self._repeat(generator, feeds, (batch, prompt), 1, stage, short=True)
@@ -206,11 +213,15 @@ class _Run:
                 yield from self._repeat(
                     generator, feeds, (batch, prompt), request.iterations, stage, into=runs
                 )
-                figures = _figures(batch, prompt, runs, peak_memory())
+                figures = _figures(batch, prompt, runs, peak_memory(), self._joules)
                 self._figures.append(figures)
                 yield Metric("token", figures.token_ms, "ms")
                 if batch == batches[0]:
                     board.measured((begin_ns, time.time_ns()), figures.token_ms / 1000)
+                    used = self._joules.of_steps(figures.tokens * request.iterations)
+                    if used is None and (by_board := board.energy()) is not None:
+                        each = by_board.energy_per_inference_j / batch
+                        self._figures[-1] = replace(figures, energy_per_token_j=each)
                     kept = feeds, runs[-1]
                     steps = [ms for one in runs for ms in one.step_ms]
             assert kept is not None
@@ -247,7 +258,11 @@ class _Run:
                                             (batches[0], prompts[-1]), (other, writer))  # fmt: skip
                     other.set_fact(INPUTS, [one.told for one in feeds.first.inputs])
                     other.finish()
-                board.write(writer, None)
+                for name, value in (encode(used) or {}).items():
+                    writer.set_fact(name, value)
+                board.write(writer, None)  # a board with sensors of its own says it again
+                if used is None and board.energy() is None:
+                    writer.note(_NO_COUNTER)
                 made = writer.finish()
         finally:
             board.close()
@@ -266,6 +281,17 @@ class _Run:
             threads=request.threads,
             config=backend.parse_pairs(request.session_config, "--session-config"),
         )
+
+    def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:
+        """Return what tells the millijoules of the GPU that computes, if one does."""
+        from dld_tui.backends.gpu.nvml import Nvml
+
+        if not settings.uses_cuda:
+            return None
+        try:
+            return Nvml(settings.device_id).energy_mj
+        except UnavailableError:
+            return None
 
     def _check_lengths(self, decoder: Decoder, prompts: list[int]) -> None:
         most, longest = decoder.context_length, max(prompts) + self._request.decode
@@ -317,11 +343,14 @@ class _Run:
             timed = None
             told = time.monotonic()
             for timed in generator.run(feeds, *sizes, tokens):
+                if into is not None and not timed.step_ms:
+                    self._joules.begin()
                 if time.monotonic() - told > 0.5:
                     told = time.monotonic()
                     done = len(timed.step_ms) + number * tokens
                     yield Progress(done, count * tokens, "tokens", stage)
             if into is not None and timed is not None:
+                self._joules.end()
                 into.append(timed)
 
     def _layers(
@@ -372,9 +401,43 @@ class _Run:
                     )  # fmt: skip
 
 
+class _Joules:
+    """The energy of the steps of several runs, without their prompts.
+
+    Args:
+        gpu_mj: Tells the millijoules of the GPU, if one computes.
+    """
+
+    def __init__(self, gpu_mj: Callable[[], int | None] | None) -> None:
+        self._gpu_mj = gpu_mj
+        self._found: list[tuple[Energy | None, float]] = []
+        self._watch: EnergyWatch | None = None
+
+    def begin(self) -> None:
+        """A prompt was read."""
+        from dld_tui.backends.machine.energy import EnergyWatch
+
+        self._watch, self._at = EnergyWatch(self._gpu_mj), time.monotonic()
+
+    def end(self) -> None:
+        """The last token after it was written."""
+        assert self._watch is not None
+        self._found.append((self._watch.read(1), time.monotonic() - self._at))
+
+    def of_steps(self, count: int) -> Energy | None:
+        """Return the energy of one of so many steps of all runs; None where it is not known."""
+        known = [(one, seconds) for one, seconds in self._found if one is not None]
+        if len(known) < len(self._found) or not known or not count:
+            return None
+        joules = sum(one.energy_per_inference_j for one, _ in known)
+        watts = joules / sum(seconds for _, seconds in known)
+        return replace(known[0][0], energy_per_inference_j=joules / count, board_power_w=watts)
+
+
 def _figures(
-    batch: int, prompt: int, runs: list[Timed], peak_memory: int | None
+    batch: int, prompt: int, runs: list[Timed], peak_memory: int | None, joules: _Joules
 ) -> GenerationFigures:
+    used = joules.of_steps(sum(len(one.step_ms) for one in runs))
     steps = zip(*(one.step_ms for one in runs), strict=True)
     return GenerationFigures(
         batch,
@@ -386,4 +449,5 @@ def _figures(
         tuple(round(median(step), 6) for step in steps),
         runs[0].kv_bytes,
         peak_memory,
+        None if used is None else used.energy_per_inference_j / batch,
     )

@@ -50,6 +50,13 @@ def milliseconds(value: float | None, *, digits: int = 3) -> str:
     return UNKNOWN if value is None else f"{value:,.{digits}f}"
 
 
+def joules(value: float | None) -> str:
+    """Return an energy for people, e.g. ``2.5 J`` or ``31.4 mJ``."""
+    if value is None:
+        return UNKNOWN
+    return f"{1000 * value:,.4g} mJ" if value < 1 else f"{value:,.4g} J"
+
+
 def duration(seconds: float | None) -> str:
     """Return a time span for people, e.g. ``1.2 s``, ``3 min 5 s``, ``2 h 4 min``."""
     if seconds is None:

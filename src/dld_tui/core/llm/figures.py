@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.tables.table import BYTES, COUNT, MS, RATIO, Column, Table
+from dld_tui.core.tables.table import BYTES, COUNT, JOULES, MS, RATIO, Column, Table
 
 if TYPE_CHECKING:
     from dld_tui.core.report.model import Report
@@ -40,6 +40,8 @@ class GenerationFigures:
     """The cache after the last token."""
     peak_memory_bytes: int | None = None
     """The most memory that the process had in use until then."""
+    energy_per_token_j: float | None = None
+    """Of the counters that the machine keeps, in the time of the steps, idle power included."""
 
     @property
     def token_ms(self) -> float:
@@ -65,6 +67,8 @@ class GenerationFigures:
             f"{self.tokens_per_s or 0:,.1f} tokens/s",
             f"KV cache {fmt.size(self.kv_bytes)}",
         ]
+        if self.energy_per_token_j is not None:
+            parts.append(f"{fmt.joules(self.energy_per_token_j)} a token")
         return ", ".join(parts)
 
 
@@ -75,6 +79,13 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
     Column("prefill_tokens_per_s", "prefill tokens/s", lambda row: row.prefill_tokens_per_s, RATIO),
     Column("token_ms", "a token", lambda row: row.token_ms, MS, help="Median of the steps."),
     Column("tokens_per_s", "tokens/s", lambda row: row.tokens_per_s, RATIO),
+    Column(
+        "energy_per_token_j",
+        "energy a token",
+        lambda row: row.energy_per_token_j,
+        JOULES,
+        help="By counters of the machine, idle power included; unknown where none can be read.",
+    ),
     Column("kv_bytes", "KV cache", lambda row: row.kv_bytes, BYTES),
     Column("peak_memory_bytes", "peak memory", lambda row: row.peak_memory_bytes, BYTES),
 )

@@ -203,8 +203,9 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     joules, watts = (_time(report.facts.get(name)) for name in _ENERGY[:2])
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
-        energy = f"{1000 * joules:,.4g} mJ" if joules < 1 else f"{joules:,.4g} J"
-        text = f"{energy} an inference, {watts:,.3g} W of {rails}, idle power included"
+        energy = fmt.joules(joules)
+        each = "a step of decode" if generation_of(report) else "an inference"
+        text = f"{energy} {each}, {watts:,.3g} W of {rails}, idle power included"
         yield MeasuredFact("energy", text, energy)
     yield from _board_facts(report.environment)
     load = _time(report.facts.get("load_ms"))

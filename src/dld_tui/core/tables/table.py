@@ -88,6 +88,7 @@ MS = Unit("ms", fmt.milliseconds)
 FINE_MS = Unit("ms", lambda value: fmt.milliseconds(value, digits=4))
 """Times of engine layers, of which many take microseconds."""
 PERCENT = Unit("%", fmt.percent)
+JOULES = Unit("J", fmt.joules)
 BYTES = Unit("B", fmt.size, "int64")
 SIZE = Unit("B", lambda value: fmt.size(value) if value else "", "int64")
 """Bytes of something that many rows have none of."""

@@ -9,6 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import onnx
@@ -21,7 +22,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.tensors import dense_tensors, entries_of, has_external, is_external
 from dld_tui.core.files.wire import cut
-from dld_tui.core.llm.folder import CONFIG
+from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
 from dld_tui.core.params import RequestData, Setting
 from dld_tui.core.report.schema import moved_paths
 from dld_tui.core.settings.paths import unused
@@ -96,17 +97,20 @@ class _Planner:
         elif kind in ("file", "folder") and value:
             values = value if isinstance(value, list) else [value]
             places = [
-                self._input(f"in/{setting.name}{number or ''}", str(text))
+                self._input(f"in/{setting.name}{number or ''}", str(text), kind)
                 for number, text in enumerate(values)
             ]
             self.plan.request[setting.name] = [*places] if isinstance(value, list) else places[0]
 
-    def _input(self, parent: str, text: str) -> str:
+    def _input(self, parent: str, text: str, kind: str) -> str:
         path = Path(text)
         place = f"{parent}/{_name(path)}"
         if path.is_dir():
             self.plan.folders.append(place)
-            self._add(_in_folder(path, place))
+            # Where a model is asked for, its folder stands for its decoder; that may be one of
+            # several, each of many gigabytes.
+            wanted = _of_decoder(path, place) if kind == "file" else None
+            self._add(_in_folder(path, place) if wanted is None else wanted)
         else:
             self.plan.files.append((place, LocalFile.at(path)))
             self._add(_data_of(path, parent))
@@ -175,6 +179,28 @@ def _in_folder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]]:
             if file.is_file():
                 inside = file.relative_to(path).as_posix()
                 yield f"{place}/{inside}", LocalFile.at(file)
+
+
+def _of_decoder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]] | None:
+    """Return what a job needs of the folder of a language model; None for another folder."""
+    try:
+        model = model_in(path)
+        contents = contents_of(path) if model != path else None
+    except InputError:
+        return None  # the activity has its own words for that
+    if contents is None:
+        return None
+    inside = PurePosixPath(place, contents.decoder)
+    small = dict.fromkeys((*contents.configuration, *contents.tokenizer))
+    return chain(
+        ((f"{place}/{name}", LocalFile.at(path / name)) for name in small),
+        [(str(inside), LocalFile.at(model))],
+        (
+            (where, file)
+            for where, file in _data_of(model, str(inside.parent))
+            if where != f"{place}/{CONFIG}"
+        ),
+    )
 
 
 def _data_of(path: Path, parent: str) -> Iterator[tuple[str, LocalFile]]:
