@@ -32,6 +32,8 @@ from dld_tui.core.checks.operands import (
 )
 from dld_tui.core.text import clip, visible
 
+# --- rules that many kernels share ----------------------------------------------------------------
+
 Rule: TypeAlias = Callable[[Call], Said]
 
 
@@ -142,6 +144,9 @@ def element_type(name: str) -> Rule:
             yield VALUE, f"Attribute {name} is {kind}, which is no element type"
 
     return check
+
+
+# --- attention and its caches ---------------------------------------------------------------------
 
 
 def rotary(call: Call) -> Said:
@@ -272,6 +277,9 @@ def scattered(call: Call) -> Said:
         yield wrong(f"{taken} elements from {places.max()} on do not fit into {size}")
 
 
+# --- Loop and Scan --------------------------------------------------------------------------------
+
+
 def carried(call: Call) -> Said:
     """Yield inputs of a Loop that are left out, and a condition that its body has otherwise."""
     for index in range(2, len(call.node.input)):
@@ -309,6 +317,9 @@ def scanned(call: Call) -> Said:
                 f"Input {index} is {dims_text(dims)} in the body, where {dims_text(declared)} is"
                 " declared"
             )
+
+
+# --- products, indices, signals and texts ---------------------------------------------------------
 
 
 def elements(call: Call) -> Said:
@@ -547,6 +558,8 @@ def mel_bins(call: Call) -> Said:
                 " is no such frequency"
             )
 
+
+# --- convolutions, pools, resizing and detection --------------------------------------------------
 
 _MOST_ELEMENTS = 1 << 40
 """Elements that no memory holds."""
@@ -820,6 +833,8 @@ def deformed(call: Call) -> Said:
     yield from like(call, 4, "The mask", (x[0], points, *made))
 
 
+# --- trees ----------------------------------------------------------------------------------------
+
 _MODES = frozenset(f"BRANCH_{name}" for name in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER"))
 
 
@@ -977,6 +992,9 @@ def _is_leaf(root: int, sides: list[tuple[Sequence[int], Sequence[int]]]) -> boo
     """Return whether a tree is a leaf alone: both ways lead to the same one."""
     (yes, is_yes), (no, is_no) = sides
     return 0 <= root < len(yes) and bool(yes[root] == no[root] and is_yes[root] and is_no[root])
+
+
+# --- the rules by operator ------------------------------------------------------------------------
 
 
 def check_kernel(call: Call) -> Said:

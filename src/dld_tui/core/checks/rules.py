@@ -33,6 +33,8 @@ from dld_tui.core.files.external import KNOWN_ENTRIES
 from dld_tui.core.files.tensors import NARROW_BITS, element_bits
 from dld_tui.core.types import plain_domain
 
+# --- the model as a whole -------------------------------------------------------------------------
+
 LARGEST_FILE = 2**31 - 1
 """Bytes of the largest protobuf message."""
 DEEPEST = 31
@@ -199,6 +201,8 @@ def check_node_name(state: ScopeState, name: str) -> None:
         found("duplicate-node-name", message, state.scope, second, repair=_RENAME, level=level)
     ]
 
+
+# --- values of a scope, and tensors ---------------------------------------------------------------
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL
 _NARROW = frozenset(
@@ -558,6 +562,9 @@ def _differ(one: Dims, other: Dims) -> bool:
 
 def _dims(dims: Dims) -> str:
     return name_of("[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]")
+
+
+# --- nodes ----------------------------------------------------------------------------------------
 
 
 def check_bodies(state: ScopeState, node: Node) -> list[Finding]:

@@ -1,7 +1,5 @@
 """How the time of a fused layer is shared among its ONNX nodes: by what each of them costs.
 
-Multiply-accumulates of one ONNX node from its shapes, for sharing time out.
-
 What was fused cannot be measured apart, so every share of it is an estimate. Where a layer has
 convolutions or matrix products, what is computed counts: their multiply-accumulates, and one
 operation an element of everything else. In fused Conv, BatchNormalization and Relu the

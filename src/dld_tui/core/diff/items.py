@@ -26,6 +26,8 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH
 from dld_tui.core.text import visible
 
+# --- nodes ----------------------------------------------------------------------------------------
+
 _KNOWN = frozenset(
     ("input", "output", "name", "op_type", "domain", "overload", "attribute", "doc_string",
      "metadata_props")
@@ -217,6 +219,9 @@ def _bytes(value: Any) -> object:
 
 
 _TENSOR_FIELDS = frozenset(("dims", "data_type", "name", "raw_data"))
+
+
+# --- inputs, outputs, initializers, declared types, graphs ----------------------------------------
 
 
 class ItemComparison:

@@ -1275,6 +1275,8 @@ def _declared(scope: Scope, name: str) -> Dims | None:
     return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in known.dims)
 
 
+# --- the shapes of all values of a document for shapes of its inputs ------------------------------
+
 Shape: TypeAlias = "tuple[int, ...]"
 
 

@@ -285,6 +285,8 @@ def _terms(node: ast.expr) -> tuple[dict[str, int], int]:
     raise ValueError("not a sum")
 
 
+# --- caches of decoders ---------------------------------------------------------------------------
+
 _OPERATORS = {
     "GroupQueryAttention": {3: 1, 4: 2},
     "Attention": {4: 1, 5: 2},

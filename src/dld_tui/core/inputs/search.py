@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
+# --- the free sizes of inputs ---------------------------------------------------------------------
+
+
 @dataclass
 class Variable:
     """A free size."""
@@ -319,6 +322,8 @@ def _traits(specs: Sequence[InputSpec], document: Document | None) -> ModelTrait
     operators = {"NonMaxSuppression"} if document.main.nodes_of_type("NonMaxSuppression") else set()
     return ModelTraits(frozenset(words), frozenset(outputs), frozenset(operators))
 
+
+# --- candidates, the best one first ---------------------------------------------------------------
 
 MOST_TRIALS = 10
 """Candidates at most."""

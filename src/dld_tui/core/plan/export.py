@@ -171,6 +171,8 @@ def _tensor(tensor: EngineTensor, binding: bool = False) -> JSON:
     return found
 
 
+# --- a workbook -----------------------------------------------------------------------------------
+
 _GROUPS = ("type", "precision")
 
 
@@ -204,6 +206,8 @@ def _layers(finding: PlanFinding, names: dict[int, str]) -> str:
     indices = finding.layers if finding.layer is None else (finding.layer,)
     return "; ".join(names.get(index, "") for index in indices)
 
+
+# --- an ONNX file ---------------------------------------------------------------------------------
 
 DOMAIN = "tensorrt.engine"
 _IR_VERSION, _OPSET = 10, 21

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
 
 
+# --- by device: deep learning accelerators and the GPU --------------------------------------------
+
 PART, TRANSFER, WAIT, FELL_BACK, OTHER = "part", "transfer", "wait", "fell back", "GPU's own"
 _ROLES = {DLA: PART, DLA_TRANSFER: TRANSFER, DLA_WAIT: WAIT}
 _REASONS = tuple(
@@ -154,6 +156,9 @@ def _counted(role: str, times: list[float | None]) -> str:
     return f"{count} {fmt.milliseconds(sum(known))} ms" if known else count
 
 
+# --- filters and groups ---------------------------------------------------------------------------
+
+
 def matching(
     plan: EnginePlan,
     text: str,
@@ -268,6 +273,9 @@ def distribution(plan: EnginePlan) -> Distribution | None:
         max_ms=times[-1],
         half=half,
     )
+
+
+# --- the whole plan -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from dld_tui.core.plan.mapping import LayerNodes
 
 
+# --- attention, block by block --------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class AttentionBlock:
     """One attention. Texts are foreign."""
@@ -123,6 +126,8 @@ def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
     )
     return Table(columns, attention_blocks(plan))
 
+
+# --- why formats and types are changed ------------------------------------------------------------
 
 _ALIGNED = 8
 _STEPS = 8
@@ -298,6 +303,8 @@ def reformat_table(plan: EnginePlan) -> Table[Reformat]:
     )
     return Table(columns, reformats(plan))
 
+
+# --- the tables -----------------------------------------------------------------------------------
 
 _Columns: TypeAlias = "tuple[Column[EngineLayer], ...]"
 _TIMES = {

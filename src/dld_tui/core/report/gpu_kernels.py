@@ -24,6 +24,8 @@ from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
+# --- what was recorded ----------------------------------------------------------------------------
+
 
 class Activity(NamedTuple):
     """One piece of work. Times are nanoseconds of the Unix epoch."""
@@ -171,6 +173,8 @@ def plan_sampling(
         per_pass = most_samples
     return SamplingPlan(fitting, interval_us, int(fitting * per_pass))
 
+
+# --- which layer launched a kernel ----------------------------------------------------------------
 
 _ROUNDING_US = 2.0
 """Profiles of the CPU side cut starts and durations down to whole microseconds."""

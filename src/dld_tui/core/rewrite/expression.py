@@ -27,6 +27,8 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.rewrite.functions import FUNCTIONS, UNKNOWN, in_bounds, is_number
 from dld_tui.core.text import clip, visible
 
+# --- reading the text of patterns, rules and queries ----------------------------------------------
+
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
@@ -144,6 +146,8 @@ class Reader:
             place = f"in line {line} {place}"
         return UsageError(f"{message} {place}")
 
+
+# --- expressions ----------------------------------------------------------------------------------
 
 Names: TypeAlias = "Callable[[str], Any]"
 """Returns what a name stands for."""

@@ -362,6 +362,8 @@ NODE_FIELDS: dict[str, Callable[[Node], Any]] = {
 """Of the node that a query asks of; others are attributes."""
 
 
+# --- computed shapes: which size of which value each element is -----------------------------------
+
 Size: TypeAlias = Any
 """An int, the name of a dimension, ``value[axis]`` where it has none, or UNKNOWN."""
 

@@ -356,6 +356,8 @@ def tool_table(tools: Sequence[Tool]) -> Table[Tool]:
     )  # fmt: skip
 
 
+# --- saved tools ----------------------------------------------------------------------------------
+
 _TABLE = "tools"
 
 

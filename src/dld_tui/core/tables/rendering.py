@@ -270,6 +270,8 @@ def _clean(value: Any) -> Any:
     return as_text(value) if isinstance(value, str) else value
 
 
+# --- Tables as a workbook, a sheet a table, with XlsxWriter ---------------------------------------
+
 MOST_ROWS = (1 << 20) - 1
 """Rows of a sheet below its header."""
 _MOST_CHARACTERS = 32_767

@@ -23,6 +23,8 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
 from dld_tui.core.types import JSON
 
+# --- how values are read, and what they are in a file ---------------------------------------------
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -99,6 +101,8 @@ FLAG = Unit("flag", lambda value: "yes" if value else "", "bool", unknown="")
 BAR = Unit("bar", lambda value: "", unknown="")
 """A figure that screens draw as a bar of the largest."""
 
+
+# --- tables ---------------------------------------------------------------------------------------
 
 Row = TypeVar("Row")
 Value: TypeAlias = "str | float | bool | Sequence[Any] | None"

@@ -196,6 +196,9 @@ def route_count(tried: Mapping[str, Sequence[str]], search: str, knobs: Knobs) -
     return sum(1 for _ in fast_routes(tried, knobs))
 
 
+# --- what a search of routes found ----------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class RouteTrial:
     """An engine that was built by a route. Texts are foreign."""

@@ -1,12 +1,8 @@
-"""The commands of trtexec: printed from settings, read into settings, explained for a version.
+"""The commands of trtexec: its options by version (8.0 to 11.5), written, read and explained.
 
-The options of trtexec, and which versions have them: 8.0 to 11.5.
-
-The trtexec command that is equal to settings.
-
-Settings from a pasted command: trtexec of 8 to 11, or Polygraphy's ``convert`` and ``run``.
-
-What became of the options of a trtexec command in another version.
+Settings become the trtexec command that is equal to them. A pasted command of trtexec 8 to 11, or
+of Polygraphy's ``convert`` and ``run``, becomes settings; of options that another version no longer
+has, it is said what became of them.
 """
 
 from __future__ import annotations

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
+# --- which nodes of the ONNX file a kernel stands for ---------------------------------------------
+
 _MOST_CANDIDATES = 4
 
 
@@ -526,6 +528,8 @@ def _with_activation(node: Node, *, adds: bool) -> list[Node]:
         chain.append(readers[0])
     return chain
 
+
+# --- a profile into a report ----------------------------------------------------------------------
 
 _FILE_NAME = re.compile(r"^(.*?)_?(\d{4}-\d{2}-\d{2})_(\d{2})-(\d{2})-(\d{2})(_\d+)?$")
 _HOST_PROVIDERS = frozenset({"CPUExecutionProvider", "unknown"})

@@ -1,20 +1,5 @@
 """ONNX Runtime's own profile: a JSON array of Chrome trace events, of versions 1.0 to 1.31.
 
-How ONNX Runtime names the nodes that its optimiser makes: rules from its versions 1.0 to 1.31.
-
-===================================== ==========================================================
-name of the kernel what it says =====================================
-========================================================== ``X_token_12`` ``X``, made unique
-``T_nchwc``, ``T_bn_nchwc``, makes tensor ``T``, in blocked layout ``T_mul_nchwc``
-``X/QuickGeluFusion/``, node ``X`` and neighbours, fused ``X/MatMulAddFusion``, ``fused X``
-``X_quant``, ``X_transformed`` node ``X``, rewritten ``InsertedPrecisionFreeCast_T`` tensor ``T``
-in another type ``Conv_12`` a node without a name, the 12th that is not a Constant
-``If_0_then_branch__Inline_0__X`` node ``X`` of a branch that was inlined, since its condition is
-known ``_inlfunc_F_token_3_T`` tensor ``T`` of a call of function ``F``, inlined
-===================================== ==========================================================
-
-What an ONNX Runtime profile says of one kernel.
-
 An event is written when it ends, so the order of the file is that of the ends, and `ts` is not
 monotone. A kernel's time is its ``<node>_kernel_time`` event; a run of the model is a
 ``model_run`` event, which comes after the kernels of that run. All numbers within ``args`` are
@@ -26,6 +11,24 @@ strings. An If, Loop or Scan includes what its body took: self times are without
     for run in profile.passes():        # streams: one pass in memory
         for event in run.events: profile.kernels[event.kernel]
     profile.warnings
+
+The names of kernels tell what the optimiser of ONNX Runtime made of the nodes (:func:`clues`):
+
+=====================================  ==========================================================
+name of the kernel                     what it says
+=====================================  ==========================================================
+``X_token_12``                         ``X``, made unique
+``T_nchwc``, ``T_bn_nchwc``,           makes tensor ``T``, in blocked layout
+``T_mul_nchwc``
+``X/QuickGeluFusion/``,                node ``X`` and neighbours, fused
+``X/MatMulAddFusion``, ``fused X``
+``X_quant``, ``X_transformed``         node ``X``, rewritten
+``InsertedPrecisionFreeCast_T``        tensor ``T`` in another type
+``Conv_12``                            a node without a name, the 12th that is not a Constant
+``If_0_then_branch__Inline_0__X``      node ``X`` of a branch that was inlined, since its condition
+                                       is known
+``_inlfunc_F_token_3_T``               tensor ``T`` of a call of function ``F``, inlined
+=====================================  ==========================================================
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The frame of a page: one file, no request to anywhere, and no script or style but our own.
+"""The frame of an HTML page, and all that turns foreign text and numbers into HTML.
 
-From foreign text and numbers to HTML. Everything that a page shows goes through here.
-
-The style and the script of a page: small, our own, and named by their hash in its policy.
+A page is one file: it makes no request, and has no script or style but our own, which are small and
+named by their hash in its policy.
 """
 
 from __future__ import annotations
