@@ -21,7 +21,7 @@ import onnx
 import onnxruntime
 
 from benchmarks import harness
-from dld_tui.cli.models.find import learn_types
+from dld_tui.cli.models.rewrite import learn_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.rewrite.rule import rules_of, text_of_rules

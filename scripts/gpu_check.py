@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
-from dld_tui.backends.gpu.capture import HardwareSampler
-from dld_tui.backends.gpu.cupti import ActivityTracer
+from dld_tui.backends.machine.capture import HardwareSampler
+from dld_tui.backends.machine.cupti import ActivityTracer
 from dld_tui.backends.onnxruntime.session import BoundFeed, Session, SessionSettings
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError

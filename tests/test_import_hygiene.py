@@ -137,7 +137,7 @@ g (float[2,6] x) => (float[4,3] y) <int64[2] shape = {4, 3}> {
 def test_a_model_is_opened_checked_and_looked_at_without_numpy(tmp_path: Path) -> None:
     modules = loaded(CHECKED, str(models.write(tmp_path, SMALL_WEIGHT)))
     assert {"onnx.onnx_cpp2py_export", "dld_tui.core.checks.checker"} <= modules
-    assert "dld_tui.widgets.parameters.literal_preview" in modules
+    assert "dld_tui.widgets.parameters.edit_bar" in modules
     assert not packages(modules) & {"asyncssh", "csv", "html", "numpy", *RUNTIMES}
     assert "onnx" not in modules
 

@@ -23,7 +23,7 @@ from dld_tui.screens.home.palette import entries_for, ranked
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.report.views import BarChart, ChartPane
+from dld_tui.widgets.results.report_views import BarChart, ChartPane
 from tests.support import models, toy_package
 from tests.support.cli import Dld, process
 from tests.support.tui import screen_text

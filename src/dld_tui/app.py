@@ -31,9 +31,8 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
-from dld_tui.widgets import hints
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.shell import frame, glyphs
+from dld_tui.widgets.shell import commands, frame, glyphs
 from dld_tui.widgets.shell.commands import Commands, HasCommands, binding_of, bindings_for
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
@@ -142,7 +141,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.set_class(config.glyphs == "ascii", "-ascii")
         self.set_class(not config.footer, "-no-keys")
         known = by_id()
-        hints.use(self.config.keys)
+        commands.use_keys(self.config.keys)
         self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
 
     def _repaint_everything(self) -> None:
@@ -169,7 +168,7 @@ class DldApp(Tabs, Commands, App[int]):
         names = [theme.name for theme in THEMES]
         following = names[(names.index(self.theme) + 1) % len(names)]
         self.use_config(settings.changed(self.config, theme=following))
-        keys = hints.hint("{app.settings}")
+        keys = commands.hint("{app.settings}")
         self.notify(f"Theme {following}. Settings ({keys}) keep it.", timeout=3)
 
     # Opening files
@@ -441,7 +440,7 @@ class DldApp(Tabs, Commands, App[int]):
         if active and command:
             facts = active.node.facts() if isinstance(active.node, HasCommands) else set()
             self.notify(
-                f"{command.title}: {hints.hint(command.unavailable(facts) or '')}",
+                f"{command.title}: {commands.hint(command.unavailable(facts) or '')}",
                 timeout=3,
                 markup=False,
             )

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.profile_onnxruntime import Request, run
-from dld_tui.backends.gpu import capture
+from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import profiling
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.codec import encode

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.profile_onnxruntime import Request, run
-from dld_tui.backends.gpu.board_watch import (
+from dld_tui.backends.machine.board_watch import (
     BoardWatch,
     NoValueError,
     energy,
@@ -17,7 +17,7 @@ from dld_tui.backends.gpu.board_watch import (
     read_number,
     total_rails,
 )
-from dld_tui.backends.gpu.jetson import Jetson
+from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.core.compare.conditions import doubts, unfair
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.errors import ActivityError
@@ -277,7 +277,9 @@ def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
     reports: list[Report] = []
     for mode in ("15W\n0", "MAXN_SUPER\n2"):
         jetson = board(jetson_sysfs.ORIN_NANO, mode)
-        monkeypatch.setattr("dld_tui.backends.gpu.board_watch.Jetson", lambda jetson=jetson: jetson)
+        monkeypatch.setattr(
+            "dld_tui.backends.machine.board_watch.Jetson", lambda jetson=jetson: jetson
+        )
         output = tmp_path / f"{len(reports)}.dldprof"
         events = list(
             run(Request(models.write(tmp_path, models.CHAIN), iterations=20, output=output))
@@ -304,7 +306,7 @@ def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
     pytest.importorskip("onnxruntime")
     jetson = board(jetson_sysfs.ORIN_NANO)
     for name in ("jetson", "board_watch"):
-        monkeypatch.setattr(f"dld_tui.backends.gpu.{name}.Jetson", lambda: jetson)
+        monkeypatch.setattr(f"dld_tui.backends.machine.{name}.Jetson", lambda: jetson)
     done: list[str] = []
 
     class Lock:
@@ -316,7 +318,7 @@ def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
         def release(self) -> None:
             done.append("released")
 
-    monkeypatch.setattr("dld_tui.backends.gpu.board_watch.ClockLock", Lock)
+    monkeypatch.setattr("dld_tui.backends.machine.board_watch.ClockLock", Lock)
     model = models.write(tmp_path, models.CHAIN.replace("Relu", "NoSuchOperator"))
     with pytest.raises(ActivityError):
         list(run(Request(model, lock_clocks=True)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock
+from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
 
@@ -70,7 +70,7 @@ def test_without_nvml_it_says_why(log: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_they_are_given_back_when_the_one_who_holds_them_is_killed(log: Path) -> None:
     code = (
         "import os, signal\n"
-        "from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock\n"
+        "from dld_tui.backends.machine.clock_guard import BOARD, ClockLock\n"
         f"lock = ClockLock({ADDRESS!r})\n"
         "print(lock._guard.pid, flush=True)\n"
         "os.killpg(0, signal.SIGKILL)\n"
@@ -163,7 +163,7 @@ def test_a_board_is_given_back_when_the_one_who_holds_it_is_killed(
 ) -> None:
     code = (
         "import sys, time; from pathlib import Path; "
-        "from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock; "
+        "from dld_tui.backends.machine.clock_guard import BOARD, ClockLock; "
         f"lock = ClockLock(BOARD, Path({str(tmp_path / 'stored')!r})); "
         "print(lock._guard.pid, flush=True); time.sleep(60)"
     )

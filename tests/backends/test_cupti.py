@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.gpu import cupti
-from dld_tui.backends.gpu.cupti import ActivityTracer, demangled
+from dld_tui.backends.machine import cupti
+from dld_tui.backends.machine.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.report.gpu_kernels import Activity
 from tests.support import gpu

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.machine import energy
-from dld_tui.backends.machine.energy import EnergyWatch
+from dld_tui.backends.machine import board_watch
+from dld_tui.backends.machine.board_watch import EnergyWatch
 
 
 def rapl(root: Path, folder: str, name: str, microjoules: int) -> None:
@@ -18,7 +18,7 @@ def rapl(root: Path, folder: str, name: str, microjoules: int) -> None:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(energy, "monotonic", lambda: now[0])
+    monkeypatch.setattr(board_watch, "monotonic", lambda: now[0])
     return now
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.gpu.capture import HardwareSampler
+from dld_tui.backends.machine.capture import HardwareSampler
 from dld_tui.core.errors import UnavailableError
 from tests.support import gpu
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.gpu.board_watch import BoardWatch
-from dld_tui.backends.gpu.capture import PollingSampler, jetson_meter
-from dld_tui.backends.gpu.jetson import (
+from dld_tui.backends.machine.board_watch import BoardWatch
+from dld_tui.backends.machine.capture import PollingSampler, jetson_meter
+from dld_tui.backends.machine.jetson import (
     ABSENT,
     FAILED,
     NO_RIGHTS,
@@ -151,7 +151,7 @@ def pipe(root: Path) -> Iterator[Path]:
 def test_a_load_that_does_not_answer_holds_nobody_up(
     root: Path, monkeypatch: pytest.MonkeyPatch, pipe: Path
 ) -> None:
-    monkeypatch.setattr("dld_tui.backends.gpu.jetson._PATIENCE_S", 0.02)
+    monkeypatch.setattr("dld_tui.backends.machine.jetson._PATIENCE_S", 0.02)
     load = root / "sys/devices/platform/17000000.gpu/load"
     pipe.replace(load)  # opening it waits for a writer
     board = Jetson(root, answers("NV Power Mode: MAXN\n0\n"))
@@ -172,7 +172,7 @@ def test_a_load_that_does_not_answer_holds_nobody_up(
 def test_a_load_that_stops_answering_ends_no_run(
     root: Path, monkeypatch: pytest.MonkeyPatch, pipe: Path
 ) -> None:
-    monkeypatch.setattr("dld_tui.backends.gpu.capture._PATIENCE_S", 0.02)
+    monkeypatch.setattr("dld_tui.backends.machine.capture._PATIENCE_S", 0.02)
     load = root / "sys/devices/platform/17000000.gpu/load"
     meter = replace(jetson_meter(Jetson(root, no_tool)), interval_s=0.001)
     sampler = PollingSampler(meter)

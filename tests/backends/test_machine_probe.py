@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.gpu.jetson import Jetson
-from dld_tui.backends.machine import machine_probe
+from dld_tui.backends.machine import probe
+from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
 from tests.support.jetson_boards import BOARDS, Board, answers, place, put
 
@@ -19,15 +19,15 @@ def test_cuda_and_clocks() -> None:
             SMI if len(command) == 1 else "345, 1980, 2619, Disabled\n1980, 1980, 2619, Enabled\n"
         )
 
-    cuda, first, second = machine_probe.cuda_checks(tool)
+    cuda, first, second = probe.cuda_checks(tool)
     assert cuda.found.startswith("13.0")
     assert (first.state, first.fix) == (WEAK, "sudo nvidia-smi -pm 1")
     assert second.state == GOOD
-    assert list(machine_probe.cuda_checks(lambda command: None)) == []
+    assert list(probe.cuda_checks(lambda command: None)) == []
 
 
 def checks_of(board: Jetson) -> dict[str, Check]:
-    return {check.name: check for check in machine_probe.board_checks(board)}
+    return {check.name: check for check in probe.board_checks(board)}
 
 
 @pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
@@ -91,7 +91,7 @@ def test_a_container_without_tools_and_files_gets_one_line_each(tmp_path: Path) 
     checks = checks_of(Jetson(tmp_path, answers()))
     assert checks["power mode"].fix == "sudo apt install nvidia-l4t-nvpmodel"
     assert checks["clocks"].found == "unknown: jetson_clocks is not installed"
-    assert list(machine_probe.board_checks(Jetson(tmp_path / "none", answers()))) == []
+    assert list(probe.board_checks(Jetson(tmp_path / "none", answers()))) == []
 
 
 def test_clocks_that_nothing_is_known_of(tmp_path: Path) -> None:
@@ -114,28 +114,28 @@ def test_what_the_driver_does_not_tell_is_unknown(tmp_path: Path) -> None:
             return "| Driver Version: N/A   CUDA Version: N/A  |\n"
         return "[N/A], [N/A], [N/A], [N/A]\n345, 1980, [N/A], [N/A]\n"
 
-    cuda, first, second = machine_probe.cuda_checks(tool, machine)
+    cuda, first, second = probe.cuda_checks(tool, machine)
     assert [check.state for check in (cuda, first, second)] == [WEAK] * 3
     assert "[N/A]" not in cuda.found + first.found + second.found
     # Those of a Jetson are told by its own files, and it has no persistence mode.
     jetson = place(tmp_path, BOARDS["Orin Nano"])
-    (only,) = machine_probe.cuda_checks(lambda command: SMI, jetson)
+    (only,) = probe.cuda_checks(lambda command: SMI, jetson)
     assert only.name == "CUDA"
 
 
 def test_groups_of_a_jetson(tmp_path: Path) -> None:
-    assert list(machine_probe.group_checks(tmp_path, frozenset(), 1000)) == []
+    assert list(probe.group_checks(tmp_path, frozenset(), 1000)) == []
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/nvhost-gpu").touch()
-    video, debug = machine_probe.group_checks(tmp_path, frozenset({"video"}), 1000)
+    video, debug = probe.group_checks(tmp_path, frozenset({"video"}), 1000)
     assert video.state == GOOD
     assert debug.state == WEAK
     assert "usermod -aG debug" in debug.fix
-    assert list(machine_probe.group_checks(tmp_path, frozenset(), 0)) == []
+    assert list(probe.group_checks(tmp_path, frozenset(), 0)) == []
 
 
 def test_disks(tmp_path: Path) -> None:
-    cache, temporary = machine_probe.disk_checks(tmp_path / "not" / "yet")
+    cache, temporary = probe.disk_checks(tmp_path / "not" / "yet")
     assert "free for" in cache.found
     assert temporary.name == "temporary disk"
 

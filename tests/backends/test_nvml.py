@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.backends.gpu import nvml
-from dld_tui.backends.gpu.capture import PollingSampler, gpm_meter, nvml_meter
-from dld_tui.backends.gpu.nvml import Nvml
+from dld_tui.backends.machine import nvml
+from dld_tui.backends.machine.capture import PollingSampler, gpm_meter, nvml_meter
+from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
 

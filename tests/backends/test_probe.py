@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.gpu.jetson import FAILED, Jetson, ToolAnswer
 from dld_tui.backends.machine import probe
+from dld_tui.backends.machine.jetson import FAILED, Jetson, ToolAnswer
 from dld_tui.backends.machine.probe import (
     Library,
     conflict_checks,

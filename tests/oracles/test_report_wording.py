@@ -11,7 +11,7 @@ from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_filter import summarise_selection
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.triage import triage
-from dld_tui.widgets.layers.table import screen_table, sums_text
+from dld_tui.widgets.results.layers import screen_table, sums_text
 
 
 def _words_of(path: Path) -> tuple[Any, str, str, str]:

@@ -23,8 +23,7 @@ from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.fields import SwitchField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ParamForm, SwitchField
 from tests.support import models
 from tests.support.tui import screen_text
 

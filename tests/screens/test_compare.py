@@ -25,7 +25,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, Dialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.report.compare import CompareAbout, ComparePane
+from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
 from tests.support import models
 from tests.support.profiles import start_report
 from tests.support.tui import screen_text, until

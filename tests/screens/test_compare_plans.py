@@ -19,7 +19,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.report.compare import CompareAbout, ComparePane
+from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
 from tests.screens.test_compare import answer, go_to
 from tests.support import models
 from tests.support.plans import write_layers, write_profile

@@ -24,13 +24,12 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.screens.list_page import AboutRow, ListPage
 from dld_tui.screens.settings.page import SettingsScreen
 from dld_tui.screens.settings.tools import ToolsScreen
-from dld_tui.screens.targets import jobs as target_jobs
-from dld_tui.screens.targets.jobs import TargetJobsScreen
-from dld_tui.screens.targets.list import TargetsScreen
+from dld_tui.screens.targets import list as target_jobs
+from dld_tui.screens.targets.list import TargetJobsScreen, TargetsScreen
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.fields import ChoiceField
+from dld_tui.widgets.forms.param_form import ChoiceField
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.model import DOCUMENTATION
 from tests.support import models

@@ -15,11 +15,10 @@ from dld_tui.core.diff import ModelDiff
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.compare import diff as module
-from dld_tui.screens.compare.diff import DiffScreen
+from dld_tui.screens.compare.diff import DiffDetail, DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog
-from dld_tui.widgets.diff.view import DiffDetail, DiffView
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
 

@@ -21,8 +21,7 @@ from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.activity.model_form import BOTH, EDITED, SAVED, ModelForm
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
-from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_tactics import FOUND
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened

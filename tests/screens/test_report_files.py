@@ -18,7 +18,7 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.report import page as module
 from dld_tui.screens.report.page import ColumnsDialog, ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.report.views import SummaryView
+from dld_tui.widgets.results.report_views import SummaryView
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
 from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline, until

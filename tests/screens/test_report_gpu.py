@@ -14,9 +14,9 @@ from dld_tui.core.report.records import NodeLink
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
-from dld_tui.widgets.layers.table import LayerPane
-from dld_tui.widgets.report.summary import summary_lines
-from dld_tui.widgets.report.views import ChartPane, EnvironmentView, SummaryView
+from dld_tui.widgets.results.layers import LayerPane
+from dld_tui.widgets.results.report_summary import summary_lines
+from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, seen, text_of, timeline, until

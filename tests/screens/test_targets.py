@@ -15,8 +15,7 @@ from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import AboutRow
 from dld_tui.screens.targets.list import TargetFormScreen, TargetsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
-from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.support.sshd import Sshd, free_port, make_key
 from tests.support.tui import flat_text, screen_text, until
 

@@ -11,8 +11,13 @@ from dld_tui.app import DldApp
 from dld_tui.core.files.preview import ago
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home import welcome
-from dld_tui.screens.home.browser import HereTable
-from dld_tui.screens.home.welcome import RecentList, StartList, StartSource, WelcomeScreen
+from dld_tui.screens.home.welcome import (
+    HereTable,
+    RecentList,
+    StartList,
+    StartSource,
+    WelcomeScreen,
+)
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 

@@ -9,8 +9,7 @@ import onnx
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
-from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_convert import NEW
 from tests.core.conversion.test_opset import OLD
 from tests.support import models

@@ -14,8 +14,7 @@ from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, Pr
 from dld_tui.screens.workspace.conversion import result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.search import TickDialog
-from dld_tui.widgets.forms.fields import ChoiceField, SwitchField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened

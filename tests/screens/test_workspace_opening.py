@@ -17,7 +17,7 @@ from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens.workspace import graph_building
+from dld_tui.screens.workspace import opening
 from dld_tui.screens.workspace.opening import AT_ONCE
 from tests.support.workspace import WIDE, opened
 
@@ -43,7 +43,7 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
     if in_child:
-        monkeypatch.setattr(graph_building, "CHILD_FROM", AT_ONCE)
+        monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
         monkeypatch.setattr(child, "FROM", AT_ONCE)
     answers: list[Arranged | None] = []
 
@@ -59,7 +59,7 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         made.append(texts)
         return build.graph_of(scope, texts=texts, **options)
 
-    monkeypatch.setattr(graph_building, "graph_of", counted)
+    monkeypatch.setattr(opening, "graph_of", counted)
     async with opened(large, WIDE) as session:
         screen = session.screen
         await session.until(

@@ -258,7 +258,7 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
 
 async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
     from dld_tui.screens.home.operators import OperatorsScreen
-    from dld_tui.widgets.operators.browser import OperatorBrowser
+    from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 
     async with opened(chain, NARROW) as session:
         await session.go("last")

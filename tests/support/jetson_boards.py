@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, Jetson, ToolAnswer
+from dld_tui.backends.machine.jetson import ABSENT, NO_RIGHTS, Jetson, ToolAnswer
 
 NOT_ROOT = ToolAnswer("Error: Please run as root user\n", NO_RIGHTS, "Error: Please run as root")
 CPU = "cpu0:  Online=1 Governor=schedutil MinFreq=729600 MaxFreq=1344000 CurrentFreq=1344000 \n"

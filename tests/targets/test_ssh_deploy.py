@@ -15,12 +15,11 @@ from dld_tui.activities.registry import ACTIVITIES
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.core.settings.saved_targets import Connection, changed
-from dld_tui.targets.ssh import bootstrap, loop, requirements
+from dld_tui.targets.ssh import bootstrap, deploy, loop
 from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.deploy import Deployment, Prepared
+from dld_tui.targets.ssh.deploy import NEEDS, Deployment, Need, Needs, Prepared, needs_of
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.requirements import NEEDS, Need, Needs, needs_of
 from dld_tui.targets.ssh.transfer import Amount
 from tests.support.asker import Answers
 from tests.support.jobs import wait_until
@@ -232,20 +231,20 @@ def machine(**changes: object) -> Machine:
 
 
 def test_wheels_are_those_of_the_target() -> None:
-    tags = requirements.platform_tags(machine())
+    tags = deploy.platform_tags(machine())
     assert tags[0] == "manylinux_2_35_aarch64"
     assert {"manylinux_2_17_aarch64", "manylinux2014_aarch64", "linux_aarch64"} < set(tags)
     assert "manylinux1_aarch64" not in tags
-    command = requirements.download_command(machine(), ["onnx>=1.19"], Path("/w"))
+    command = deploy.download_command(machine(), ["onnx>=1.19"], Path("/w"))
     assert command[command.index("--python-version") + 1] == "3.10"
     assert "cp310" in command
     assert command[-1] == "onnx>=1.19"
-    alpine = requirements.platform_tags(machine(libc=("", ""), machine="x86_64"))
+    alpine = deploy.platform_tags(machine(libc=("", ""), machine="x86_64"))
     assert alpine[-1] == "musllinux_1_0_x86_64"
     with pytest.raises(UnavailableError, match="Darwin"):
-        requirements.platform_tags(machine(system="Darwin"))
+        deploy.platform_tags(machine(system="Darwin"))
     with pytest.raises(UnavailableError, match="cannot be fetched"):
-        requirements.platform_tags(machine(machine="x;rm -rf"))
+        deploy.platform_tags(machine(machine="x;rm -rf"))
 
 
 def test_needs_follow_the_request() -> None:
@@ -402,11 +401,11 @@ def test_a_cancelled_download_ends_its_process(
         " time.sleep(36_000)"
     )
     monkeypatch.setattr(
-        requirements, "download_command", lambda *_: [sys.executable, "-c", program, str(note)]
+        deploy, "download_command", lambda *_: [sys.executable, "-c", program, str(note)]
     )
 
     async def cancelled() -> None:
-        task = asyncio.ensure_future(requirements.fetch(machine(), ["x"], "t"))
+        task = asyncio.ensure_future(deploy.fetch(machine(), ["x"], "t"))
         while not note.exists():
             await asyncio.sleep(0.01)
         task.cancel()

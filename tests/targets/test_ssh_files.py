@@ -20,7 +20,7 @@ from dld_tui.core.params import to_json
 from dld_tui.core.report.model import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
-from dld_tui.targets.ssh import inputs
+from dld_tui.targets.ssh.job import plan_inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
 from tests.support import decoders, models
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
@@ -137,11 +137,11 @@ def test_a_report_is_of_the_form_of_a_local_one(
 def test_inputs_that_are_not_there_never_reach_the_target(tmp_path: Path) -> None:
     request = to_json(profile_onnxruntime.Request(tmp_path / "none.onnx"))
     with pytest.raises(InputError, match="No such file"):
-        inputs.plan("profile_onnxruntime", request, "/job")
+        plan_inputs("profile_onnxruntime", request, "/job")
     model = models.write(tmp_path, models.CHAIN)
     request = to_json(profile_onnxruntime.Request(model, tmp_path / "no folder" / "r"))
     with pytest.raises(SaveError, match="does not exist"):
-        inputs.plan("profile_onnxruntime", request, "/job")
+        plan_inputs("profile_onnxruntime", request, "/job")
 
 
 def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.Monk
     data = tmp_path / "data" / "test_data_set_0"
     data.mkdir(parents=True)
     (data / "input_0.pb").write_bytes(b"x")
-    plan = inputs.plan(
+    plan = plan_inputs(
         "profile_onnxruntime",
         to_json(profile_onnxruntime.Request(Path("model.onnx"), inputs=Path("data"))),
         "/job",
@@ -281,7 +281,7 @@ def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:
     model, told = find_decoder(folder)
     assert told is not None
     request = to_json(profile_llm.Request(model, tmp_path / "out.dldprof"))
-    found = inputs.plan("profile_llm", request, str(tmp_path / "there"))
+    found = plan_inputs("profile_llm", request, str(tmp_path / "there"))
     there = tmp_path / "there"
     for place, file in found.files:
         target = there / place

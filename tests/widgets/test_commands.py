@@ -10,9 +10,8 @@ from textual.widgets import Static
 
 from dld_tui.core.commands import in_scope
 from dld_tui.core.settings.config import Config
-from dld_tui.widgets import hints
-from dld_tui.widgets.hints import hint
-from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for, same_facts
+from dld_tui.widgets.shell import commands
+from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for, hint, same_facts
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_screen import LARGE, opened, pane, until
 from tests.support.tui import HostApp
@@ -98,10 +97,10 @@ async def test_one_key_is_looked_up_without_asking_of_the_others() -> None:
 
 def test_a_hint_has_the_keys_that_were_told_last() -> None:
     try:
-        hints.use({"work.stop": "f9,escape"})
+        commands.use_keys({"work.stop": "f9,escape"})
         assert hint("{work.stop} stops, {list.activate} opens") == "F9 stops, Enter opens"
     finally:
-        hints.use({})
+        commands.use_keys({})
     assert hint("{work.stop} stops") == "Esc stops"
     with pytest.raises(KeyError):
         hint("{no.command} does")
@@ -115,4 +114,4 @@ async def test_a_changed_key_is_named_and_works(tmp_path: Path) -> None:
         assert " b group" not in str(layers.border_title)
         await pilot.press("f9")
         await until(pilot, lambda: layers.by != "layer")
-    hints.use({})
+    commands.use_keys({})

@@ -6,7 +6,7 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.tables import compare_table
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.lists.table_view import TableLines, TableView
-from dld_tui.widgets.report.compare import about_lines
+from dld_tui.widgets.results.report_compare import about_lines
 from tests.support.compared import noisy, subject, timed
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.report.model import Report
 from dld_tui.core.types import JSON
-from dld_tui.widgets.report.views import device_rows, environment_lines
+from dld_tui.widgets.results.report_views import device_rows, environment_lines
 from tests.support.gpu_reports import make_gpu_report
 
 

@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Attribute, Document
 from dld_tui.core.errors import UsageError
-from dld_tui.widgets.parameters.literal_preview import (
+from dld_tui.widgets.parameters.edit_bar import (
     attribute_text,
     edit_value,
     editable_text,

@@ -7,8 +7,8 @@ from textual.widgets import Input
 
 from dld_tui.core.operators.palette import Grouping, OperatorPalette, PaletteOperator
 from dld_tui.core.operators.schema import Formal, OperatorSchema
+from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser, OperatorRows
 from dld_tui.widgets.dialogs.wiring import AddNode
-from dld_tui.widgets.operators.browser import OperatorBrowser, OperatorRows
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text
 
 NARROW, WIDE = (80, 24), (200, 50)

@@ -7,7 +7,7 @@ import pytest
 from dld_tui.core.report.records import Group
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.charts.report_charts import BarRows, chart_rows
-from dld_tui.widgets.report.views import layer_lines, passes_lines
+from dld_tui.widgets.results.report_views import layer_lines, passes_lines
 from tests.support.report_files import HOSTILE, layer
 
 GROUPS = (Group("Conv", 12, 3.0, 75.0), Group(HOSTILE, 1, 1.0, 25.0), Group("Cast", 2, 0.0, 0.0))

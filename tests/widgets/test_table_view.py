@@ -9,8 +9,8 @@ import pytest
 from textual.events import MouseScrollDown, MouseScrollLeft, MouseScrollRight, MouseScrollUp
 
 from dld_tui.core.tables.table import BAR, MS, Column, Table, Value
-from dld_tui.widgets.layers.table import screen_table
 from dld_tui.widgets.lists.table_view import GAP, TableLines, TableView, windows
+from dld_tui.widgets.results.layers import screen_table
 from dld_tui.widgets.shell import glyphs
 from tests.support.tui import HOSTILE, HostApp, rows_of
 

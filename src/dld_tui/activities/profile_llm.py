@@ -161,7 +161,7 @@ class _Run:
         self._figures: list[GenerationFigures] = []
 
     def events(self, prompts: list[int], batches: list[int], config: object) -> Iterator[Event]:
-        from dld_tui.backends.gpu.board_watch import BoardWatch
+        from dld_tui.backends.machine.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.session import Session, version
         from dld_tui.core.inputs.guess import INPUTS, specs_for

@@ -373,8 +373,8 @@ def plan_of(request: Request) -> Plan:
         UsageError: Settings do not fit each other.
         UnavailableError: A provider or ONNX Runtime is not installed.
     """
-    from dld_tui.backends.gpu.capture import GpuPlan
-    from dld_tui.backends.gpu.jetson import Jetson
+    from dld_tui.backends.machine.capture import GpuPlan
+    from dld_tui.backends.machine.jetson import Jetson
     from dld_tui.backends.onnxruntime.profiling import Plan
     from dld_tui.core.report.latency import report_path
 

@@ -77,7 +77,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: There is no library that works, or no GPU that it supports.
         ActivityError: The engine cannot be built or run.
     """
-    from dld_tui.backends.gpu.cupti import hear_ranges
+    from dld_tui.backends.machine.cupti import hear_ranges
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.profiling import ProfilingRun
@@ -163,7 +163,7 @@ def _build(
 
 
 def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Guess | None) -> Plan:
-    from dld_tui.backends.gpu.capture import GpuPlan
+    from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.profiling import Plan
     from dld_tui.core.report.latency import Extent, report_path

@@ -29,7 +29,7 @@ from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column
-from dld_tui.widgets.layers.table import screen_table
+from dld_tui.widgets.results.layers import screen_table
 from tests.support.plans import layer as plan_layer
 from tests.support.plans import plan
 from tests.support.report_files import layer, make_report

@@ -1,1 +1,1 @@
-"""What this machine has: libraries, devices, state."""
+"""What this machine has and does: libraries, devices, clocks, sensors, kernels of its GPU."""

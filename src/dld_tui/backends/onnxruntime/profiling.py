@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from dld_tui.backends.gpu.board_watch import BoardWatch
-from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
-from dld_tui.backends.machine.energy import EnergyWatch
+from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
+from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
 from dld_tui.backends.onnxruntime.session import (
     CUDA_PROVIDERS,
     SUFFIX,

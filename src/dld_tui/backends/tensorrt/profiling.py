@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.backends.gpu.board_watch import BoardWatch
-from dld_tui.backends.gpu.capture import GpuCapture, GpuPlan
+from dld_tui.backends.machine.board_watch import BoardWatch
+from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
 from dld_tui.backends.tensorrt.cuda import Cuda
 from dld_tui.backends.tensorrt.execution import Execution, Values, engine_inputs, fitting_profile
 from dld_tui.backends.tensorrt.log import BuildLog

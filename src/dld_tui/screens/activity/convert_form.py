@@ -20,8 +20,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists
 from dld_tui.targets import registry as targets
 from dld_tui.widgets.dialogs.search import PickItem, TickDialog
-from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import FieldRow, ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, FieldRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.host import host
 

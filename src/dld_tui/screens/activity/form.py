@@ -38,8 +38,7 @@ from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.forms.fields import ChoiceField
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell.commands import bindings_for

@@ -30,15 +30,13 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
-from dld_tui.widgets.charts.chart_view import ChartView
-from dld_tui.widgets.charts.plots import Axis, Marks, Plot, Spot, draw
+from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import Host
 from dld_tui.widgets.shell.page import Page
 

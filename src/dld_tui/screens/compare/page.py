@@ -32,11 +32,10 @@ from dld_tui.screens.openers import OPENERS
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.report.compare import CompareAbout, ComparePane, CompareTable
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
+from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task, with_progress

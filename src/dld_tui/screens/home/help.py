@@ -13,11 +13,10 @@ from dld_tui.core.commands import by_id, in_scope
 from dld_tui.core.commands.keys import key_name, with_keys
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import Entry
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.shell.commands import HasCommands, bindings_for, scopes_of
+from dld_tui.widgets.shell.commands import HasCommands, bindings_for, hint, scopes_of
 from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (

@@ -15,9 +15,8 @@ from dld_tui.core.commands.fuzzy import is_meant, rank
 from dld_tui.core.commands.keys import key_name
 from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.dialogs.search import SearchDialog
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
-from dld_tui.widgets.shell.commands import HasCommands, scopes_of
+from dld_tui.widgets.shell.commands import HasCommands, hint, scopes_of
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.page_work import PageEdits
+from dld_tui.screens.work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
@@ -33,7 +33,7 @@ from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.parameters.literal_preview import edit_value
+from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import bindings_for

@@ -29,15 +29,14 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.page_work import PageEdits
+from dld_tui.screens.work import PageEdits
 from dld_tui.screens.workspace.history import History
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import text_field
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.commands import bindings_for, hint
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Change

@@ -47,22 +47,20 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
-from dld_tui.widgets.hints import hint
-from dld_tui.widgets.layers.table import LayerPane
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.styles import layer_style
-from dld_tui.widgets.plan.details import (
+from dld_tui.widgets.lists.styled import Rows, layer_style
+from dld_tui.widgets.results.layers import LayerPane
+from dld_tui.widgets.results.plan_details import (
     PlanDetails,
     PlanFindings,
     SpecialPane,
     SpecialView,
     special_tables,
 )
-from dld_tui.widgets.plan.graph import PlanGraphModel, PlanGraphPane
-from dld_tui.widgets.plan.summary import PlanCharts, PlanFacts, PlanSummary
-from dld_tui.widgets.report.views import ChartPane
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.results.plan_graph import PlanGraphModel, PlanGraphPane
+from dld_tui.widgets.results.plan_summary import PlanCharts, PlanFacts, PlanSummary
+from dld_tui.widgets.results.report_views import ChartPane
+from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 

@@ -26,12 +26,12 @@ from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_np
 from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.page_work import PageEdits
 from dld_tui.screens.tensors.conversion import (
     TensorConversion,
     TensorPlace,
     external_entries_dialog,
 )
+from dld_tui.screens.work import PageEdits
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.open_path import OpenPathDialog

@@ -19,7 +19,7 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs, Watch
-from dld_tui.widgets.hints import hint
+from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ class CustomTools(Controller):
         prepare: Callable[[CancelCheck], None] | None = None,
     ) -> None:
         from dld_tui.activities.run_tool import request_for
-        from dld_tui.screens.activity.model_job import ToolJobScreen
+        from dld_tui.screens.activity.model_form import ToolJobScreen
 
         home = self.document.path.parent if self.document.path is not None else Path.cwd()
         request = request_for(tool, model, output, model_folder=home)

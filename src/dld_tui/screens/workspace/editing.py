@@ -103,8 +103,7 @@ class Editing(Controller):
         from dld_tui.core.checks.operands import attribute_words
         from dld_tui.core.document import Node
         from dld_tui.core.document.literals import LISTS, format_literal
-        from dld_tui.widgets.parameters.edit_bar import EditBar
-        from dld_tui.widgets.parameters.literal_preview import edit_value, editable_text
+        from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
         from dld_tui.widgets.parameters.model import node_schema
 
         node, row = self.cursor.subject, self.cursor.row

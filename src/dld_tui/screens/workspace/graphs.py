@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.report.of_model import Profile
-    from dld_tui.screens.workspace.graph_building import EarlyGraph
+    from dld_tui.screens.workspace.opening import EarlyGraph
 
 
 _LOOK_S, _LOOKS = 0.1, 20
@@ -148,7 +148,7 @@ class Graphs(Controller):
             early: It has been begun already.
             finish: Called on the thread once the picture is there.
         """
-        from dld_tui.screens.workspace.graph_building import make_graph
+        from dld_tui.screens.workspace.opening import make_graph
 
         self.model.is_arranging = True
         self._begun = None

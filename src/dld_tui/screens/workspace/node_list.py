@@ -19,7 +19,7 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.items import Sort, View
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.hints import hint
+from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

@@ -143,7 +143,7 @@ class Tensors(Controller):
     def edit(self) -> None:
         """Edit a tensor that is too large for one line, or an initializer, in its own page."""
         from dld_tui.core.document import Node
-        from dld_tui.widgets.parameters.literal_preview import editable_text
+        from dld_tui.widgets.parameters.edit_bar import editable_text
 
         row, subject = self.cursor.tensor_row, self.cursor.subject
         if row is not None and row.attribute and isinstance(subject, Node):

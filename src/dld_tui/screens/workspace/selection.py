@@ -23,7 +23,7 @@ from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.explorer.items import name_separator
 from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
-from dld_tui.widgets.hints import hint
+from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from dld_tui.widgets.parameters.rows import ParameterLines
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.operators.palette import PaletteOperator
-    from dld_tui.widgets.parameters.terminals import Terminal
+    from dld_tui.widgets.parameters.rows import Terminal
 
 
 _NEAR = 8
@@ -67,7 +67,7 @@ class Wiring(Controller):
         """Ask for a value and connect it to an input of a node."""
         from dld_tui.core.operators.matching import mismatch
         from dld_tui.widgets.dialogs.pickers import ValuePicker
-        from dld_tui.widgets.parameters.terminals import Terminal
+        from dld_tui.widgets.parameters.rows import Terminal
 
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
@@ -174,7 +174,7 @@ class Wiring(Controller):
 
     def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
-        from dld_tui.widgets.parameters.terminals import Terminal
+        from dld_tui.widgets.parameters.rows import Terminal
 
         terminal = self.cursor.terminal
         if terminal is None or not terminal.value:

@@ -1,21 +1,30 @@
-"""Making a target ready: our package, and an environment with what an activity needs."""
+"""Making a target ready: our package, and an environment with the wheels that an activity needs."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.accuracy.engine_settings import needs_tensorrt
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.settings import paths
+from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
-from dld_tui.targets.ssh import requirements
+from dld_tui.core.types import JSON
 from dld_tui.targets.ssh.bootstrap import Machine
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.link import Patience
-from dld_tui.targets.ssh.requirements import Need, Needs
+from dld_tui.targets.ssh.loop import within
 from dld_tui.targets.ssh.transfer import Amount, LocalFile, Upload
 
 ROUTES = ("auto", "target", "here")
@@ -222,7 +231,7 @@ class Deployment:
                 )
             self._amount.notes.append(f"the target cannot fetch packages ({why}): sent from here")
         self._amount.step(f"Fetching {named}")
-        files = [LocalFile.at(path) for path in await requirements.fetch(machine, specifiers, name)]
+        files = [LocalFile.at(path) for path in await fetch(machine, specifiers, name)]
         upload = Upload(self._agent, self._patience, amount=self._amount)
         sent = await upload.send(files)
         self._amount.step(f"Installing {named}")
@@ -280,3 +289,313 @@ def _check(need: Need, there: dict[str, str]) -> Check:
         found = f"{version}, older than {need.oldest}"
         return Check("Packages", need.module, MISSING, found, "installed with the first job")
     return Check("Packages", need.module, GOOD, version or "there")
+
+
+_MACHINE = re.compile(r"[a-z0-9_]{2,20}")
+_LEGACY = {"x86_64": {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"},
+           "aarch64": {17: "manylinux2014"}}  # fmt: skip
+_OLDEST_GLIBC = 5
+_NEWEST_MUSL = 2
+_SLOW_S = 1800.0
+
+
+def platform_tags(machine: Machine) -> list[str]:
+    """Return the platform tags of wheels that run on a target, the best first.
+
+    Raises:
+        UnavailableError: The target is no Linux, or says nothing sensible.
+    """
+    name, version = machine.libc
+    kind = machine.machine
+    if machine.system != "Linux" or not _MACHINE.fullmatch(kind):
+        what = clip(visible(f"{machine.system} {kind}"), 60)
+        raise UnavailableError(f"packages for {what} cannot be fetched here")
+    if name != "glibc":  # Alpine: Python does not say which musl it is
+        return [f"musllinux_1_{minor}_{kind}" for minor in range(_NEWEST_MUSL, -1, -1)]
+    numbers = re.findall(r"\d+", version)
+    minor = int(numbers[1]) if len(numbers) > 1 and numbers[0] == "2" else 17
+    tags = []
+    for number in range(min(minor, 99), _OLDEST_GLIBC - 1, -1):
+        tags.append(f"manylinux_2_{number}_{kind}")
+        if number in _LEGACY.get(kind, {}):
+            tags.append(f"{_LEGACY[kind][number]}_{kind}")
+    return [*tags, f"linux_{kind}"]
+
+
+def download_command(machine: Machine, requirements: Sequence[str], folder: Path) -> list[str]:
+    """Return the command that fetches wheels for a target into a folder."""
+    major, minor, _ = machine.python
+    command = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input"]
+    command += ["--only-binary", ":all:", "--dest", str(folder), "--implementation", "cp"]
+    command += ["--python-version", f"{major}.{minor}"]
+    for abi in (f"cp{major}{minor}", "abi3", "none"):
+        command += ["--abi", abi]
+    for tag in platform_tags(machine):
+        command += ["--platform", tag]
+    return [*command, *requirements]
+
+
+async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> list[Path]:
+    """Fetch wheels for a target with the pip of this Python; return their files.
+
+    Args:
+        machine: The target.
+        requirements: For pip.
+        name: Of the folder in our cache; what is there need not be fetched again.
+
+    Raises:
+        UnavailableError: There is no pip here, or it does not find them.
+    """
+    major, minor, _ = machine.python
+    where = f"{name}-py{major}.{minor}-{platform_tags(machine)[0]}"
+    folder = paths.ensure(paths.cache_dir() / "wheels" / where)
+    marker = folder / "requirements.txt"
+    wanted = "\n".join(requirements)
+    if not (marker.is_file() and marker.read_text(encoding="utf-8") == wanted):
+        await _download(machine, requirements, folder)
+        write_text(marker, wanted)
+    return sorted(folder.glob("*.whl"))
+
+
+async def _download(machine: Machine, requirements: Sequence[str], folder: Path) -> None:
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    process = await asyncio.create_subprocess_exec(
+        *download_command(machine, requirements, folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        printed, _ = await within(_SLOW_S, process.communicate())
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise _not_found(printed.decode("utf-8", "replace"), requirements)
+
+
+def _not_found(printed: str, requirements: Sequence[str]) -> UnavailableError:
+    names = ", ".join(requirements)
+    if "No module named pip" in printed:
+        return UnavailableError(
+            f"{names}: the target cannot fetch them, and the Python here has no pip to do it",
+            hint=f"{sys.executable} -m ensurepip",
+        )
+    errors = [line for line in printed.splitlines() if line.startswith("ERROR:")]
+    last = (errors or printed.strip().splitlines() or ["pip does not say why"])[-1]
+    return UnavailableError(
+        f"{names}: neither the target nor this machine can fetch them:"
+        f" {clip(visible(last.removeprefix('ERROR: ')), 300)}",
+        hint="Install them on the target by hand",
+        details=printed,
+    )
+
+
+@dataclass(frozen=True)
+class Need:
+    """A module that an activity imports."""
+
+    module: str
+    packages: tuple[str, ...]
+    """What may bring it; the first is the one that is installed."""
+    oldest: str = ""
+    """The oldest version that serves."""
+    optional: bool = False
+    """Whether the activity also works without, if not as well."""
+    fix: str = ""
+    """What a person has to do, for what is not installed by us."""
+
+    @property
+    def requirement(self) -> str:
+        """What is given to pip."""
+        return f"{self.packages[0]}>={self.oldest}" if self.oldest else self.packages[0]
+
+    def serves(self, version: str) -> bool:
+        """Tell whether a version is new enough; one that does not say is."""
+        return not version or _numbers(version) >= _numbers(self.oldest)
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an activity needs, and the kind of environment that holds it."""
+
+    modules: tuple[Need, ...]
+    flavour: str
+    """``cpu``, ``gpu`` or ``rtx``: onnxruntime and onnxruntime-gpu share one module."""
+    otherwise: Needs | None = None
+    """What serves as well, where something is missing that a person has to install."""
+
+    def key(self, python: str) -> str:
+        """Return the name of the note that all of it is there."""
+        words = [_NOTES, python, self.flavour, *(need.requirement for need in self.modules)]
+        if self.otherwise is not None:
+            words.append(self.otherwise.key(python))
+        return hashlib.sha256("\n".join(words).encode()).hexdigest()[:24]
+
+
+_NOTES = "2"
+"""The version of the rules by which notes are made; a note of other rules does not count."""
+_NUMPY = Need("numpy", ("numpy",), "2.2")
+_ONNX = Need("onnx", ("onnx",), "1.19")
+_PROTOBUF = Need("google.protobuf", ("protobuf",), "4.25")
+_BASE = (_NUMPY, _ONNX, _PROTOBUF)
+_ORT_CPU = Need("onnxruntime", ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino"), "1.23")
+_ORT_GPU = Need("onnxruntime", ("onnxruntime-gpu",), "1.23")
+_CUPTI = Need("cupti", ("cupti-python",), "13.0", optional=True)
+_CUPTI_LIBRARY = Need("nvidia.cuda_cupti", ("nvidia-cuda-cupti",), "13.0", optional=True)
+_NVML = Need("pynvml", ("nvidia-ml-py",), "13", optional=True)
+_GPU_TOOLS = (_CUPTI, _CUPTI_LIBRARY, _NVML)
+_TENSORRT = Need(
+    "tensorrt",
+    ("tensorrt",),
+    "10",
+    fix="Install NVIDIA's there: sudo apt install python3-libnvinfer, or pip install tensorrt",
+)
+_RTX = Need("tensorrt_rtx", ("tensorrt-rtx-cu13",), "1.1")
+_POLYGRAPHY = Need("polygraphy", ("polygraphy",), "0.53")
+_LINT = replace(_POLYGRAPHY, optional=True)
+_SURGEON = Need("onnx_graphsurgeon", ("onnx-graphsurgeon",), "0.6")
+_SLIM = Need("onnxslim", ("onnxslim",), "0.1.98", optional=True)
+_SIMPLIFIERS = (_POLYGRAPHY, _SURGEON, _SLIM)
+_FLOAT16 = Need("onnxconverter_common", ("onnxconverter-common",))
+_ON_CUDA = ("cuda", "tensorrt", "nv")
+"""Parts of the names of the providers that onnxruntime-gpu has."""
+
+
+def needs_of(activity_id: str, request: Mapping[str, JSON]) -> Needs:
+    """Return what an activity needs for a request; what the request does not say is the default."""
+    return NEEDS.get(activity_id, _document)(request)
+
+
+def _nothing(request: Mapping[str, JSON]) -> Needs:
+    return Needs((), "")
+
+
+def _document(request: Mapping[str, JSON]) -> Needs:
+    return Needs(_BASE, "cpu")
+
+
+def _onnxruntime(request: Mapping[str, JSON]) -> Needs:
+    """Return what sessions with the providers of a request need."""
+    providers = f"{request.get('provider', '')},{request.get('against_provider', '')}".lower()
+    if any(name in providers for name in _ON_CUDA):
+        return Needs((*_BASE, _ORT_GPU), "gpu")
+    return Needs((*_BASE, _ORT_CPU), "cpu")
+
+
+def _verified(request: Mapping[str, JSON]) -> Needs:
+    """Return what a conversion needs that only verifies its result with ONNX Runtime."""
+    return _document(request) if request.get("verify") is False else _onnxruntime(request)
+
+
+def _profile_onnxruntime(request: Mapping[str, JSON]) -> Needs:
+    needs = _onnxruntime(request)
+    return replace(needs, modules=(*needs.modules, *(_GPU_TOOLS if needs.flavour == "gpu" else ())))
+
+
+def _tensorrt(request: Mapping[str, JSON], more: tuple[Need, ...] = ()) -> Needs:
+    """Return what the library of a request needs, and more; a folder of a library needs no module.
+
+    A request for any library is for TensorRT where it is there, else for TensorRT-RTX, which can be
+    installed without the system's help.
+    """
+    library = request.get("library") or AUTO
+    rtx = Needs((*_BASE, _RTX, *more), "rtx")
+    if library == "tensorrt_rtx":
+        return rtx
+    if library == AUTO:
+        return Needs((*_BASE, _TENSORRT, *more), "gpu", otherwise=rtx)
+    return Needs((*_BASE, *([_TENSORRT] if library == "tensorrt" else []), *more), "gpu")
+
+
+def _tensorrt_measured(request: Mapping[str, JSON]) -> Needs:
+    return _tensorrt(request, _GPU_TOOLS)
+
+
+def _both(request: Mapping[str, JSON]) -> Needs:
+    """Return what TensorRT needs, and what computes the values that are right."""
+    with_cuda = _onnxruntime(request).flavour == "gpu"
+    return _tensorrt(request, (_ORT_GPU if with_cuda else _ORT_CPU,))
+
+
+def _accuracy(request: Mapping[str, JSON]) -> Needs:
+    return _both(request) if needs_tensorrt(request) else _onnxruntime(request)
+
+
+def _search(request: Mapping[str, JSON]) -> Needs:
+    return _both(request) if request.get("backend") == "tensorrt" else _onnxruntime(request)
+
+
+def _convert_fp16(request: Mapping[str, JSON]) -> Needs:
+    by_polygraphy = request.get("library") == "polygraphy"
+    more = (_POLYGRAPHY, _SURGEON, _FLOAT16) if by_polygraphy else ()
+    return Needs((*_BASE, _ORT_CPU, *more), "cpu")
+
+
+def _sanitize(request: Mapping[str, JSON]) -> Needs:
+    return Needs((*_BASE, _ORT_CPU, *_SIMPLIFIERS), "cpu")
+
+
+def _tune(request: Mapping[str, JSON]) -> Needs:
+    runs = _profile_onnxruntime(request)
+    return Needs((*runs.modules, *_SIMPLIFIERS), runs.flavour)
+
+
+def _selftest(request: Mapping[str, JSON]) -> Needs:
+    """Return what a self-test needs; what is not there on the target is told as unavailable."""
+    backend = request.get("backend")
+    if backend == "tensorrt":
+        needs = _both({**request, "provider": "CPU"})
+    else:
+        needs = _onnxruntime({"provider": "CPU" if backend == "cpu" else "CUDA"})
+    return replace(needs, modules=(*needs.modules, *_SIMPLIFIERS))
+
+
+def _check_full(request: Mapping[str, JSON]) -> Needs:
+    return Needs((*_BASE, _ORT_CPU, _LINT) if request.get("polygraphy") else _BASE, "cpu")
+
+
+NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
+    "profile_onnxruntime": _profile_onnxruntime,
+    "tune": _tune,
+    "start_up": _onnxruntime,
+    "memory": _onnxruntime,
+    "profile_llm": _onnxruntime,
+    "critical_path": _onnxruntime,
+    "build_tensorrt": _tensorrt_measured,
+    "profile_tensorrt": _tensorrt_measured,
+    "refit_engine": _tensorrt_measured,
+    "accuracy": _accuracy,
+    "search_precision": _search,
+    "isolate_tactic": _both,
+    "tune_routes": _both,
+    "reduce_model": _document,
+    "selftest": _selftest,
+    "infer_shapes": _onnxruntime,
+    "check_full": _check_full,
+    "check_sound": _document,
+    "convert_opset": _verified,
+    "convert_fp16": _convert_fp16,
+    "convert_bf16": _onnxruntime,
+    "convert_shape": _onnxruntime,
+    "convert_sanitize": _sanitize,
+    "convert_precisions": _onnxruntime,
+    "convert_tensors": _onnxruntime,
+    "convert_dequantize": _verified,
+    "convert_external": _verified,
+    "convert_inline": _verified,
+    "convert_strip": _document,
+    "convert_restore": _verified,
+    "convert_quantize": _onnxruntime,
+    "run_tool": _document,
+    "tensorrt_libraries": _nothing,
+    "doctor": _nothing,
+}
+"""Of every activity. One that is not here needs what opens a model."""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])

@@ -18,10 +18,9 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent, strings
-from dld_tui.targets.ssh.deploy import Deployment
+from dld_tui.targets.ssh.deploy import Deployment, needs_of
 from dld_tui.targets.ssh.job import Setup, SshJob
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.requirements import needs_of
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.targets.ssh.route import route
 from dld_tui.targets.ssh.transfer import Amount

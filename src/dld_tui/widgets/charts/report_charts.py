@@ -36,8 +36,8 @@ from dld_tui.widgets.charts.plots import (
     legend,
     sentence,
 )
-from dld_tui.widgets.operators.styles import layer_style
-from dld_tui.widgets.report.summary import digits
+from dld_tui.widgets.lists.styled import layer_style
+from dld_tui.widgets.results.report_summary import digits
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.timescale import time_text
 

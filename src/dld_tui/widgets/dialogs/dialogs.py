@@ -18,7 +18,7 @@ from textual.widgets import Input
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, fit, visible
-from dld_tui.widgets.forms.fields import ChoiceField, field_text
+from dld_tui.widgets.forms.param_form import ChoiceField, field_text
 from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView

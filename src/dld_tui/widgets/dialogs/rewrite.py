@@ -14,7 +14,7 @@ from textual.widgets import Input
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.forms.query_field import query_field
+from dld_tui.widgets.forms.text_field import query_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs

@@ -25,14 +25,14 @@ from dld_tui.core.operators.palette import (
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
+from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.pickers import ValuePicker
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.browser import OperatorBrowser
-from dld_tui.widgets.parameters.literal_preview import edit_value
+from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.host import host
 
 _WIDTH = 112

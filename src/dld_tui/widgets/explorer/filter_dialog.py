@@ -17,11 +17,10 @@ from dld_tui.core.rewrite.query import Completion
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
-from dld_tui.widgets.forms.query_field import query_field
+from dld_tui.widgets.forms.text_field import query_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.styles import operator_style
+from dld_tui.widgets.lists.styled import Rows, operator_style
 from dld_tui.widgets.parameters.model import default_of
 from dld_tui.widgets.shell import glyphs
 

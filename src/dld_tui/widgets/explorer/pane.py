@@ -36,12 +36,11 @@ from dld_tui.widgets.explorer.model import (
     unfold_to_fill,
 )
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar, LineSearch
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for
+from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 

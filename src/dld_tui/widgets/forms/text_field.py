@@ -1,6 +1,8 @@
-"""A text field that draws foreign text safely and whose cursor does not blink."""
+"""A text field that draws foreign text safely, and whose cursor does not blink; one for queries."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.suggester import Suggester
@@ -9,6 +11,9 @@ from textual.widgets.input import Selection
 
 from dld_tui.core.text import visible
 from dld_tui.widgets.shell import glyphs
+
+if TYPE_CHECKING:
+    from dld_tui.core.rewrite.query import Completion
 
 
 class TextField(Input):
@@ -57,3 +62,17 @@ def _symbol(char: str) -> str:
 def text_field(value: str = "", placeholder: str = "", *, id: str | None = None) -> Input:
     """Return a text field; see :class:`~dld_tui.widgets.forms.text_field.TextField`."""
     return TextField(value, placeholder, id=id)
+
+
+class _Suggester(Suggester):
+    def __init__(self, completion: Completion) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._completion = completion
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return self._completion.complete(value)
+
+
+def query_field(value: str, placeholder: str, completion: Completion) -> TextField:
+    """Return a field whose suggestion Right takes."""
+    return TextField(value, placeholder, suggester=_Suggester(completion))

@@ -28,19 +28,18 @@ from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
 from dld_tui.widgets.graph.model import GraphModel, GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay, TimeOverlay, overlays_of
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
-from dld_tui.widgets.hints import hint
 from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import Commands, bindings_for, shown_too
+from dld_tui.widgets.shell.commands import Commands, bindings_for, hint, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.widgets.parameters.terminals import Terminal
+    from dld_tui.widgets.parameters.rows import Terminal
 
 
 _STATE = ("layouts", "graph")

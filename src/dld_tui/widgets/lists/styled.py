@@ -4,6 +4,8 @@ The style classes of :data:`~dld_tui.widgets.lists.line_source.STYLES` are theme
 same names. A widget may add or replace one by a component class ``line--NAME`` with a rule in its
 style sheet; the shared ones are no component classes, because Textual would match 50 rules a
 widget.
+
+Operators and layers are coloured by their kind of work.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dld_tui.core.operators.categories import colour_class
 from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.lists.line_source import STYLES, Piece, matches
 from dld_tui.widgets.shell import glyphs
@@ -208,3 +211,16 @@ def _head(text: str, cells: int) -> str:
         if used > cells:
             return text[: max(index, 1)]
     return text
+
+
+def operator_style(op_type: str, domain: str = "") -> str:
+    """Return the style class, e.g. ``op-conv``, of an operator."""
+    return f"op-{colour_class(op_type, domain)}"
+
+
+def layer_style(kind: str) -> str:
+    """Return the style class of a layer's type, which may be an operator's or TensorRT's own."""
+    from dld_tui.core.plan.graph import colour_of_type
+
+    found = colour_class(kind)
+    return f"op-{colour_of_type(kind) if found == 'other' else found}"

@@ -16,8 +16,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.settings.paths import short
 from dld_tui.core.tables.names import aliases_in, with_aliases
 from dld_tui.core.text import visible
-from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.operators.styles import operator_style
+from dld_tui.widgets.lists.styled import operator_style, wrap
 from dld_tui.widgets.parameters.rows import ParameterRow, section, shown_type, wrapped
 from dld_tui.widgets.shell import glyphs
 
@@ -88,7 +87,7 @@ def describe_source(row: ParameterRow, scope: Scope, name: str, found: Definitio
 
 def constant_text(node: Node) -> str:
     """Return a short value of a Constant node, e.g. ``= [1, -1]``; empty for other nodes."""
-    from dld_tui.widgets.parameters.literal_preview import attribute_text
+    from dld_tui.widgets.parameters.edit_bar import attribute_text
 
     if node.op_type != "Constant" or node.domain:
         return ""
@@ -102,7 +101,7 @@ def constant_text(node: Node) -> str:
 
 def tensor_text(tensor: Tensor) -> str:
     """Return the values of a small tensor that is in the model file; else an empty text."""
-    from dld_tui.widgets.parameters.literal_preview import value_text
+    from dld_tui.widgets.parameters.edit_bar import value_text
 
     if tensor.is_external or tensor.element_count > _MAX_INLINE or tensor.dtype == "undefined":
         return ""
@@ -338,7 +337,7 @@ class NodeRows:
             yield ParameterRow(("none",), value="none set", value_style="faint")
 
     def _attribute(self, attribute: Attribute) -> Iterator[ParameterRow]:
-        from dld_tui.widgets.parameters.literal_preview import attribute_text
+        from dld_tui.widgets.parameters.edit_bar import attribute_text
 
         name, kind = attribute.name, attribute.kind
         key = ("attribute", name)
@@ -385,7 +384,7 @@ class NodeRows:
         return list(self.schema.attributes) if self.schema is not None else []
 
     def _defaults(self) -> Iterator[ParameterRow]:
-        from dld_tui.widgets.parameters.literal_preview import literal_text
+        from dld_tui.widgets.parameters.edit_bar import literal_text
 
         left_out = [
             item

@@ -1,8 +1,8 @@
-"""Commands of :mod:`dld_tui.core.commands` on a widget, a screen or the app."""
+"""Commands of :mod:`dld_tui.core.commands` on a widget, a screen or the app, and in hints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from textual.binding import ActiveBinding, Binding, BindingType
 
 from dld_tui.core import commands
-from dld_tui.core.commands.keys import key_name
+from dld_tui.core.commands.keys import key_name, with_keys
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -176,3 +176,21 @@ def saves(screen: Screen[Any], event: Key) -> bool:
     """Return whether a key saves the model that a screen is about."""
     active = None if event.is_printable else binding_of(screen, event.key)
     return active is not None and active.binding.id in _SAVE
+
+
+_keymap: dict[str, str] = {}
+
+
+def use_keys(keymap: Mapping[str, str]) -> None:
+    """Take the user's keys, by the ids of the commands."""
+    _keymap.clear()
+    _keymap.update(keymap)
+
+
+def hint(text: str) -> str:
+    """Return a hint of this program with the first key of each command that it names in braces.
+
+    Raises:
+        KeyError: There is no such command.
+    """
+    return with_keys(text, _keymap)

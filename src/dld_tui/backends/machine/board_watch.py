@@ -1,5 +1,9 @@
 """What the sensors of a Jetson say during a run: tracks, a live meter, energy, what slowed it down.
 
+Joules of other machines are counters of theirs: RAPL of the processors, where the kernel allows it
+(for ``root`` only, usually), and that of a GPU. They are of everything that the package or the
+board does meanwhile, idle power and other programs included.
+
 Layouts of sysfs: NVIDIA's Jetson Linux Developer Guide, R32 to R38, chapters on power management
 (``ina3221`` under ``hwmon``, ``soctherm_oc``, thermal zones and cooling devices), and the kernel's
 ``Documentation/hwmon/ina3221.rst`` and ``ina238.rst``.
@@ -12,15 +16,15 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from time import monotonic
 from typing import TypeAlias
 
-from dld_tui.backends.gpu.clock_guard import BOARD, ClockLock
-from dld_tui.backends.gpu.jetson import Jetson
-from dld_tui.backends.machine.energy import Energy
+from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
+from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Log, Metric
@@ -506,3 +510,71 @@ def _write_series(writer: ReportWriter, track: _Track, origin_ns: int) -> None:
     number = writer.add_counter(spec.name, spec.title, spec.unit, spec.maximum, "sysfs")
     rows = (((when - origin_ns) / 1000, value) for when, value in track.samples)
     writer.add_counter_samples(number, rows)
+
+
+_ROOT = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True)
+class Energy:
+    """What a report says of the energy of a run, under these names."""
+
+    energy_per_inference_j: float
+    board_power_w: float
+    energy_rails: str
+    """Of what, with `` + `` between them."""
+
+
+class EnergyWatch:
+    """Reads the counters at the start and at the end of what is measured.
+
+    Args:
+        gpu_mj: Returns the millijoules that a GPU has used since its driver was loaded, or None.
+        root: The folder of RAPL's domains.
+    """
+
+    def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
+        self._gpu_mj, self._root = gpu_mj, root
+        self._at = monotonic()
+        self._rapl = _packages(root)
+        self._gpu = gpu_mj() if gpu_mj is not None else None
+
+    def read(self, passes: int) -> Energy | None:
+        """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.
+
+        Args:
+            passes: How many were made since the start.
+        """
+        seconds = monotonic() - self._at
+        joules: dict[str, float] = {}
+        for name, (end, _) in _packages(self._root).items():
+            if name in self._rapl:
+                begin, span = self._rapl[name]
+                used = end - begin if end >= begin else end - begin + span  # it starts over
+                joules[f"{name} (RAPL)"] = used / 1e6
+        now = self._gpu_mj() if self._gpu_mj is not None else None
+        if now is not None and self._gpu is not None:
+            joules["GPU (NVML)"] = (now - self._gpu) / 1e3
+        whole = sum(joules.values())
+        if not joules or whole <= 0 or passes <= 0 or seconds <= 0:
+            return None
+        return Energy(whole / passes, whole / seconds, " + ".join(joules))
+
+
+def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
+    """Return microjoules and where they start over, by the name of each package."""
+    found: dict[str, tuple[int, int]] = {}
+    try:
+        folders = sorted(root.glob("*-rapl:*"))
+    except OSError:
+        return found
+    for folder in folders:
+        if folder.name.count(":") != 1:  # cores and memory are parts of a package
+            continue
+        try:
+            name = (folder / "name").read_text().strip()
+            texts = [(folder / file).read_text() for file in ("energy_uj", "max_energy_range_uj")]
+            found[name or folder.name] = int(texts[0]), int(texts[1])
+        except (OSError, ValueError):
+            continue
+    return found

@@ -30,7 +30,7 @@ from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns, spread
-from dld_tui.widgets.charts.chart_view import ChartView
+from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import (
     BAR_CHARTS,
     CONTEXT_CHART,
@@ -46,9 +46,8 @@ from dld_tui.widgets.charts.report_charts import (
 )
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.styles import layer_style
-from dld_tui.widgets.report.summary import Advice, digits, summary_lines
+from dld_tui.widgets.lists.styled import Rows, layer_style
+from dld_tui.widgets.results.report_summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.timeline.timescale import time_text

@@ -22,8 +22,7 @@ from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.operators.styles import operator_style
+from dld_tui.widgets.lists.styled import Rows, operator_style
 
 WIDE = 96
 """Cells from which the documentation stands at the right of the list."""

@@ -25,9 +25,8 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
-from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.lists.styled import Rows, layer_style, wrap
 from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.operators.styles import layer_style
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 

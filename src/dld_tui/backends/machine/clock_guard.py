@@ -21,8 +21,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from dld_tui.backends.gpu import nvml
-from dld_tui.backends.gpu.jetson import ABSENT, NO_RIGHTS, ask_tool
+from dld_tui.backends.machine import nvml
+from dld_tui.backends.machine.jetson import ABSENT, NO_RIGHTS, ask_tool
 from dld_tui.core.errors import DldError, UnavailableError
 
 _ANSWER_S = 40.0
@@ -37,7 +37,7 @@ class ClockLock:
     """Clocks that are locked until :meth:`release`.
 
     Args:
-        device: As :class:`dld_tui.backends.gpu.nvml.Nvml` takes it, or `BOARD`.
+        device: As :class:`dld_tui.backends.machine.nvml.Nvml` takes it, or `BOARD`.
         stored: Where the clocks of a board are kept meanwhile.
 
     Raises:
@@ -55,7 +55,13 @@ class ClockLock:
         self.problem: str | None = None
         """Why the release may not have worked; None when it did."""
         self._guard = subprocess.Popen(
-            [sys.executable, "-m", "dld_tui.backends.gpu.clock_guard", str(device), str(stored)],
+            [
+                sys.executable,
+                "-m",
+                "dld_tui.backends.machine.clock_guard",
+                str(device),
+                str(stored),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -23,15 +23,15 @@ from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofl
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.operators.styles import layer_style
-from dld_tui.widgets.report.summary import (
+from dld_tui.widgets.lists.styled import layer_style
+from dld_tui.widgets.results.report_summary import (
     Advice,
     advice_lines,
     distribution_block,
     figure_block,
     layers_block,
 )
-from dld_tui.widgets.report.views import ChartPane
+from dld_tui.widgets.results.report_views import ChartPane
 from dld_tui.widgets.shell import glyphs
 
 # --- the report card of an engine as lines: its time, precisions, types, findings ----------------

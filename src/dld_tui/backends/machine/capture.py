@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dld_tui.backends.gpu import cupti
-from dld_tui.backends.gpu.clock_guard import ClockLock
-from dld_tui.backends.gpu.cupti import ActivityTracer
-from dld_tui.backends.gpu.jetson import Jetson
-from dld_tui.backends.gpu.nvml import SLOWDOWNS, Nvml
+from dld_tui.backends.machine import cupti
+from dld_tui.backends.machine.clock_guard import ClockLock
+from dld_tui.backends.machine.cupti import ActivityTracer
+from dld_tui.backends.machine.jetson import Jetson
+from dld_tui.backends.machine.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
 from dld_tui.core.events import Metric

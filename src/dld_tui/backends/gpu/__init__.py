@@ -1,1 +1,0 @@
-"""NVIDIA GPUs and Jetson boards: driver, tracing, counters, clocks."""

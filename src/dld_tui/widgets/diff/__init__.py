@@ -1,1 +1,0 @@
-"""The two columns of a comparison of models."""

@@ -1,1 +1,0 @@
-"""Operators to search and to read."""

@@ -1,1 +1,0 @@
-"""The panes of a report or comparison."""
