@@ -229,7 +229,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task()
     async def action_open_file(self) -> None:
         """Ask for a path and open it."""
-        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 
         path = await self.tasks.ask(OpenPathDialog())
         if path is not None:

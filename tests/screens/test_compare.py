@@ -22,8 +22,13 @@ from dld_tui.screens.compare import page as module
 from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, Dialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import (
+    ChoiceDialog,
+    Dialog,
+    ErrorDialog,
+    OpenPathDialog,
+    PromptDialog,
+)
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
 from tests.support import models

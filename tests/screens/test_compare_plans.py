@@ -16,8 +16,7 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.plan.page import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
 from tests.screens.test_compare import answer, go_to

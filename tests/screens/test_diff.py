@@ -17,8 +17,7 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.compare import diff as module
 from dld_tui.screens.compare.diff import DiffDetail, DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, OpenPathDialog
 from dld_tui.widgets.graph.model import GraphView
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened

@@ -16,9 +16,9 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
-from dld_tui.targets.ssh.probe import examine
 from dld_tui.targets.ssh.remote.replies import last_answer
 from dld_tui.targets.ssh.route import command_line
+from dld_tui.targets.ssh.target import examine
 from tests.support.asker import Answers
 from tests.support.ssh_jobs import end_processes_of, script, target_of
 from tests.support.sshd import Sshd

@@ -177,7 +177,7 @@ def test_target(name: str, as_json: bool) -> None:
     is 4 when the target cannot be used.
     """
     connection = saved_targets.find(name)
-    from dld_tui.targets.ssh.probe import examine
+    from dld_tui.targets.ssh.target import examine
 
     ask_on_terminal()
 

@@ -625,7 +625,7 @@ async def ask_models(tasks: Tasks, new: Path | None) -> tuple[Path, Path] | None
         tasks: Asks.
         new: The model that is shown, which is taken as the new one; None asks for it, too.
     """
-    from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+    from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 
     old = await tasks.ask(OpenPathDialog("Compare: the old model"))
     if old is not None and new is None:

@@ -30,7 +30,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.openers import OPENERS
 from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
@@ -373,7 +373,7 @@ class CompareScreen(Page):
     @task()
     async def action_choose_model(self) -> None:
         """Ask for the model that the engines were built from, and find their nodes in it."""
-        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 
         dialog = OpenPathDialog("The model of the engines", placeholder="path of an ONNX model")
         path = await self.tasks.ask(dialog)

@@ -15,8 +15,7 @@ from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.graph.model import GraphView
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.shell.host import host

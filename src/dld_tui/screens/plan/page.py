@@ -44,8 +44,7 @@ from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.screens.report.page import ColumnsDialog
 from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, layer_style

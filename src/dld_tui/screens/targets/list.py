@@ -306,7 +306,7 @@ class TargetsScreen(ListPage[Connection]):
         self.post_message(self.Tested(name, None, problem))
 
     def _test(self, connection: Connection) -> None:
-        from dld_tui.targets.ssh.probe import examine
+        from dld_tui.targets.ssh.target import examine
 
         assert self._asker is not None
         examine(connection, self._asker, lambda step: self._tell(connection.name, step))

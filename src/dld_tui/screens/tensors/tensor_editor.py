@@ -33,8 +33,7 @@ from dld_tui.screens.tensors.conversion import (
 )
 from dld_tui.screens.work import PageEdits
 from dld_tui.styles import STYLES
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
-from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog, PromptDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs

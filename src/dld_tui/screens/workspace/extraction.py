@@ -81,7 +81,7 @@ class Extraction(Controller):
 
     def _ask_path(self, title: str, start: str, hint: str, write: Callable[[Path], None]) -> None:
         """Ask for a file, and write it where it is not there, or may be replaced."""
-        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 
         def chosen(path: Path | None) -> None:
             if path is not None:

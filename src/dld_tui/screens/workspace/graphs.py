@@ -17,7 +17,7 @@ from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.accuracy import Accuracy
+from dld_tui.screens.workspace.activities import Accuracy
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.model import is_alive

@@ -21,12 +21,11 @@ from dld_tui.core.document.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
-from dld_tui.screens.workspace.accuracy import Accuracy
+from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.conversion import ApplyConversion, Conversion
-from dld_tui.screens.workspace.custom_tools import CustomTools
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.functions import Bodies, Functions
@@ -38,14 +37,12 @@ from dld_tui.screens.workspace.model import Target, WorkspaceModel
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
-from dld_tui.screens.workspace.operators import Operators
 from dld_tui.screens.workspace.pages import Metadata, Tensors
 from dld_tui.screens.workspace.panes import Area, Panes
-from dld_tui.screens.workspace.profiling import Profiling
 from dld_tui.screens.workspace.rewriting import Rewriting
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
-from dld_tui.screens.workspace.wiring import Wiring
+from dld_tui.screens.workspace.wiring import Operators, Wiring
 from dld_tui.styles import STYLES
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer

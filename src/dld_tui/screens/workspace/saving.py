@@ -54,7 +54,7 @@ class Saving(Controller):
             self._write(None, done)
 
     def _ask_path(self, done: Callable[[], None]) -> None:
-        from dld_tui.widgets.dialogs.open_path import OpenPathDialog
+        from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 
         present = self.document.path
 

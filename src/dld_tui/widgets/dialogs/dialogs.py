@@ -1,10 +1,11 @@
-"""Questions, errors, secrets and texts over a page. Keys do not reach the page below."""
+"""Questions, errors, secrets, paths and texts over a page. Keys do not reach the page below."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from rich.text import Text
@@ -19,6 +20,7 @@ from textual.widgets import Input
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.forms.param_form import ChoiceField, field_text
+from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -29,6 +31,7 @@ from dld_tui.widgets.shell.front import Front
 
 if TYPE_CHECKING:
     from textual.widgets import TextArea
+
 
 T = TypeVar("T")
 _WIDTH = 72
@@ -513,3 +516,23 @@ def _field(spec: FieldSpec) -> Widget:
         field = TextField(spec.value, spec.placeholder, select_on_focus=True)
     field.styles.width = "1fr"
     return field
+
+
+class OpenPathDialog(Dialog[Path]):
+    """Gives a path, or None. Also used for saving, with another title."""
+
+    KEYS = "Tab complete  Enter accept  Esc close"
+
+    def __init__(self, title: str = "Open", value: str = "", placeholder: str = "") -> None:
+        super().__init__()
+        self.TITLE_TEXT = title
+        self.value = value
+        self.placeholder = placeholder
+
+    def body(self) -> Iterable[Widget]:
+        yield PathInput(self.value, self.placeholder or "path of a model or a report", rows=10)
+
+    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
+        """Give the path."""
+        event.stop()
+        self.dismiss(event.path)

@@ -1,0 +1,370 @@
+"""Activities on the open model: measuring and building it, its accuracy, custom tools.
+
+Edits that are not saved are saved or copied before a measurement; the others take the model as it
+is, edits included.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dld_tui.core.commands import Command
+from dld_tui.core.document import Change, Node
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.params import to_json
+from dld_tui.core.settings import paths
+from dld_tui.core.settings.paths import unused
+from dld_tui.core.text import visible
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.model import Cursor
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.saving import Saving
+from dld_tui.widgets.shell.host import host
+from dld_tui.widgets.shell.page import NodeErrors
+
+if TYPE_CHECKING:
+    from dld_tui.activities.run_tool import Result
+    from dld_tui.core.accuracy.result import AccuracyReport
+    from dld_tui.core.document import Change, Node
+    from dld_tui.core.settings.custom_tools import Tool
+    from dld_tui.screens.model.result import ModelState
+
+
+@dataclass(eq=False)
+class Profiling(Controller):
+    """Shows the forms of activities that need the model as a file."""
+
+    saving: Saving
+    inference: TypeInference
+    _copies: list[Path] = field(default_factory=list)
+    """Folders of copies that were made to profile unsaved edits."""
+
+    def close(self) -> None:
+        """Remove the copies that were made to profile unsaved edits."""
+        for folder in self._copies:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def profile(self) -> None:
+        """Show the form for measuring this model; asks first when there are unsaved edits."""
+        self._start_form("profile_onnxruntime", "profile")
+
+    def tune(self) -> None:
+        """Show the form for finding the fastest way to run this model."""
+        self._start_form("tune", "tune")
+
+    def start_up(self) -> None:
+        """Show the form for measuring what making a session takes."""
+        self._start_form("start_up", "measure")
+
+    def profile_tensorrt(self) -> None:
+        """Show the form for measuring this model with TensorRT."""
+        self._start_form("profile_tensorrt", "profile")
+
+    def build(self) -> None:
+        """Show the form for building a TensorRT engine of this model."""
+        self._start_form("build_tensorrt", "build")
+
+    def memory(self) -> None:
+        """Show the form for counting what memory a run needs."""
+        self._start_form("memory", "count")
+
+    def _start_form(self, activity: str, verb: str) -> None:
+        """Show the form of an activity; asks first which model when there are unsaved edits."""
+        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+
+        document = self.document
+        if document.path is not None and not document.dirty:
+            self._show_form(activity, document.path)
+            return
+        choices = [
+            Choice("s", f"save, then {verb}", "save"),
+            Choice("c", f"{verb} a copy with the edits", "copy"),
+        ]
+        if document.path is not None:
+            choices.append(Choice("f", f"{verb} the file as it is on disk", "file"))
+
+        def answered(answer: str | None) -> None:
+            if answer == "save":
+                self.saving.save(lambda: self._show_form(activity, self.document.path))
+            elif answer == "copy":
+                self._copy_for(activity)
+            elif answer == "file":
+                self._show_form(activity, document.path)
+
+        title = visible(document.title)
+        self.ask(ChoiceDialog(verb.capitalize(), f"{title} has unsaved edits.", choices), answered)
+
+    def _show_form(self, activity: str, path: Path | None) -> None:
+        if path is not None:
+            host(self.page).start_activity(activity, {"model": str(path)})
+
+    def _copy_for(self, activity: str) -> None:
+        from dld_tui.core.files.model_set import plan_model
+
+        document = self.document
+        name = document.path.name if document.path is not None else "new.onnx"
+        folder = paths.cache_dir() / "unsaved" / f"{os.getpid()}-{time.time_ns():x}"
+        target = folder / name
+        self._copies.append(folder)
+
+        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+            paths.ensure(folder)
+            plan = plan_model(
+                skeleton_bytes(document),
+                document.blobs,
+                target,
+                external=document.external,
+                spill=document.spill,
+            )
+            plan.write(progress=progress, cancelled=cancelled)
+
+        def ended(error: DldError | None) -> None:
+            if error is None:
+                self._show_form(activity, target)
+            elif not isinstance(error, CancelledError):
+                host(self.page).show_error(error)
+
+        self.work.run("Writing a copy with the edits", task, ended)
+
+
+@dataclass(eq=False)
+class Accuracy(Controller):
+    """Compares results."""
+
+    panes: Panes
+    jobs: Jobs
+    _errors: NodeErrors | None = None
+    """The errors that the graph can show: of the comparison that was opened last."""
+
+    def facts(self, cursor: Cursor) -> set[str]:
+        return {"file"} if self.document.path is not None else set()
+
+    def compare(self) -> None:
+        """Show the form of a comparison."""
+        self._show_run_form("accuracy")
+
+    def search_precision(self) -> None:
+        """Show the form of a search."""
+        self._show_run_form("search_precision")
+
+    def isolate_tactic(self) -> None:
+        """Show the form of a search for wrong tactics."""
+        self._show_run_form("isolate_tactic")
+
+    def show_activity(self, activity: str) -> bool:
+        """Show the form of an activity whose results are about the model's nodes."""
+        from dld_tui.activities import registry
+
+        if not registry.find(activity).of_open_model or not self.model.is_open:
+            return False
+        self._show_run_form(activity)
+        return True
+
+    def _show_run_form(self, activity: str) -> None:
+        from dld_tui.screens.activity.model_form import ModelForm  # lazy: few sessions need it
+
+        try:
+            self.ask(ModelForm(activity, self.page, self.jobs))
+        except DldError as error:
+            self.complain(error)
+
+    def compare_edits(self) -> None:
+        """Compare the file with the model as it is."""
+        from dld_tui.core.files.view import discard_view, external_view
+        from dld_tui.screens.model.result import ModelState
+
+        document, path = self.document, self.document.path
+        if path is None:
+            return
+
+        @contextmanager
+        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+            states.append(ModelState.edited(self.page, document))
+            made = external_view(
+                snapshot.read_bytes(),
+                document.blobs,
+                path.parent,
+                external=document.external,
+                values=True,
+                cancelled=cancelled,
+            )
+            try:
+                yield {"model": str(path), "against": str(made), "tensors": True}
+            finally:
+                discard_view(made)
+
+        states: list[ModelState] = []
+
+        def done(result: AccuracyReport, is_current: bool) -> None:
+            from dld_tui.screens.accuracy.page import AccuracyScreen  # lazy: few sessions need it
+
+            state = ModelState.edited(self.page, document) if is_current else states[0]
+            other = replace(result.other, model=state.title)
+            page = AccuracyScreen(replace(result, other=other), path)
+            page.subject.state = state
+            host(self.page).add_page(page)
+
+        self.jobs.run_beside("Comparing with the file", "accuracy", view, done)
+
+    def tensor_errors(self) -> tuple[Mapping[Node, float], str]:
+        """Return the errors of nodes in the comparison of this model that was opened last."""
+        found = self._node_errors()
+        if found is None:
+            return {}, ""
+        return (
+            found.values(),
+            f"{found.title}{', before the last edits' if found.is_outdated else ''}",
+        )
+
+    def _node_errors(self) -> NodeErrors | None:
+        """Return what the comparison of this model that was opened last says."""
+        figures = (page.node_errors(self.document) for page in reversed(host(self.page).pages))
+        return next(filter(None, figures), None)
+
+    def show_change(self, change: Change) -> None:
+        """Say in the graph that the errors shown there are of before the edit."""
+        self.follow_errors()
+
+    def follow_errors(self) -> None:
+        """Show the errors of a comparison that was opened meanwhile, or that they are old."""
+        errors = self._node_errors()
+        if errors != self._errors:
+            self._errors = errors
+            if self.panes.graph.model is not None:
+                self.page.call_later(self.panes.graph.colours.weighed)
+
+
+@dataclass(eq=False)
+class CustomTools(Controller):
+    """Runs custom tools."""
+
+    jobs: Jobs
+
+    def commands(self) -> Sequence[Command]:
+        """Return a command for each tool."""
+        return [
+            Command(
+                id=f"tool.{name}",
+                title=f"run {visible(name)}",
+                help=f"Run {visible(tool.application)} on this model.",
+                scope="workspace",
+                action="custom_tools.run",
+                needs=("document",),
+                parameter=name,
+            )
+            for name, tool in host(self.page).config.tools.items()
+        ]
+
+    def run(self, name: str) -> None:
+        """Run a tool by its name."""
+        tool = host(self.page).config.tools.get(name)
+        if tool is None:
+            self.complain(DldError(f"there is no tool {name!r}"))
+        else:
+            self.run_tool(tool)
+
+    def run_tool(self, tool: Tool) -> None:
+        """Ask for the output where it wants that, and run a tool on the model."""
+        from dld_tui.core.settings.custom_tools import output_beside
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+
+        if not tool.output:
+            self._run_tool(tool, None)
+            return
+        path = self.document.path or Path.cwd() / "new.onnx"
+        offered = output_beside(tool, path)
+        if not tool.ask:
+            self._run_tool(tool, unused(offered))
+            return
+
+        def problem(text: str) -> str | None:
+            target = Path(text).expanduser()
+            if not text.strip():
+                return "a name is needed"
+            if target.exists() or target.is_symlink():
+                return "the file exists"
+            return None if target.parent.is_dir() else "there is no such folder"
+
+        def given(text: str | None) -> None:
+            if text is not None:
+                self._run_tool(tool, Path(text).expanduser())
+
+        prompt = PromptDialog(
+            f"Run {visible(tool.name)}", "Write the result to", str(offered), check=problem
+        )
+        self.ask(prompt, given)
+
+    def _run_tool(self, tool: Tool, output: Path | None) -> None:
+        from dld_tui.core.files.model_set import plan_model
+
+        document = self.document
+        if document.path is not None and not document.dirty:
+            self._start_tool(tool, document.path, output)
+            return
+        folder = Path(tempfile.mkdtemp(prefix="dld-tool-"))
+        structure = folder / "structure.part"
+        model = folder / (document.path.name if document.path is not None else "new.onnx")
+
+        def prepare(cancelled: CancelCheck) -> None:
+            plan = plan_model(
+                structure.read_bytes(),
+                document.blobs,
+                model,
+                external=document.external,
+                spill=document.spill,
+            )
+            plan.write(cancelled=cancelled)
+            structure.unlink()
+
+        async def begin() -> None:
+            try:
+                if not await self.jobs.snapshot_when_still(structure):
+                    shutil.rmtree(folder, ignore_errors=True)
+                    return
+            except OSError as error:
+                shutil.rmtree(folder, ignore_errors=True)
+                self.complain(DldError(f"the model cannot be written for the tool: {error}"))
+                return
+            self._start_tool(tool, model, output, folder, prepare)
+
+        self.page.tasks.start(begin(), "tool")
+
+    def _start_tool(
+        self,
+        tool: Tool,
+        model: Path,
+        output: Path | None,
+        folder: Path | None = None,
+        prepare: Callable[[CancelCheck], None] | None = None,
+    ) -> None:
+        from dld_tui.activities.run_tool import request_for
+        from dld_tui.screens.activity.model_form import ToolJobScreen
+
+        home = self.document.path.parent if self.document.path is not None else Path.cwd()
+        request = request_for(tool, model, output, model_folder=home)
+
+        def opened(result: Result) -> None:
+            if result.output is not None:
+                host(self.page).open_path(result.output)
+
+        self.ask(
+            ToolJobScreen(
+                to_json(request),
+                opened if tool.open else None,
+                title=visible(tool.name),
+                prepare=prepare,
+                folder=folder,
+            )
+        )
