@@ -27,8 +27,8 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.model import ExplorerModel
-from dld_tui.widgets.parameters.model import NodeRows, ScopeRows
-from dld_tui.widgets.parameters.rows import ParameterRow, Terminal
+from dld_tui.widgets.parameters.model import NodeRows, ScopeRows, Terminal
+from dld_tui.widgets.parameters.rows import ParameterRow
 from tests.support import models
 
 

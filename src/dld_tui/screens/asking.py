@@ -13,10 +13,6 @@ from dld_tui.core.text import visible
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from textual.app import App
-
     from dld_tui.screens.home.tabs import Tabs
     from dld_tui.widgets.dialogs.dialogs import Dialog
 

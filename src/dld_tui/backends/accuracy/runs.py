@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
@@ -26,11 +26,6 @@ from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.text import clip, visible
-
-if TYPE_CHECKING:
-    from dld_tui.backends.accuracy.sides import Runner
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.shapes import InputSpec
 
 _MOST_NAMED = 3
 _MARKED = (

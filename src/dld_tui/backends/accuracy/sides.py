@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import onnx
 
@@ -29,9 +29,6 @@ from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)

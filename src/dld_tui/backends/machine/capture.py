@@ -337,12 +337,12 @@ class HardwareSampler:
 _WHOLE_PERCENT = 99.5
 
 
-def during_passes(states: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
+def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
     """Return clocks, power and temperature in the time of the passes.
 
     Numbers are medians; of clocks that moved the lowest and the highest are told, too.
     """
-    made: dict[str, JSON] = {}
+    made: Facts = {}
     for name in dict.fromkeys(name for state in states for name in state):
         values = [state[name] for state in states if name in state]
         numbers = [

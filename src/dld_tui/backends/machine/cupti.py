@@ -12,7 +12,7 @@ import ctypes
 import functools
 import importlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -247,7 +247,7 @@ class ActivityTracer:
         name: str,
         record: Any,
         size: int | None,
-        details: dict[str, JSON] | None,
+        details: Mapping[str, JSON] | None,
     ) -> None:
         if not 0 < record.start <= record.end:
             raise ValueError("CUPTI knows no times of it")

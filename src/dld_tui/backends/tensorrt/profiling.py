@@ -573,7 +573,7 @@ class ProfilingRun:
             yield from self._said()
             del engine
 
-    def _versions(self) -> dict[str, JSON]:
+    def _versions(self) -> Facts:
         found = self._library.facts
         return {found.module: found.version, "tensorrt_folder": found.path}
 

@@ -105,7 +105,7 @@ class ConvertForm(ActivityScreen):
         self,
         activity: str,
         values: Mapping[str, JSON],
-        chosen: Callable[[dict[str, JSON], bool], None],
+        chosen: Callable[[Mapping[str, JSON], bool], None],
         lists: Mapping[str, Items] | None = None,
     ) -> None:
         """Make the form; `chosen` takes the settings, and whether the result is to be applied.

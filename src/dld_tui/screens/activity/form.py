@@ -399,12 +399,12 @@ class ActivityScreen(Page):
             return
         self.app.push_screen(ManyJobsScreen(about.title, starts))
 
-    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
+    def result_view(self, result: object, values: Mapping[str, JSON]) -> View:
         """Return what to show of a result."""
         view: View = resolve(self.activity.result_view)(result, values)
         return view
 
-    def open_result(self, result: dict[str, JSON]) -> None:
+    def open_result(self, result: object) -> None:
         """Close the form and show the result."""
         owner = host(self)
         values = self.query_one(ParamForm).values()

@@ -122,10 +122,10 @@ class ModelForm(ActivityScreen):
         elif not self._is_starting:
             self._is_starting = True
             setting = "against" if self.chosen_state == BOTH else "model"
-            self._start_snapshot(dict(values), target, setting)
+            self._start_snapshot(values, target, setting)
 
     @task("snapshot")
-    async def _start_snapshot(self, values: dict[str, JSON], target: str, setting: str) -> None:
+    async def _start_snapshot(self, values: Mapping[str, JSON], target: str, setting: str) -> None:
         folder = Path(tempfile.mkdtemp(prefix="dld-snapshot-"))
         path = folder / "snapshot.onnx"
         pushed = False
@@ -142,9 +142,10 @@ class ModelForm(ActivityScreen):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _job(
-        self, values: dict[str, JSON], target: str, setting: str, snapshot: Path
+        self, values: Mapping[str, JSON], target: str, setting: str, snapshot: Path
     ) -> ModelJobScreen:
         about = self.activity
+        values = dict(values)
         for name, row in self.query_one(ParamForm).rows.items():
             suffix = row.setting.param.suffix
             if suffix and values.get(name) is None:  # else it is named after the snapshot
@@ -167,7 +168,7 @@ class ModelForm(ActivityScreen):
             return
         super().start_on_several(chosen, values)
 
-    def result_view(self, result: dict[str, JSON], values: Mapping[str, JSON]) -> View:
+    def result_view(self, result: object, values: Mapping[str, JSON]) -> View:
         """Return the page of a result, which belongs to the tab unless another file was run."""
         page = super().result_view(result, values)
         path = self._jobs.document.path

@@ -66,7 +66,7 @@ class Libraries:
         request: dict[str, JSON] = {"paths": [path] if path else []}
         self._screen.tasks.start(self._ask(target, request), "libraries")
 
-    async def _ask(self, target: str, request: dict[str, JSON]) -> None:
+    async def _ask(self, target: str, request: Mapping[str, JSON]) -> None:
         found, problem = [], ""
         try:
             found = await on_thread(_libraries, target, request, self._left.is_set)

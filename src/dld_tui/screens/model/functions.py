@@ -25,9 +25,8 @@ from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
-from dld_tui.screens.workspace.history import MANY
+from dld_tui.screens.workspace.history import MANY, PageEdits
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
@@ -40,8 +39,6 @@ from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dld_tui.screens.workspace.history import History
 
 Edit = Callable[..., object]

@@ -16,8 +16,7 @@ from dld_tui.core.document.value_types import format_type, parse_type, value_typ
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.work import PageEdits
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import History, PageEdits
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_source import Piece

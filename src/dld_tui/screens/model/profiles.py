@@ -29,8 +29,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
-from dld_tui.screens.work import PageEdits
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import History, PageEdits
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import Piece

@@ -23,8 +23,8 @@ from dld_tui.core.tensors.conversion import (
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
+from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem

@@ -24,7 +24,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.tensors.conversion import DTYPES
-from dld_tui.screens.work import PageEdits
+from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs

@@ -24,8 +24,8 @@ from dld_tui.screens.tensors.conversion import (
     TensorPlace,
     external_entries_dialog,
 )
-from dld_tui.screens.work import PageEdits
 from dld_tui.screens.workspace.editing import name_editor
+from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog

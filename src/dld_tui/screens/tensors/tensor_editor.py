@@ -31,7 +31,7 @@ from dld_tui.screens.tensors.conversion import (
     TensorPlace,
     external_entries_dialog,
 )
-from dld_tui.screens.work import PageEdits
+from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog, PromptDialog
 from dld_tui.widgets.lists.line_source import Piece

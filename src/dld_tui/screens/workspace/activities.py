@@ -37,7 +37,6 @@ from dld_tui.widgets.shell.page import NodeErrors
 if TYPE_CHECKING:
     from dld_tui.activities.run_tool import Result
     from dld_tui.core.accuracy.result import AccuracyReport
-    from dld_tui.core.document import Change, Node
     from dld_tui.core.settings.custom_tools import Tool
     from dld_tui.screens.model.result import ModelState
 
@@ -190,7 +189,7 @@ class Accuracy(Controller):
             return
 
         @contextmanager
-        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
             states.append(ModelState.edited(self.page, document))
             made = external_view(
                 snapshot.read_bytes(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -323,7 +323,7 @@ class Checks(Controller):
         document = self.document
 
         @contextmanager
-        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
+        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
             made = external_view(
                 snapshot.read_bytes(),
                 document.blobs,

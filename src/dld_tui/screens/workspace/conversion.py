@@ -244,7 +244,7 @@ class Conversion(Controller):
         path = self.document.path or Path.cwd() / "new.onnx"
         values: dict[str, JSON] = {"model": str(path), "output": str(offered), **given}
 
-        def chosen(wanted: dict[str, JSON], applies: bool) -> None:
+        def chosen(wanted: Mapping[str, JSON], applies: bool) -> None:
             self._modify(activity, wanted, applies=applies)
 
         try:
@@ -258,7 +258,7 @@ class Conversion(Controller):
         version = values.get("to", "") if activity == _OPSET else ""
         return path.with_name(f"{path.stem}-{_modification(activity).ending}{version}.onnx")
 
-    def _modify(self, activity: str, values: dict[str, JSON], *, applies: bool = False) -> None:
+    def _modify(self, activity: str, values: Mapping[str, JSON], *, applies: bool = False) -> None:
         from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.report_text import is_wrong
         from dld_tui.core.files.view import discard_view, external_view
@@ -276,8 +276,8 @@ class Conversion(Controller):
             result = Result(document, title, self._offered(activity, values))
 
         @contextmanager
-        def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[dict[str, JSON]]:
-            made = external_view(
+        def request(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
+            view = external_view(
                 snapshot.read_bytes(),
                 document.blobs,
                 folder,
@@ -286,11 +286,11 @@ class Conversion(Controller):
                 cancelled=cancelled,
             )
             try:
-                with result.made(made, cancelled) if result else nullcontext(target) as path:
-                    written: dict[str, JSON] = {} if path is None else {"output": str(path)}
-                    yield values | {"model": str(made)} | written
+                with result.made(view, cancelled) if result else nullcontext(target) as path:
+                    written = {} if path is None else {"output": str(path)}
+                    yield {**values, "model": str(view), **written}
             finally:
-                discard_view(made)
+                discard_view(view)
 
         def done(told: dict[str, Any], is_current: bool) -> None:
             lines = result_lines(told)
@@ -309,7 +309,7 @@ class Conversion(Controller):
             else:
                 self._show_modified(lines, target)
 
-        self.jobs.run_beside(activities.find(activity).title, activity, view, done)
+        self.jobs.run_beside(activities.find(activity).title, activity, request, done)
 
     def _keep_points(self, told: list[dict[str, Any]]) -> None:
         """Let the graph show where tensors would be quantized, as one of its colours."""
@@ -322,7 +322,7 @@ class Conversion(Controller):
     def _ask_about_wrong(
         self,
         activity: str,
-        values: dict[str, JSON],
+        values: Mapping[str, JSON],
         result: Result,
         told: dict[str, Any],
         *,
@@ -344,15 +344,15 @@ class Conversion(Controller):
         choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
 
         # The best of several ways is known now, and need not be looked for again.
-        found: dict[str, JSON] = {
-            one.name: told[one.name]
-            for one in settings
-            if one.name == "method" and told.get("method") in one.param.choices
+        best = {
+            setting.name: told[setting.name]
+            for setting in settings
+            if setting.name == "method" and told.get("method") in setting.param.choices
         }
 
         def answered(answer: str | None) -> None:
             if answer == "repair":
-                self._modify(activity, values | found | {"repair": True}, applies=True)
+                self._modify(activity, {**values, **best, "repair": True}, applies=True)
             elif answer == "apply":
                 self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 

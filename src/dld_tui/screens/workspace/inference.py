@@ -27,7 +27,6 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Change
     from dld_tui.core.document.staleness import Staleness
     from dld_tui.core.events import Event
 

@@ -308,7 +308,7 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
     _judge(said, connection, done)
 
 
-def _judge(said: dict[str, JSON], connection: Connection, done: Callable[[Step], None]) -> None:
+def _judge(said: Mapping[str, JSON], connection: Connection, done: Callable[[Step], None]) -> None:
     version = said.get("python")
     parts = [part for part in version if isinstance(part, int)] if isinstance(version, list) else []
     text = f"{'.'.join(map(str, parts))}, {said.get('program')}"

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from time import sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, NodeTexts
@@ -30,11 +30,6 @@ from dld_tui.widgets.explorer.items import (
     scopes_within,
     split_names,
 )
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
 
 NOTHING: Hashable = ("note", "nothing")
 """The key of the row that says that no node passes the filter."""

@@ -46,7 +46,6 @@ from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from dld_tui.core.document.history import Change
-    from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 

@@ -39,7 +39,7 @@ from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.widgets.parameters.rows import Terminal
+    from dld_tui.widgets.parameters.model import Terminal
 
 
 _STATE = ("layouts", "graph")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -111,7 +111,7 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
     return lines[:-1]
 
 
-def device_rows(facts: dict[str, JSON]) -> list[tuple[str, str, str]]:
+def device_rows(facts: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
     """Return (name, value with its unit, style) of what is known of a GPU and its clocks.
 
     The range of a clock that moved is shown beside its median; and what was taken again after the
@@ -162,7 +162,7 @@ def _is_warning(key: str, value: JSON) -> bool:
     return key.endswith("clocks_locked") and value is False
 
 
-def flat(facts: dict[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
+def flat(facts: Mapping[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
     """Return nested facts as (name, text) with visible text; lists on one line."""
     rows: list[tuple[str, str]] = []
     for name, value in facts.items():

@@ -33,7 +33,6 @@ from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import GROUPS, Keys
 
 if TYPE_CHECKING:
-    from textual.message import Message
     from textual.message_pump import MessagePump
     from textual.widget import Widget
     from textual.worker import Worker

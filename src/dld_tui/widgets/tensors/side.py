@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
@@ -19,9 +18,6 @@ from dld_tui.widgets.parameters.rows import ParameterRow
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.frame import Framed
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.tensor import Tensor
 
 _FIRST = 24
 """Values that are shown."""
