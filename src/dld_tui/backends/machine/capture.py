@@ -23,7 +23,7 @@ from typing import Any
 from dld_tui.backends.machine import cupti
 from dld_tui.backends.machine.clock_guard import ClockLock
 from dld_tui.backends.machine.cupti import ActivityTracer
-from dld_tui.backends.machine.jetson import Jetson
+from dld_tui.backends.machine.jetson import Jetson, ends_in_time
 from dld_tui.backends.machine.nvml import SLOWDOWNS, Nvml
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, UnavailableError
@@ -146,12 +146,8 @@ class PollingSampler:
         A meter that does not answer is left alone.
         """
         self.close()
-        if not self._thread.is_alive():
-            last = threading.Thread(target=self.poll, name="gpu-meter", daemon=True)
-            last.start()
-            last.join(_PATIENCE_S)
-            if not last.is_alive():
-                self._meter.close()
+        if not self._thread.is_alive() and ends_in_time(self.poll, _PATIENCE_S, "gpu-meter"):
+            self._meter.close()
         for one in self._series.values():
             if not one.samples:
                 one.absent = "the driver does not tell it"

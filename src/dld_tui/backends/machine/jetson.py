@@ -106,10 +106,19 @@ def run_tool(command: Sequence[str]) -> str | None:
     return None if answer.problem else answer.printed
 
 
+def ends_in_time(function: Callable[[], object], limit_s: float, name: str) -> bool:
+    """Run a function on a thread of a name; return whether it ended within so many seconds.
+
+    One that does not end cannot be let go: the thread waits for it until the program ends.
+    """
+    thread = threading.Thread(target=function, name=name, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    return not thread.is_alive()
+
+
 def read_in_time(path: Path) -> bytes | None:
     """Return the first megabyte of a file; None when it does not answer in time.
-
-    A file that does not answer cannot be let go: a thread waits for it until the program ends.
 
     Raises:
         OSError: It cannot be read.
@@ -123,13 +132,11 @@ def read_in_time(path: Path) -> bytes | None:
         except OSError as error:
             answer.append(error)
 
-    thread = threading.Thread(target=read, name="board-file", daemon=True)
-    thread.start()
-    thread.join(_PATIENCE_S)
-    found = answer[0] if answer else None
-    if isinstance(found, OSError):
-        raise found
-    return found
+    ends_in_time(read, _PATIENCE_S, "board-file")
+    content = answer[0] if answer else None
+    if isinstance(content, OSError):
+        raise content
+    return content
 
 
 class Jetson:
