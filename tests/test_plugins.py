@@ -165,6 +165,8 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
         while not app.screen.query(BarChart):  # it comes with the pane that holds it, but later
             await pilot.pause(0.05)
         pane = app.screen.query_one(ChartPane)
+        while not pane.data(80, 20).layers:
+            await pilot.pause(0.05)
         assert [*pane.titles.values()][-2:] == ["The longest layer", "torn"]
         seen = []
         for _ in pane.titles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_cupti_is_loaded_as_a_profile_loads_it(
     (package / "cupti.py").write_text(source)
     add_package(tmp_path, "cupti-python", "13.4.0")
     add_package(tmp_path, "nvidia-cuda-cupti", "13.4.92")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     library = next(one for one in probe.LIBRARIES if one.module == "cupti")
     check = library_check(library)
     assert (check.state, check.found) == (state, found)

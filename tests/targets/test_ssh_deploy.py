@@ -280,6 +280,14 @@ def test_needs_follow_the_request() -> None:
     assert "onnxconverter-common" in packages("convert_fp16", library="polygraphy")
 
 
+def test_a_pair_needs_what_either_version_runs_on() -> None:
+    plain = needs_of("time_pair", {"provider": "CPU"})
+    assert plain == needs_of("profile_onnxruntime", {"provider": "CPU"})
+    for side in ("base_settings", "new_settings"):
+        found = needs_of("time_pair", {"provider": "CPU", side: {"provider": "CUDA"}})
+        assert found == needs_of("profile_onnxruntime", {"provider": "CUDA"})
+
+
 def test_needs_of_every_activity_are_declared() -> None:
     assert set(NEEDS) == {info.id for info in ACTIVITIES}
 

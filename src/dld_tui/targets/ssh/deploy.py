@@ -496,6 +496,14 @@ def _profile_onnxruntime(request: Mapping[str, JSON]) -> Needs:
     return replace(needs, modules=(*needs.modules, *(_GPU_TOOLS if needs.flavour == "gpu" else ())))
 
 
+def _time_pair(request: Mapping[str, JSON]) -> Needs:
+    """Return what both versions need: a runtime for a GPU measures on the processor, too."""
+    own = (request.get(name) for name in ("base_settings", "new_settings"))
+    versions = [request, *(settings for settings in own if isinstance(settings, dict))]
+    needs = [_profile_onnxruntime(version) for version in versions]
+    return next((one for one in needs if one.flavour == "gpu"), needs[0])
+
+
 def _tensorrt(request: Mapping[str, JSON], more: tuple[Need, ...] = ()) -> Needs:
     """Return what the library of a request needs, and more; a folder of a library needs no module.
 
@@ -560,6 +568,7 @@ def _check_full(request: Mapping[str, JSON]) -> Needs:
 
 NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "profile_onnxruntime": _profile_onnxruntime,
+    "time_pair": _time_pair,
     "tune": _tune,
     "start_up": _onnxruntime,
     "memory": _onnxruntime,
