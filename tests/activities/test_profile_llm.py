@@ -153,10 +153,10 @@ class Counter:
 def test_the_energy_of_a_token_is_that_of_the_steps_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.machine import energy
+    from dld_tui.backends.machine import board_watch
 
     counter = Counter(tmp_path)
-    monkeypatch.setattr(energy, "_packages", counter.packages)
+    monkeypatch.setattr(board_watch, "_packages", counter.packages)
     path = decoders.grouped(tmp_path / "m.onnx")
     report = tmp_path / "r.dldprof"
     result = result_of(
@@ -181,9 +181,9 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
 def test_an_energy_that_nothing_tells_is_absent_and_said_to_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.machine import energy
+    from dld_tui.backends.machine import board_watch
 
-    monkeypatch.setattr(energy, "_packages", lambda _: {})
+    monkeypatch.setattr(board_watch, "_packages", lambda _: {})
     path = decoders.grouped(tmp_path / "m.onnx")
     report = tmp_path / "r.dldprof"
     [figures] = result_of(path, output=report, prompt="4", decode=3, layer_passes=0).figures

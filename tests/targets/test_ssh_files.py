@@ -222,7 +222,7 @@ def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path
 
 def sent_to(there: Path, request: object) -> Path:
     """Put what a request sends into a folder; return the model's place in it."""
-    found = inputs.plan("profile_llm", request, str(there))  # type: ignore[arg-type]
+    found = plan_inputs("profile_llm", request, str(there))  # type: ignore[arg-type]
     assert len({place for place, _ in found.files}) == len(found.files)
     for place, file in found.files:
         target = there / place

@@ -23,7 +23,7 @@ from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
 
 if TYPE_CHECKING:
-    from dld_tui.backends.machine.energy import Energy, EnergyWatch
+    from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
@@ -284,7 +284,7 @@ class _Run:
 
     def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:
         """Return what tells the millijoules of the GPU that computes, if one does."""
-        from dld_tui.backends.gpu.nvml import Nvml
+        from dld_tui.backends.machine.nvml import Nvml
 
         if not settings.uses_cuda:
             return None
@@ -415,7 +415,7 @@ class _Joules:
 
     def begin(self) -> None:
         """A prompt was read."""
-        from dld_tui.backends.machine.energy import EnergyWatch
+        from dld_tui.backends.machine.board_watch import EnergyWatch
 
         self._watch, self._at = EnergyWatch(self._gpu_mj), time.monotonic()
 
