@@ -71,9 +71,9 @@ def duration(seconds: float | None) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def percent(value: float | None, *, digits: int = 1) -> str:
+def percent(value: float | None) -> str:
     """Return a percentage (0 to 100) without its sign."""
-    return UNKNOWN if value is None else f"{value:.{digits}f}"
+    return UNKNOWN if value is None else f"{value:.1f}"
 
 
 def shape(dims: Sequence[int | str | None] | None) -> str:

@@ -29,7 +29,6 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.tensors.conversion import converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import CancelCheck
 
 KINDS = ("initializer", "constant", "list")
 _LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints"}
@@ -138,18 +137,15 @@ def _listed(node: Node) -> Tensor | None:
     return None
 
 
-def losses(
-    document: Document, dtype: str, chosen: Selection, cancelled: CancelCheck | None = None
-) -> Iterator[TensorLoss]:
+def losses(document: Document, dtype: str, chosen: Selection) -> Iterator[TensorLoss]:
     """Yield what each tensor would lose; reads all of them.
 
     Raises:
         EditError: There is no such type, or no conversion to it.
-        CancelledError: `cancelled` said so.
     """
     for candidate in candidates(document, dtype, chosen):
         tensor = candidate.tensor
-        report = plan_conversion(tensor, dtype, cancelled=cancelled)
+        report = plan_conversion(tensor, dtype)
         yield TensorLoss(
             candidate.name, candidate.scope.path, candidate.kind, tensor.dtype,
             tuple(tensor.shape), tensor.nbytes, report.overflow, report.underflow, report.rounded,

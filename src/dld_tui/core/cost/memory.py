@@ -313,7 +313,6 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
 
 def memory_plan(
     costs: ModelCosts,
-    typical: int = 1,
     *,
     outputs: bool = True,
     ordered: bool = False,
@@ -323,7 +322,6 @@ def memory_plan(
 
     Args:
         costs: Of the model, with the sizes of its dimensions.
-        typical: The size of dimensions that are not known.
         outputs: Whether the outputs of the model count as activations.
         ordered: The nodes run in the order of the file, as in what ONNX Runtime saves.
         kinds: The types that are known when buffers are planned: before there are inputs.
@@ -336,7 +334,7 @@ def memory_plan(
         if scope is main and name in given_back:
             return 0
         found = costs.bytes_of(scope, name)
-        return None if found is None else size_at(found, typical)
+        return None if found is None else size_at(found, 1)
 
     graph = _Graph(main, size, kinds or (lambda scope, name: scope.value_type(name)), ordered)
     peak, at, held, inside = graph.run()

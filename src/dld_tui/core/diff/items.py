@@ -148,7 +148,7 @@ def _shown(name: str | None) -> str | None:
 
 
 def text_fields(
-    old: Any, new: Any, names: tuple[str, ...], *, prefix: str = "", is_name: bool = False
+    old: Any, new: Any, names: tuple[str, ...], *, is_name: bool = False
 ) -> Iterator[Field]:
     """Yield the text and number fields of two messages that differ."""
     for name in names:
@@ -156,7 +156,7 @@ def text_fields(
             getattr(message, name) if message.HasField(name) else None for message in (old, new)
         ]
         if (values[0] or None) != (values[1] or None):
-            yield Field(f"{prefix}{name}", _text(values[0]), _text(values[1]), is_name)
+            yield Field(name, _text(values[0]), _text(values[1]), is_name)
 
 
 def _text(value: Any) -> str | None:
@@ -165,7 +165,7 @@ def _text(value: Any) -> str | None:
     return text_of(value) if isinstance(value, (str, bytes)) else str(value)
 
 
-def metadata_fields(old: Any, new: Any, *, prefix: str = "") -> Iterator[Field]:
+def metadata_fields(old: Any, new: Any) -> Iterator[Field]:
     """Yield the entries of ``metadata_props`` that differ, by key."""
     if not len(old.metadata_props) and not len(new.metadata_props):
         return
@@ -175,7 +175,7 @@ def metadata_fields(old: Any, new: Any, *, prefix: str = "") -> Iterator[Field]:
     )
     for key in sorted({*before, *after}):
         if before.get(key) != after.get(key):
-            yield Field(f"{prefix}metadata {key}", before.get(key), after.get(key))
+            yield Field(f"metadata {key}", before.get(key), after.get(key))
 
 
 @lru_cache(maxsize=16)

@@ -25,16 +25,11 @@ _INDENT = "  "
 _DEFAULT_CELLS = 40
 
 
-def operator_page(schema: OperatorSchema, width: int, *, history: bool = True) -> list[Line]:
+def operator_page(schema: OperatorSchema, width: int) -> list[Line]:
     """Return the documentation of an operator in lines of at most `width` columns.
 
     Preformatted parts of the documentation are not wrapped. Local functions and custom operators
     have pages too; their texts have been made visible.
-
-    Args:
-        schema: The operator.
-        width: Columns.
-        history: Tell what changed from version to version.
     """
     lines = _head(schema)
     for line in schema.doc_lines(width):
@@ -43,9 +38,7 @@ def operator_page(schema: OperatorSchema, width: int, *, history: bool = True) -
     lines += _formals("Outputs", schema.outputs, width)
     lines += _attributes(schema.attributes, width)
     lines += _constraints(schema, width)
-    if history:
-        lines += _history(schema, width)
-    return lines
+    return lines + _history(schema, width)
 
 
 def _head(schema: OperatorSchema) -> list[Line]:

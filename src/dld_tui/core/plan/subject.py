@@ -30,6 +30,8 @@ _PLANS = frozenset({FileKind.ENGINE_LAYERS, FileKind.ENGINE_METADATA, FileKind.T
 _ARCHIVE = b"PK\x03\x04"
 _DATABASE = b"SQLi"
 _CONFIDENCE: Mapping[str, Confidence] = {"exact": "name", "likely": "rule", "guess": "rule"}
+_RULE: Rule = "cost"
+"""How the time of a layer is shared over its nodes."""
 _SETTINGS = ("build_options", "inference_options", "model_options", "reporting_options")
 _NAMES = ("Device", "device", "Name", "name", "Selected Device")
 
@@ -67,10 +69,7 @@ def open_plan_subject(path: Path, document: Document | None = None) -> Subject:
 
 
 def plan_subject(
-    plan: EnginePlan,
-    mapping: Mapping[int, LayerNodes],
-    document: Document | None = None,
-    rule: Rule = "cost",
+    plan: EnginePlan, mapping: Mapping[int, LayerNodes], document: Document | None = None
 ) -> Subject:
     """Return a plan as a comparison reads it.
 
@@ -79,11 +78,10 @@ def plan_subject(
     Args:
         mapping: From :func:`~dld_tui.core.plan.mapping.map_plan`.
         document: The model of the mapping, when there was one.
-        rule: How the time of a layer is shared over its nodes.
     """
     timed = any(layer.time_ms is not None for layer in plan.layers)
     layers = [
-        _layer(at, layer, mapping.get(layer.index, LayerNodes()), rule)
+        _layer(at, layer, mapping.get(layer.index, LayerNodes()))
         for at, layer in enumerate(plan.layers)
     ]
     path = document.path if document is not None else None
@@ -136,7 +134,7 @@ def _settings(plan: EnginePlan) -> Foreign:
     return settings
 
 
-def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Layer:
+def _layer(at: int, layer: EngineLayer, nodes: LayerNodes) -> Layer:
     kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
     return Layer(
         name=layer.name,
@@ -146,9 +144,9 @@ def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Layer:
         precision=layer.precision or None,
         input_types=_types(layer.inputs),
         output_types=_types(layer.outputs),
-        nodes=_links(layer, nodes, rule),
+        nodes=_links(layer, nodes),
         confidence=_CONFIDENCE.get(nodes.confidence, "none"),
-        details={**_details(layer, nodes, rule)},
+        details={**_details(layer, nodes)},
         index=at,
         time_ms=layer.time_ms,
         percent=layer.percent,
@@ -161,9 +159,9 @@ def _types(tensors: tuple[EngineTensor, ...]) -> tuple[str, ...]:
     return tuple(tensor.dtype for tensor in tensors)
 
 
-def _links(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> tuple[NodeLink, ...]:
+def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[NodeLink, ...]:
     confidence = _CONFIDENCE.get(nodes.confidence, "none")
-    shares = dict(shares_of(nodes.nodes, rule, elements_of(layer))[0]) if nodes.nodes else {}
+    shares = dict(shares_of(nodes.nodes, _RULE, elements_of(layer))[0]) if nodes.nodes else {}
     return tuple(
         NodeLink(
             ref.scope,
@@ -178,9 +176,9 @@ def _links(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> tuple[NodeLink,
     )
 
 
-def _details(layer: EngineLayer, nodes: LayerNodes, rule: Rule) -> Facts:
+def _details(layer: EngineLayer, nodes: LayerNodes) -> Facts:
     several = len(nodes.nodes) > 1
-    used = shares_of(nodes.nodes, rule, elements_of(layer))[1] if several else None
+    used = shares_of(nodes.nodes, _RULE, elements_of(layer))[1] if several else None
     details: Facts = {
         SHARED_BY: used,
         PLACE: layer.index,

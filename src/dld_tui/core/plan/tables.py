@@ -60,7 +60,7 @@ from dld_tui.core.tables.table import (
 )
 
 if TYPE_CHECKING:
-    from dld_tui.core.plan.mapping import LayerNodes
+    pass
 
 
 # --- attention, block by block --------------------------------------------------------------------
@@ -99,15 +99,13 @@ class AttentionBlock:
         return sum(shares) if shares else None
 
 
-def attention_blocks(
-    plan: EnginePlan, mapping: Mapping[int, LayerNodes] | None = None
-) -> list[AttentionBlock]:
+def attention_blocks(plan: EnginePlan) -> list[AttentionBlock]:
     """Return the blocks in the order of the engine."""
     links, found = Links(plan), []
     for place, layer in enumerate(plan.layers):
         if is_fused_attention(layer):
             found.append(AttentionBlock(layer.name, (layer,), True))
-        elif places := unfused_attention(plan, links, mapping or {}, place):
+        elif places := unfused_attention(plan, links, {}, place):
             layers = tuple(plan.layers[at] for at in places)
             found.append(AttentionBlock(layer.name, layers, False))
     return found

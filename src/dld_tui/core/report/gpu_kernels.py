@@ -155,22 +155,23 @@ class SamplingPlan:
     """Samples a row, roughly."""
 
 
-def plan_sampling(
-    pass_ms: float, passes: int, interval_us: float, most_samples: int = 10_000
-) -> SamplingPlan:
-    """Return what fits into `most_samples`: fewer passes first, then a longer interval.
+_MOST_SAMPLES = 10_000
+"""Of one row."""
+
+
+def plan_sampling(pass_ms: float, passes: int, interval_us: float) -> SamplingPlan:
+    """Return what fits into `_MOST_SAMPLES`: fewer passes first, then a longer interval.
 
     Args:
         pass_ms: How long a pass takes, roughly.
         passes: How many there are.
         interval_us: How often a sample is wanted.
-        most_samples: Of one row.
     """
     per_pass = max(1.0, 1000 * pass_ms / interval_us)
-    fitting = max(1, min(passes, int(most_samples / per_pass)))
-    if per_pass > most_samples:
-        interval_us *= per_pass / most_samples
-        per_pass = most_samples
+    fitting = max(1, min(passes, int(_MOST_SAMPLES / per_pass)))
+    if per_pass > _MOST_SAMPLES:
+        interval_us *= per_pass / _MOST_SAMPLES
+        per_pass = _MOST_SAMPLES
     return SamplingPlan(fitting, interval_us, int(fitting * per_pass))
 
 

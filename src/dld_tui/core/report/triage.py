@@ -348,8 +348,8 @@ def _trusted(report: Report) -> str:
     return "trust the times of kernels, and not what is between them"
 
 
-def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:
-    """Return whether noise could reorder the costliest layers, of which `shown` are named."""
+def order_lines(report: Report) -> list[str]:
+    """Return whether noise could reorder the costliest layers."""
     times = report.cost_by_pass
     costs = {layer.index: layer.time_ms for layer in priced(report.layers) if layer.time_ms}
     only = report.facts.get(LAYERS_ONLY) or report.has_phases
@@ -357,7 +357,7 @@ def order_lines(report: Report, shown: int = _TOP_LAYERS) -> list[str]:
         return []
     counted = report.by_pass if report.gpu_by_pass is None else report.gpu_by_pass
     passes = 0 if counted is None else sum(1 for time in counted.sums_ms if time >= 0)
-    top = sorted(costs, key=lambda index: -costs[index])[:shown]
+    top = sorted(costs, key=lambda index: -costs[index])[:_TOP_LAYERS]
     ranges = [places(times, index) for index in top]
     known = [found for found in ranges if found is not None]
     if len(known) < len(top):
