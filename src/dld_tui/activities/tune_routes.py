@@ -352,7 +352,7 @@ class _Searching:
         return float(result.phases_ms["compute"]["median"])
 
     @property
-    def _loading(self) -> dict[str, JSON]:
+    def _loading(self) -> Mapping[str, JSON]:
         asked = self._request
         plugins: list[JSON] = [*asked.plugins, *asked.dynamic_plugins]
         device: dict[str, JSON] = {"library": asked.library, "device": asked.device}

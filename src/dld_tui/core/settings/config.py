@@ -137,7 +137,7 @@ def added_value(config: Config, name: str) -> JSON:
     return config.added.get(name, plain_default(setting))
 
 
-def values_of(config: Config) -> dict[str, JSON]:
+def values_of(config: Config) -> Mapping[str, JSON]:
     """Return the values of all settings by name, those that other packages add included."""
     return {**to_json(config), **{name: added_value(config, name) for name in added_settings()}}
 
