@@ -55,10 +55,10 @@ def test_weights_in_few_bits_come_last_the_noisiest_first() -> None:
         found.weights.append(WeightNoise((), ref, name, (4, 8), "4 bits", snr, 0.5))
     noise = [row for row in diff_rows(found) if row.kind in ("scope", "noise")][-4:]
     assert [sides(row)[0] for row in noise] == [
-        "weights in few bits  3, most noise first",
-        "  loud [4, 8]  4 bits: signal to noise 12.5 dB, max |Δ| 0.5",
-        "  quiet [4, 8]  4 bits: signal to noise 40.0 dB, max |Δ| 0.5",
-        "  exact [4, 8]  4 bits: the same values",
+        "weights in few bits  3, signal to noise, most noise first",
+        "  12.5 dB  loud [4, 8]  max |Δ| 0.5, 4 bits",
+        "  40.0 dB  quiet [4, 8]  max |Δ| 0.5, 4 bits",
+        "     same  exact [4, 8]  4 bits",
     ]
     assert [row.new_node for row in noise[1:]] == [node] * 3
     assert not any(row.kind == "noise" for row in diff_rows(found, status="added"))

@@ -124,7 +124,8 @@ def test_both_formats_hold_the_same_and_a_comparison_says_it(tmp_path: Path) -> 
     found = diff_documents(first, second)
     assert [entry.snr_db for entry in found.weights] == [entry.snr_db for entry in two]
     text = ["".join(part for part, _ in line) for line in lines(found)]
-    assert sum("signal to noise" in line for line in text) == 8
+    assert "weights in few bits, signal to noise" in text
+    assert sum(" dB  " in line for line in text) == 8
     assert diff_documents(first, second, weights=False).weights == []
     first.close()
     second.close()

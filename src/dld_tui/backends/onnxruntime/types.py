@@ -63,13 +63,17 @@ def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
     The element type of those that are True is known.
     """
     graph = model.graph
-    kinds = {text_of(info.name): info.type for info in (*graph.value_info, *graph.output)}
     domains = {domain: frozenset(names) for domain, names in onnx_operators().items()}
+    made = [
+        name
+        for node in graph.node
+        if text_of(node.op_type) not in domains.get(plain_domain(text_of(node.domain)), ())
+        for name in filter(None, map(text_of, node.output))
+    ]
     found: dict[str, bool] = {}
-    for node in graph.node:
-        if text_of(node.op_type) in domains.get(plain_domain(text_of(node.domain)), ()):
-            continue
-        for name in filter(None, map(text_of, node.output)):
+    if made:
+        kinds = {text_of(info.name): info.type for info in (*graph.value_info, *graph.output)}
+        for name in made:
             kind = kinds.get(name)
             if kind is None or kind.WhichOneof("value") is None:
                 found[name] = False

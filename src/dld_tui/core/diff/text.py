@@ -179,7 +179,7 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
             yield [(scope_title(scope), "head")]
             yield from _scope_lines(scope)
     if diff.weights:
-        yield [("weights in few bits", "head")]
+        yield [("weights in few bits, signal to noise", "head")]
         worst = noisiest(diff)
         yield from ([(noise_text(one), "")] for one in worst[:_MOST_WEIGHTS])
         if len(worst) > _MOST_WEIGHTS:
@@ -195,11 +195,11 @@ def noisiest(diff: ModelDiff) -> list[WeightNoise]:
 
 def noise_text(one: WeightNoise) -> str:
     """Return the line of a weight in few bits. Fit to be shown."""
-    noise = "the same values"
-    if one.snr_db is not None:
-        noise = f"signal to noise {one.snr_db:.1f} dB, max |Δ| {one.max_abs:.3g}"
-    shape = fmt.shape(one.shape)
-    return f"  {visible(one.weight)} {shape}  {one.format}: {noise}"
+    name = f"{visible(one.weight)} {fmt.shape(one.shape)}"
+    if one.snr_db is None:
+        return f"     same  {name}  {one.format}"
+    # What a reader looks for comes first: names are long, and terminals are not wide.
+    return f"{one.snr_db:6.1f} dB  {name}  max |Δ| {one.max_abs:.3g}, {one.format}"
 
 
 def scope_title(scope: ScopeDiff) -> str:

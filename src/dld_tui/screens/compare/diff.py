@@ -106,7 +106,8 @@ def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> 
 
 
 def _noise_rows(diff: ModelDiff) -> Iterator[DiffRow]:
-    title = f"weights in few bits  {fmt.count(len(diff.weights))}, most noise first"
+    count = fmt.count(len(diff.weights))
+    title = f"weights in few bits  {count}, signal to noise, most noise first"
     yield DiffRow("scope", "noise", None, title=title)
     scopes = {scope.new_path: scope for scope in diff.scopes}
     for number, one in enumerate(noisiest(diff)):
