@@ -103,6 +103,37 @@ def test_values_are_the_same_without_them(
     assert np.allclose(one["y"].astype(np.float64), np.tanh(f * a - a), atol=1e-5)  # type: ignore[union-attr]
 
 
+def test_a_session_that_took_long_is_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, ...]] = []
+    real = tensors.TensorSession.__init__
+
+    def counted(self: Any, model: Any, view: Path, names: Any, *more: Any) -> None:
+        made.append((*names,))
+        real(self, model, view, names, *more)
+
+    monkeypatch.setattr(tensors.TensorSession, "__init__", counted)
+    feeds = {name: np.ones((3, 4), np.float32) for name in "xz"}
+    found = []
+    with closing(Document.open(models.write(tmp_path, EQUAL))) as document:
+        for many, sessions in ((1_000, [("y",), ("y",), ("a",), ("y",), ("y",)]),
+                               (1, [("y",), ("a",), ("y",), ("y",)])):  # fmt: skip
+            made.clear()
+            monkeypatch.setattr(tensors, "MANY_NODES", many)
+            with TensorRunner(document, SessionSettings(quiet=True)) as runner:
+                assert [spec.name for spec in runner.inputs] == ["x", "z"]
+                values = [runner.values(["y"], feeds)["y"], runner.values(["a"], feeds)["a"]]
+                values.append(runner.values(["y"], feeds)["y"])
+                # Inner tensors that are given make another session.
+                values.append(runner.values(["y"], {**feeds, "h": feeds["x"]})["y"])
+            assert made == sessions
+            found.append(values)
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+    assert np.allclose(found[0][3].astype(np.float64), np.tanh(1))  # type: ignore[union-attr]
+
+
 def test_equal_nodes_are_joined_only_where_they_are_few(tmp_path: Path) -> None:
     path = models.write(tmp_path, EQUAL)
     counts = []

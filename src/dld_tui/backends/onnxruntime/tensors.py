@@ -112,10 +112,13 @@ class TensorRunner:
         )
         self._model = onnx.ModelProto.FromString(self._view.read_bytes())
         self._inputs: list[InputSpec] | None = None
+        self._kept: tuple[tuple[str, ...], TensorSession] | None = None
+        """The last session, by its outputs, where it took long to make."""
         self._own_inputs = {info.name for info in self._model.graph.input}
 
     def close(self) -> None:
         """Remove the view."""
+        self._kept = None
         discard_view(self._view)
 
     def __enter__(self) -> TensorRunner:
@@ -194,7 +197,17 @@ class TensorRunner:
         Raises:
             ActivityError: The model cannot be run.
         """
-        return TensorSession(self._model, self._view, names, self._settings, self._title, given)
+        key = None if given else (*names,)
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] == key:
+            session = kept[1]
+        else:
+            del kept  # two at a time would take twice the memory
+            made = self._model, self._view, names, self._settings, self._title, given
+            session = TensorSession(*made)
+        if key is not None and self._settings.left_out:  # of many nodes: see MANY_NODES
+            self._kept = key, session
+        return session
 
 
 class TensorSession(Session):

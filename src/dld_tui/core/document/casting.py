@@ -195,7 +195,10 @@ class _Planner:
             if (taken, outputs[node]) != (node.inputs, node.outputs):
                 self._plan.relinks.append(Relink(node, taken, outputs[node]))
         self._plan.casts += self._casts
-        self._plan.casts += [cast for cast in back if self._is_used(cast.target)]
+        recast = {cast.source for cast in self._casts}
+        self._plan.casts += [
+            cast for cast in back if cast.target in recast or self._is_used(cast.target)
+        ]
 
     def _changes(self, node: Node, precision: str) -> Changes | None:
         found = changes_of(node, precision)
@@ -242,9 +245,7 @@ class _Planner:
         return constant or found.kind == "initializer"
 
     def _is_used(self, name: str) -> bool:
-        """Return whether anything still takes a value in its old type."""
-        if any(cast.source == name for cast in self._casts):
-            return True
+        """Return whether a node, or an output, still takes a value in its old type."""
         for scope in self._scope.reach(name):
             users = scope.links.consumers.get(name, ())
             # A body below takes an outer value by its old name, if only to cast it itself.
