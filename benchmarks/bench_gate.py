@@ -11,6 +11,7 @@ drawn from again, as often as ``--draws`` says, since 200 gates of three minutes
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import statistics
@@ -47,9 +48,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--busy", type=int, default=0, help="processes beside them")
     parser.add_argument("--limit", type=float, default=170.0, help="seconds for a gate")
     parser.add_argument("--draws", type=int, default=200, help="gates made of the same pairs")
+    parser.add_argument("--save", type=Path, help="write the ratios of all pairs there")
     parser.add_argument("--commands", action="store_true", help="of command lines")
     options = parser.parse_args(argv)
-    is_good = True
+    is_good, saved = True, dict[str, object]()
     with tempfile.TemporaryDirectory() as name, _busy(options.busy):
         versions = (_commands if options.commands else _models)(Path(name))
         for title, new, wanted in (("with itself", versions[0], (0.0, 0.05)),
@@ -59,6 +61,7 @@ def main(argv: list[str]) -> int:
             results = [result for result, _ in found]
             pair_s = sum(seconds for _, seconds in found) / sum(one.runs for one in results)
             ratios = [ratio for one in results for ratio in one.ratios]
+            saved[title] = {"pair_s": pair_s, "ratios": ratios}
             drawn = Counter(_drawn(ratios, pair_s, options.limit, seed)
                             for seed in range(options.draws))  # fmt: skip
             share = drawn["slower"] / max(1, options.draws)
@@ -71,6 +74,8 @@ def main(argv: list[str]) -> int:
                 f" {len(ratios)} pairs: {dict(drawn)}; load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
+    if options.save:
+        options.save.write_text(json.dumps(saved), encoding="utf-8")
     return int(not is_good)
 
 

@@ -1,7 +1,8 @@
 """A pair of runs for ``dld gate``: two versions in one process, whose passes take turns.
 
 A helper: a gate makes as many of these processes as it needs. Where the memory does not hold both
-models, one is measured after the other.
+models, and on a GPU, one is measured after the other: there a model whose launches take longer than
+its kernels was 1.0 to 1.5 times as slow in turns with a CUDA graph as it is alone (H200, 1.1 ms).
 """
 
 from __future__ import annotations
@@ -124,17 +125,18 @@ def run(request: Request) -> Iterator[Event]:
     facts = environment(())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
-        runs, weights = [], 0
+        runs, weights, is_on_cpu = [], 0, True
         for name, one in zip(("base", "new"), sides, strict=True):
             one.require()
             document = stack.enter_context(contextlib.closing(Document.open(one.model)))
             weights += summarise(document).initializer_bytes
             plan = plan_of(replace(one, output=folder / f"{name}.dldprof"))
+            is_on_cpu = is_on_cpu and plan.session.memory == "cpu"
             runs.append(ProfilingRun(plan, document, dict(facts)))
             stack.enter_context(runs[-1].kept_report())
         memory = facts.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
-        measured = _in_turns if fits else _one_by_one
+        measured = _in_turns if fits and is_on_cpu else _one_by_one
         ratio = yield from measured(runs, new_first=request.new_first)
         base, new = map(_figures, runs)
     yield Finished(Pair(base, new, ratio))

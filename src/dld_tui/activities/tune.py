@@ -544,12 +544,13 @@ class _Tuning:
         return judge("end to end", base, new, ratios=ratios)
 
     def _timed_pair(self, winner: Setup, *, new_first: bool) -> tuple[float, float, float]:
-        """Time both as a gate does; return their milliseconds of an item, and the ratio."""
+        """Time both as ``time_pair`` does; return their milliseconds of an item, and the ratio."""
         from dld_tui.core.report.latency import Extent, measure_in_turns
 
         times: dict[Contestant, float] = {}
         base, new = sides = self._contestant(self._base), self._contestant(winner)
-        if not self._holds(len(sides)):
+        on_cpu = all(self._settings(one).memory == "cpu" for one in (self._base, winner))
+        if not on_cpu or not self._holds(len(sides)):
             for one in sides[::-1] if new_first else sides:
                 with self._doing("loading"):
                     one.open()
