@@ -146,9 +146,13 @@ def _report(status: ExitStatus, message: str, as_json: bool, error: DldError | N
         from dld_tui.cli.output import has_written_json, write_json
 
         if not has_written_json():
-            found = error or DldError(message)
+            reported = error or DldError(message)
             write_json({
-                "error": {"message": found.message, "where": found.where, "hint": found.hint},
+                "error": {
+                    "message": reported.message,
+                    "where": reported.where,
+                    "hint": reported.hint,
+                },
                 "status": int(status),
             })  # fmt: skip
             sys.stdout.flush()

@@ -65,8 +65,8 @@ class ListPage(Page, Generic[Row]):
     def row(self) -> Row | None:
         """The row under the cursor."""
         views = self.query(ListTable) if self.is_mounted else None
-        found: Row | None = views.first().item_at_cursor() if views else None
-        return found
+        row: Row | None = views.first().item_at_cursor() if views else None
+        return row
 
     def show_rows(self, select: Hashable | None = None) -> None:
         """List the rows as they are now, the cursor on one of them or where it was."""

@@ -141,20 +141,20 @@ class _Weights:
     def values(self, lowered: Collection[str]) -> dict[str, AnyArray]:
         """Return the values with some switches on."""
         keys = {name: (name, needs.intersection(lowered)) for name, needs in self._needs.items()}
-        found = {name: self._known[key] for name, key in keys.items() if key in self._known}
-        for name in found:
+        values = {name: self._known[key] for name, key in keys.items() if key in self._known}
+        for name in values:
             self._known.move_to_end(keys[name])
         for number, group in enumerate(self._groups):
-            if any(name not in found for name in group):
-                made = self._made(number, lowered)
-                found |= made
-                for name, value in made.items():
+            if any(name not in values for name in group):
+                computed = self._made(number, lowered)
+                values |= computed
+                for name, value in computed.items():
                     old = self._known.pop(keys[name], None)
                     self._bytes += value.nbytes - (0 if old is None else old.nbytes)
                     self._known[keys[name]] = value
         while self._bytes > _KEPT_BYTES:
             self._bytes -= self._known.popitem(last=False)[1].nbytes
-        return found
+        return values
 
     def _made(self, number: int, lowered: Collection[str]) -> dict[str, AnyArray]:
         names = self._groups[number]
@@ -162,8 +162,8 @@ class _Weights:
         if session is None:
             session = self._sessions[number] = self._runner.session(names, {})
         switches = {spec.name: np.array(spec.name in lowered) for spec in session.inputs}
-        made = session.tensors(names, session.feed(switches))
-        values = {name: value for name, value in made.items() if value is not None}
+        tensors = session.tensors(names, session.feed(switches))
+        values = {name: value for name, value in tensors.items() if value is not None}
         if len(values) < len(names):
             raise ActivityError("a value that comes of weights is no tensor")
         return values
@@ -379,7 +379,7 @@ class PrecisionTrials:
             for theirs, mine in zip(node.outputs, link.outputs, strict=True)
             if theirs
         }
-        found: dict[str, float] = {}
+        noise: dict[str, float] = {}
         types = types_with(self.document, self.feeds[0])
         with (
             TensorRunner(self.document, self._settings) as reference,
@@ -391,12 +391,12 @@ class PrecisionTrials:
                 for name in group:
                     one, two = values[name], lower[pairs[name]]
                     if one is not None and two is not None:
-                        found[name] = compare(one, two).noise
+                        noise[name] = compare(one, two).noise
         added: dict[Node, float] = {}
         odd: set[str] = set()
         for node in links:
-            made = max([found.get(name, 0.0) for name in node.outputs], default=0.0)
-            taken = max([found.get(name, 0.0) for name in node.inputs], default=0.0)
+            made = max([noise.get(name, 0.0) for name in node.outputs], default=0.0)
+            taken = max([noise.get(name, 0.0) for name in node.inputs], default=0.0)
             if made == math.inf and taken != math.inf:
                 odd.update(node.outputs)
             added[node] = made - taken if taken != math.inf else 0.0

@@ -58,10 +58,10 @@ def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str
 
 def grouped(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the names by reason."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, reason in reasons.items():
-        found.setdefault(reason, []).append(name)
-    return found
+        groups.setdefault(reason, []).append(name)
+    return groups
 
 
 def _inner(document: Document) -> Iterator[str]:
@@ -102,8 +102,8 @@ def _inputs(comparison: Comparison) -> Iterator[str]:
     for runner in (comparison.one, comparison.two):
         types = dict(runner.types)
         for spec in comparison.inputs if runner is comparison.one else comparison.other_inputs:
-            found = types.get(spec.name, spec.dtype)
-            yield from _retyped(runner, spec, found)
+            dtype = types.get(spec.name, spec.dtype)
+            yield from _retyped(runner, spec, dtype)
     mine = {spec.name: spec.dtype for spec in comparison.inputs}
     for name, source in comparison.sources.items():
         if name != source:
@@ -115,9 +115,9 @@ def _inputs(comparison: Comparison) -> Iterator[str]:
             )
 
 
-def _retyped(runner: Runner, spec: InputSpec, found: str) -> Iterator[str]:
-    if found != spec.dtype:
-        yield f"input {visible(spec.name)} of the engine is {found}, not {spec.dtype}: it is cast"
+def _retyped(runner: Runner, spec: InputSpec, dtype: str) -> Iterator[str]:
+    if dtype != spec.dtype:
+        yield f"input {visible(spec.name)} of the engine is {dtype}, not {spec.dtype}: it is cast"
 
 
 @dataclass
@@ -277,7 +277,7 @@ class Comparison:
             yield from self.one.prepare(group, feeds)
             yield from self.two.prepare(partners, others)
             yield from builds.took(perf_counter() - begin)
-            found: list[Row] = []
+            rows: list[Row] = []
             both = zip(
                 self.one.each(group, kept.added(feeds, 0)),
                 self.two.each(partners, kept.added(others, 1)),
@@ -285,12 +285,12 @@ class Comparison:
             )
             for one, two in both:
                 state.kept_bytes = max(state.kept_bytes, kept.bytes + _bytes(one) + _bytes(two))
-                found = merged(found, list(self._rows(one, two, pairs)))
+                rows = merged(rows, list(self._rows(one, two, pairs)))
                 if len(feeds) == 1:
                     self._keep(kept, one, two, {name: pairs[name] for name in left})
                 one.clear()
                 two.clear()
-            state.rows += found
+            state.rows += rows
             state.done += len(group)
             yield state
         for runner in (self.one, self.two):
@@ -319,10 +319,10 @@ class Comparison:
         self.not_compared = self.two.not_given(inner) | self.one.not_given(inner)
         missing = [name for name in self.reference_outputs if name not in self.outputs]
         self.not_compared |= dict.fromkeys(missing, "the other has no such output")
-        found = {
+        pairs = {
             name: self.outputs.get(name, name) for name in mine if name not in self.not_compared
         }
-        return {**found, **{n: other for n, other in self.outputs.items() if n not in found}}
+        return {**pairs, **{n: other for n, other in self.outputs.items() if n not in pairs}}
 
     def _rows(
         self,

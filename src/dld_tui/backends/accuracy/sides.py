@@ -316,8 +316,8 @@ class BuiltRunner:
         with EngineRun(side.library, self._engine.read_bytes(), **options) as run:
             self.types |= {one.name: one.dtype for one in run.engine.bindings}
             for feed in feeds:
-                found = run.outputs(feed, wanted)
-                yield {name: found.get(name) for name in names}
+                outputs = run.outputs(feed, wanted)
+                yield {name: outputs.get(name) for name in names}
 
 
 @dataclass
@@ -397,5 +397,5 @@ class EngineRunner:
     def each(self, names: Sequence[str], feeds: Feeds) -> Iterator[dict[str, AnyArray | None]]:
         """Yield outputs by name, for one set of inputs after the other."""
         for feed in feeds:
-            found: Mapping[str, AnyArray] = self._run.outputs(feed, names)
-            yield {name: found[name] for name in names}
+            outputs: Mapping[str, AnyArray] = self._run.outputs(feed, names)
+            yield {name: outputs[name] for name in names}

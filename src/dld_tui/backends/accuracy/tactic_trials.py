@@ -73,9 +73,9 @@ class TacticTrials:
         """The engine of the last build."""
         self._log = folder / "trial.log"
 
-    def learn(self, made: Build) -> None:
+    def learn(self, build: Build) -> None:
         """Take the names of tactics from a build of an earlier start of the program."""
-        self._choosing.learn(made)
+        self._choosing.learn(build)
 
     def run(self, plan: Plan, number: int) -> Generator[Event, None, Build]:
         """Build, run and compare.
@@ -140,12 +140,12 @@ class TacticTrials:
             problem = problem or why
         return wrong, problem
 
-    def _problem(self, reference: Mapping[str, AnyArray], found: Mapping[str, AnyArray]) -> str:
+    def _problem(self, reference: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> str:
         for name, value in reference.items():
-            if name not in found:
+            if name not in outputs:
                 return f"{visible(name)}: the engine has no such output"
             tolerance = self._expected.tolerances.of(name)
-            why = tolerance.problem(compare(value, found[name], tolerance))
+            why = tolerance.problem(compare(value, outputs[name], tolerance))
             if why:
                 return f"{visible(name)}: {why}"
         return ""
@@ -165,7 +165,7 @@ class _Replay:
     def __init__(self) -> None:
         self.selection: Selection | None = None
 
-    def learn(self, made: Build) -> None:
+    def learn(self, build: Build) -> None:
         """Do nothing: a selector is told all each time."""
 
     def prepare(self, choices: Choices | None, number: int) -> None:
@@ -178,12 +178,12 @@ class _Replay:
 
     def record(self, number: int, log: Path) -> Build:
         """Return the tactics of the build."""
-        found = self.selection or Selection()
+        selection = self.selection or Selection()
         return Build(
             "",
-            choices=found.taken,
-            offers=found.offers,
-            missing=tuple(dict.fromkeys(found.missing)),
+            choices=selection.taken,
+            offers=selection.offers,
+            missing=tuple(dict.fromkeys(selection.missing)),
         )
 
     def write(self, right: Choices, path: Path) -> None:
@@ -211,10 +211,10 @@ class _Cache:
         self._missing: list[str] = []
         self._kind = "free"
 
-    def learn(self, made: Build) -> None:
+    def learn(self, build: Build) -> None:
         """Keep the names."""
-        for key, title in made.titles.items():
-            self._named(key, title, [made.choices.get(key), *made.offers.get(key, ())])
+        for key, title in build.titles.items():
+            self._named(key, title, [build.choices.get(key), *build.offers.get(key, ())])
 
     def _named(self, key: str, title: str, tactics: Sequence[Tactic | None]) -> None:
         known = self._names.setdefault(key, _Names(title))

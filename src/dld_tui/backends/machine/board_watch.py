@@ -99,7 +99,7 @@ def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
         gpu: With load and clock of the GPU.
     """
     sys = board.root / "sys"
-    found = [
+    sensors = [
         *(_gpu_sensors(board) if gpu else ()),
         *_rails(sys),
         *_clocks(sys),
@@ -107,7 +107,7 @@ def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
         *_limits(sys),
     ]
     alike: dict[str, Sensor] = {}
-    for sensor in found:  # a folder may be reached on two ways
+    for sensor in sensors:  # a folder may be reached on two ways
         alike.setdefault(sensor.spec.title, sensor)
     return list(alike.values())
 
@@ -431,22 +431,22 @@ class BoardWatch:
 
     def environment(self) -> Facts:
         """Return clocks, temperatures, power and throttling in the time of the passes."""
-        made: Facts = {}
+        facts: Facts = {}
         for track in self._tracks:
             values = [value for _, value in self._inside(track)]
             kind, label = track.sensor.kind, re.sub(r"\W+", "_", track.sensor.label)
             if not values or label == "GPU":
                 continue
             if kind == "clock":
-                made[f"jetson_{label}_mhz"] = median(values)
+                facts[f"jetson_{label}_mhz"] = median(values)
             elif kind == "temperature":
-                made[f"jetson_{label}_temperature_c"] = max(values)
+                facts[f"jetson_{label}_temperature_c"] = max(values)
             elif kind == "power":
-                made[f"jetson_{label}_power_w"] = sum(values) / len(values)
+                facts[f"jetson_{label}_power_w"] = sum(values) / len(values)
         throttling = self.throttling()
         if throttling is not None:
-            made["jetson_throttling"] = ", ".join(throttling) or "none"
-        return made
+            facts["jetson_throttling"] = ", ".join(throttling) or "none"
+        return facts
 
     def _inside(self, track: _Track) -> list[Sample]:
         """Return the samples of the time of the passes, or all when none was taken then."""
@@ -460,14 +460,14 @@ class BoardWatch:
         watched = [one for one in self._tracks if one.sensor.kind in ("events", "state")]
         if not any(one.samples for one in watched):
             return None
-        found = []
+        causes = []
         for one in watched:
             values = [value for _, value in one.samples]
             if one.sensor.kind == "state" and any(value > 0 for value in values):
-                found.append(one.sensor.label)
+                causes.append(one.sensor.label)
             elif one.sensor.kind == "events" and values and values[-1] > values[0]:
-                found.append(f"{one.sensor.label} ({values[-1] - values[0]:.0f} times)")
-        return found
+                causes.append(f"{one.sensor.label} ({values[-1] - values[0]:.0f} times)")
+        return causes
 
     def energy(self) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and the rails that were counted."""
@@ -563,18 +563,18 @@ class EnergyWatch:
 
 def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
     """Return microjoules and where they start over, by the name of each package."""
-    found: dict[str, tuple[int, int]] = {}
+    packages: dict[str, tuple[int, int]] = {}
     try:
         folders = sorted(root.glob("*-rapl:*"))
     except OSError:
-        return found
+        return packages
     for folder in folders:
         if folder.name.count(":") != 1:  # cores and memory are parts of a package
             continue
         try:
             name = (folder / "name").read_text().strip()
             texts = [(folder / file).read_text() for file in ("energy_uj", "max_energy_range_uj")]
-            found[name or folder.name] = int(texts[0]), int(texts[1])
+            packages[name or folder.name] = int(texts[0]), int(texts[1])
         except (OSError, ValueError):
             continue
-    return found
+    return packages

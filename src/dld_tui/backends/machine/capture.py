@@ -338,7 +338,7 @@ def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
 
     Numbers are medians; of clocks that moved the lowest and the highest are told, too.
     """
-    made: Facts = {}
+    facts: Facts = {}
     for name in dict.fromkeys(name for state in states for name in state):
         values = [state[name] for state in states if name in state]
         numbers = [
@@ -348,12 +348,12 @@ def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
         ]
         if len(numbers) < len(values):
             texts = dict.fromkeys(str(value) for value in values)
-            made[name] = ", ".join(text for text in texts if text != "none") or "none"
+            facts[name] = ", ".join(text for text in texts if text != "none") or "none"
             continue
-        made[name] = median(numbers)
+        facts[name] = median(numbers)
         if name.endswith("_mhz") and min(numbers) < max(numbers):
-            made |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
-    return made
+            facts |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
+    return facts
 
 
 def timeline_fact(joined: Joined, log: ActivityLog) -> Facts:
@@ -369,41 +369,41 @@ def timeline_fact(joined: Joined, log: ActivityLog) -> Facts:
     }
 
 
-def attribution_fact(found: Attributed, log: ActivityLog) -> Facts:
+def attribution_fact(attributed: Attributed, log: ActivityLog) -> Facts:
     """Return the sums that the timeline can be checked by, in microseconds."""
     return {
-        "kernels": found.kernels.count,
-        "kernel_us": found.kernels.time_us,
-        "attributed": found.given.count,
-        "attributed_us": found.given.time_us,
-        "unattributed": found.unclaimed.count,
-        "unattributed_us": found.unclaimed.time_us,
-        "outside": found.outside.count,
-        "outside_us": found.outside.time_us,
-        "missing_us": found.missing_us,
+        "kernels": attributed.kernels.count,
+        "kernel_us": attributed.kernels.time_us,
+        "attributed": attributed.given.count,
+        "attributed_us": attributed.given.time_us,
+        "unattributed": attributed.unclaimed.count,
+        "unattributed_us": attributed.unclaimed.time_us,
+        "outside": attributed.outside.count,
+        "outside_us": attributed.outside.time_us,
+        "missing_us": attributed.missing_us,
         "dropped_records": log.dropped,
     }
 
 
-def attribution_notes(found: Attributed, log: ActivityLog, by_layer: bool) -> list[Note]:
+def attribution_notes(attributed: Attributed, log: ActivityLog, by_layer: bool) -> list[Note]:
     """Return what is to be said of kernels that were recorded with the calls that launch them.
 
     Args:
-        found: The work of the passes.
+        attributed: The work of the passes.
         log: What was recorded.
         by_layer: Whether the passes have layers.
     """
-    if not found.kernels.count:
+    if not attributed.kernels.count:
         return [Note("The GPU ran no kernel in the passes that were recorded.", "warning")]
     notes = []
-    share = found.given_percent
+    share = attributed.given_percent
     if not by_layer:
         notes.append(Note("Kernels are shown by stream: which layer launched them is not told."))
     elif share is not None and share < _WHOLE_PERCENT:
         between = f"{fmt.percent(100 - share)} % of the GPU's kernel time was launched between the"
         notes.append(Note(f"{between} layers and belongs to none."))
-    if abs(found.missing_us) > 1:
-        text = f"The kernels' times do not add up: {found.missing_us:.1f} us are missing."
+    if abs(attributed.missing_us) > 1:
+        text = f"The kernels' times do not add up: {attributed.missing_us:.1f} us are missing."
         notes.append(Note(text, "warning"))
     if log.dropped:
         text = f"{log.dropped:,} records of the GPU were lost or unreadable."
@@ -673,14 +673,14 @@ class GpuCapture:
         problem = f"layers were not profiled: {self._no_timeline or 'there was no such pass'}"
         if calls is not None:
             spans = list(passes)
-            found = attribute(calls, origin_ns, spans)
-            for index, events in found.events.items():
+            attributed = attribute(calls, origin_ns, spans)
+            for index, events in attributed.events.items():
                 writer.add_gpu_events(index, events)
-            writer.set_fact("gpu_check", attribution_fact(found, calls))
-            self.notes += attribution_notes(found, calls, any(span.layers for span in spans))
-            ordered = sorted(found.events)[1:] or sorted(found.events)
+            writer.set_fact("gpu_check", attribution_fact(attributed, calls))
+            self.notes += attribution_notes(attributed, calls, any(span.layers for span in spans))
+            ordered = sorted(attributed.events)[1:] or sorted(attributed.events)
             lost = bool(calls.dropped or (kernels is not None and kernels.dropped))
-            launches = Launches((found.events[index] for index in ordered), lost)
+            launches = Launches((attributed.events[index] for index in ordered), lost)
             problem = unordered
         if kernels is not None:
             joined = join(kernels, self._passes, launches, problem)

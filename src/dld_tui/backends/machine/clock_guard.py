@@ -86,12 +86,12 @@ class ClockLock:
         timer.start()
         try:
             assert self._guard.stdout is not None
-            found = json.loads(self._guard.stdout.readline())
+            answer = json.loads(self._guard.stdout.readline())
         except ValueError:
             return {}
         finally:
             timer.cancel()
-        return found if isinstance(found, dict) else {}
+        return answer if isinstance(answer, dict) else {}
 
     def _end(self) -> None:
         guard = self._guard

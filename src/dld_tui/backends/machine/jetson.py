@@ -175,13 +175,13 @@ class Jetson:
             return {}
         release = (self.text("etc/nv_tegra_release") or "").splitlines()
         clocks = self.tool(["jetson_clocks", "--show"])
-        found: Facts = {
+        facts: Facts = {
             "jetson": self.board,
             "jetson_release": release[0].lstrip("# ") if release else None,
             "jetson_power_mode": self.power_mode(),
             "jetson_clocks": None if clocks.problem else clocks.printed.strip(),
         }
-        return {name: value for name, value in found.items() if value}
+        return {name: value for name, value in facts.items() if value}
 
     def power_mode(self) -> str | None:
         """Return the power mode, e.g. ``MAXN``, or None when it cannot be told."""
@@ -252,16 +252,16 @@ class Jetson:
         """Return ``gpu`` (percent), ``gpu_mhz`` and ``memory`` (percent) as far as files tell."""
         if self.board is None:
             return {}
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         load, hertz = self._number(self.load_file), self._number(self.clock_file)
         if load is not None:
-            found["gpu"] = load / 10  # the file counts in thousandths
+            readings["gpu"] = load / 10  # the file counts in thousandths
         if hertz is not None:
-            found["gpu_mhz"] = hertz / 1e6
+            readings["gpu_mhz"] = hertz / 1e6
         busy, emc = self._number(self._traffic_file), self._number(self._memory_clock_file)
         if busy is not None and emc:
-            found["memory"] = min(100.0, 100 * busy * 1000 / emc)
-        return found
+            readings["memory"] = min(100.0, 100 * busy * 1000 / emc)
+        return readings
 
     def _first(self, patterns: Iterable[str]) -> Path | None:
         """Return the first file that has a number; else the first that does not answer."""
@@ -279,12 +279,12 @@ class Jetson:
         if path in self._silent:
             return False
         try:
-            found = read_in_time(path)
+            content = read_in_time(path)
         except OSError:
             return False
-        if found is None:
+        if content is None:
             self._silent.add(path)
-        return found is not None
+        return content is not None
 
     def text(self, name: str) -> str | None:
         """Return a text file of the board; None when it is not there or cannot be read."""

@@ -105,7 +105,7 @@ class Nvml:
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         limit = self.ask("nvmlDeviceGetEnforcedPowerLimit")
         persistence = self.ask("nvmlDeviceGetPersistenceMode")
-        found: Facts = {
+        facts: Facts = {
             "gpu": self._text("nvmlDeviceGetName"),
             "gpu_driver": self._system_text("nvmlSystemGetDriverVersion"),
             "gpu_cuda_driver": self._cuda_version(),
@@ -116,7 +116,7 @@ class Nvml:
             "gpu_power_limit_w": None if limit is None else limit / 1000,
             "gpu_persistence": None if persistence is None else bool(persistence),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in facts.items() if value is not None}
 
     def state(self) -> Facts:
         """Return clocks, temperature, power and throttling now; what is not known is left out."""
@@ -124,7 +124,7 @@ class Nvml:
         power = self.ask("nvmlDeviceGetPowerUsage")
         performance = self.ask("nvmlDeviceGetPerformanceState")
         reasons = self.throttling()
-        found: Facts = {
+        state: Facts = {
             "gpu_sm_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
             "gpu_memory_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
             "gpu_temperature_c": self.ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
@@ -132,7 +132,7 @@ class Nvml:
             "gpu_performance_state": None if performance is None else f"P{performance}",
             "gpu_throttling": None if reasons is None else ", ".join(reasons) or "none",
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in state.items() if value is not None}
 
     def throttling(self) -> list[str] | None:
         """Return why clocks are lower than they could be; None when it cannot be told."""
@@ -155,13 +155,13 @@ class Nvml:
 
     def energy_mj(self) -> int | None:
         """Return the millijoules used since the driver was loaded, or None (before Volta)."""
-        found = self.ask("nvmlDeviceGetTotalEnergyConsumption")
-        return None if found is None else int(found)
+        millijoules = self.ask("nvmlDeviceGetTotalEnergyConsumption")
+        return None if millijoules is None else int(millijoules)
 
     def base_mhz(self) -> int | None:
         """Return the clock of the processors that the driver calls the default one, or None."""
-        found = self.ask("nvmlDeviceGetDefaultApplicationsClock", self._nvml.NVML_CLOCK_GRAPHICS)
-        return None if not found else int(found)
+        mhz = self.ask("nvmlDeviceGetDefaultApplicationsClock", self._nvml.NVML_CLOCK_GRAPHICS)
+        return None if not mhz else int(mhz)
 
     def utilisation(self) -> dict[str, float]:
         """Return the percentages of time that the GPU and its memory were busy lately."""
@@ -239,12 +239,12 @@ class Gpm:
         except nvml.NVMLError:
             return {}
         self._samples.reverse()
-        found: dict[str, float] = {}
+        readings: dict[str, float] = {}
         for slot, (name, factor) in enumerate(wanted.values()):
             metric = query.metrics[slot]
             if metric.nvmlReturn == nvml.NVML_SUCCESS and metric.value == metric.value:
-                found[name] = found.get(name, 0.0) + metric.value * factor
-        return found
+                readings[name] = readings.get(name, 0.0) + metric.value * factor
+        return readings
 
     def close(self) -> None:
         """Free the snapshots."""

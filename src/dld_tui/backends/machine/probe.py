@@ -286,10 +286,10 @@ def part_checks(tool: Tool = run_tool) -> Iterator[Check]:
     """Say the parts of divided GPUs, each with what ``--device`` takes."""
     gpu = "?"
     for line in (tool(["nvidia-smi", "-L"]) or "").splitlines():
-        if found := _GPU.match(line):
-            gpu = found["number"]
-        elif found := _PART.match(line):
-            text = f"{found['profile']} of GPU {gpu}: --device {found['uuid']}"
+        if match := _GPU.match(line):
+            gpu = match["number"]
+        elif match := _PART.match(line):
+            text = f"{match['profile']} of GPU {gpu}: --device {match['uuid']}"
             yield Check("GPU", "MIG", GOOD, text)
 
 
@@ -327,13 +327,13 @@ def cuda_checks(tool: Tool = run_tool, board: Jetson | None = None) -> Iterator[
     The clocks of a Jetson are those of :func:`board_checks`; its driver tells few, and it has no
     persistence mode.
     """
-    found = _CUDA.search(tool(["nvidia-smi"]) or "")
-    if found is None:
+    match = _CUDA.search(tool(["nvidia-smi"]) or "")
+    if match is None:
         return
-    if is_unknown(found[1]):
+    if is_unknown(match[1]):
         yield Check("GPU", "CUDA", WEAK, "the driver does not say which CUDA it runs")
     else:
-        yield Check("GPU", "CUDA", GOOD, f"{found[1]} at most, by the driver")
+        yield Check("GPU", "CUDA", GOOD, f"{match[1]} at most, by the driver")
     if (board or Jetson()).board is not None:
         return
     query = "clocks.sm,clocks.max.sm,clocks.mem,persistence_mode"

@@ -235,14 +235,14 @@ class _Build:
             builder = self._builder(logger)
             load_plugins(builder, settings, library.facts)
             self._stage = "Parsing the model"
-            made = parse(builder, path, self._document, settings, library, log)
-            if not made.strong:
-                set_precisions(made, wanted, settings)
+            network = parse(builder, path, self._document, settings, library, log)
+            if not network.strong:
+                set_precisions(network, wanted, settings)
             if self.prepare is not None:
-                self.prepare(made)
+                self.prepare(network)
             self._stage = "Configuring the build"
-            config = configure(builder, made, settings, self._profiles, library)
-            calibrator = self._calibrator(config, made, cuda)
+            config = configure(builder, network, settings, self._profiles, library)
+            calibrator = self._calibrator(config, network, cuda)
             selection = self.selection or selection_for(settings)
             selector = None if selection is None else selector_of(selection)
             if selector is not None:
@@ -250,12 +250,12 @@ class _Build:
             timing = tactics.attach(config, settings, library, self._device_name())
             if "IBuilderConfig.progress_monitor" in library.facts.has:
                 config.progress_monitor = monitor_of(self._phases)
-            for remark in made.remarks:
+            for remark in network.remarks:
                 log.note(remark, "warning")
-            self._built.remarks += made.remarks
+            self._built.remarks += network.remarks
             self._stage = "Building the engine"
             if not self._phases.stopped.is_set():
-                host = builder.build_serialized_network(made.network, config)
+                host = builder.build_serialized_network(network.network, config)
                 if selection is not None:
                     self._built.remarks += conclude(selection, settings, host is not None)
                 self._host = host
@@ -303,19 +303,23 @@ class _Build:
         name = f"{device.get('gpu', '')}-{device.get('gpu_compute_capability', '')}"
         return name if device else "no-device"
 
-    def _calibrator(self, config: trt.IBuilderConfig, made: Network, cuda: Cuda | None) -> object:
+    def _calibrator(
+        self, config: trt.IBuilderConfig, network: Network, cuda: Cuda | None
+    ) -> object:
         """Give the build its INT8 calibrator, when one is asked for; keep what is returned."""
         settings = self._settings
         if settings.calibration_cache is None and settings.calibration_inputs is None:
             return None
-        if made.strong:
+        if network.strong:
             raise UsageError(
                 f"{self._library.facts.title} does not calibrate: it takes the types of the model",
                 hint="Quantize the model with Q/DQ nodes",
             )
         from dld_tui.backends.tensorrt.calibration import calibrator_for
 
-        return calibrator_for(config, made.network, settings, self._library, self._profiles, cuda)
+        return calibrator_for(
+            config, network.network, settings, self._library, self._profiles, cuda
+        )
 
     # The end
 

@@ -91,9 +91,9 @@ def calibrator_for(
         batches = read_batches(settings.calibration_inputs, network, profiles)
         if cuda is None:
             cuda = Cuda(settings.device)
-    made = _calibrator(kind, _Feed(cuda, batches), known, cache)
-    config.int8_calibrator = made
-    return made
+    calibrator = _calibrator(kind, _Feed(cuda, batches), known, cache)
+    config.int8_calibrator = calibrator
+    return calibrator
 
 
 def read_batches(
@@ -145,10 +145,10 @@ def _read_cache(path: Path) -> bytes:
 
 
 def _kind_of(cache: bytes, path: Path | None) -> str:
-    found = _HEAD.match(cache)
-    if found is None:
+    match = _HEAD.match(cache)
+    if match is None:
         raise InputError("is no calibration cache of TensorRT", where=str(path))
-    kind = found["kind"].decode()
+    kind = match["kind"].decode()
     if kind not in _KINDS:
         raise InputError(f"is a calibration cache of {kind}, which is not used", where=str(path))
     return _KINDS[kind]

@@ -40,7 +40,7 @@ _INPUT_RANGE, _OUTPUT_RANGE = 2.0, 4.0
 
 def configure(
     builder: trt.Builder,
-    made: Network,
+    network: Network,
     settings: BuildSettings,
     profiles: Sequence[Profile],
     library: Library,
@@ -57,22 +57,22 @@ def configure(
         )
     config = builder.create_builder_config()
     facts = library.facts
-    _set_flags(config, made, settings, facts)
+    _set_flags(config, network, settings, facts)
     _set_numbers(config, settings, facts)
     _set_pools(config, settings, facts)
     _set_sources(config, settings, facts)
-    _set_devices(config, made, settings, facts)
+    _set_devices(config, network, settings, facts)
     _set_capabilities(config, settings, facts)
     _set_route(config, settings, facts)
     if settings.placeholder_ranges:
-        _set_ranges(made)
+        _set_ranges(network)
     if settings.verbosity != "layer_names":
         kind = _member("ProfilingVerbosity", _VERBOSITY[settings.verbosity], facts)
         config.profiling_verbosity = kind
     if settings.dynamic_plugins:
         config.plugins_to_serialize = list(settings.dynamic_plugins)
     for profile in profiles:
-        _add_profile(builder, config, made.network, profile)
+        _add_profile(builder, config, network.network, profile)
     return config
 
 
@@ -82,10 +82,10 @@ def _member(kind: str, name: str, facts: LibraryFacts) -> Any:
     Raises:
         UsageError: The library does not have it.
     """
-    found = getattr(getattr(trt, kind, None), name, None)
-    if found is None:
+    member = getattr(getattr(trt, kind, None), name, None)
+    if member is None:
         raise UsageError(f"{facts.title} has no {kind} {name}")
-    return found
+    return member
 
 
 # --- flags ----------------------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> 
 
 
 def _set_flags(
-    config: trt.IBuilderConfig, made: Network, settings: BuildSettings, facts: LibraryFacts
+    config: trt.IBuilderConfig, network: Network, settings: BuildSettings, facts: LibraryFacts
 ) -> None:
-    for name in flag_names(settings, made.strong, facts.flags):
+    for name in flag_names(settings, network.strong, facts.flags):
         if name == "DISABLE_TIMING_CACHE" and name not in facts.flags:
             continue  # there is nothing to disable
         config.set_flag(_member("BuilderFlag", name, facts))
@@ -253,10 +253,10 @@ def known_knobs(config: trt.IBuilderConfig, facts: LibraryFacts) -> Knobs:
     return knobs
 
 
-def _set_ranges(made: Network) -> None:
+def _set_ranges(network: Network) -> None:
     """Give each tensor that has no range the one that trtexec would make up."""
     count = 0
-    for layer in layers(made.network):
+    for layer in layers(network.network):
         ends = [
             *(
                 (layer.get_input(at), _INPUT_RANGE, "CONCATENATION")
@@ -269,7 +269,7 @@ def _set_ranges(made: Network) -> None:
                 limit = _INPUT_RANGE + _OUTPUT_RANGE - limit if layer.type.name == turned else limit
                 tensor.set_dynamic_range(-limit, limit)
                 count += 1
-    made.remarks.append(
+    network.remarks.append(
         f"{count} tensors have made-up ranges: time this engine, but do not use its results"
     )
 
@@ -278,28 +278,28 @@ def _set_ranges(made: Network) -> None:
 
 
 def _set_devices(
-    config: trt.IBuilderConfig, made: Network, settings: BuildSettings, facts: LibraryFacts
+    config: trt.IBuilderConfig, network: Network, settings: BuildSettings, facts: LibraryFacts
 ) -> None:
     if settings.dla_core is not None:
-        cores = made.builder.num_DLA_cores
+        cores = network.builder.num_DLA_cores
         if settings.dla_core >= cores:
             here = "no DLA core" if not cores else f"DLA cores 0 to {cores - 1}"
             raise UsageError(f"there is no DLA core {settings.dla_core}: the device has {here}")
         config.default_device_type = trt.DeviceType.DLA
         config.DLA_core = settings.dla_core
-        if made.strong and not _has_types(made.network, ("HALF", "INT8")):
-            made.remarks.append(
+        if network.strong and not _has_types(network.network, ("HALF", "INT8")):
+            network.remarks.append(
                 "no tensor of the model is float16 or int8, and the DLA computes in these only:"
                 " convert it first, with dld convert fp16 or quantize"
             )
     devices = dict(named_value(item) for item in settings.layer_device)
     missing = set(devices)
-    for layer in layers(made.network) if devices else ():
-        for name, device in chosen(devices, node_names(layer, made.functions)):
+    for layer in layers(network.network) if devices else ():
+        for name, device in chosen(devices, node_names(layer, network.functions)):
             missing.discard(name)
             config.set_device_type(layer, _member("DeviceType", device.upper(), facts))
     for name in sorted(missing):
-        made.remarks.append(
+        network.remarks.append(
             f"no layer has the name '{clip(visible(name), 60)}': its device is not set"
         )
 
@@ -344,17 +344,17 @@ def _add_profile(
     network: trt.INetworkDefinition,
     profile: Profile,
 ) -> None:
-    made = builder.create_optimization_profile()
+    added = builder.create_optimization_profile()
     for index in range(network.num_inputs):
         tensor = network.get_input(index)
-        found = profile.get(tensor.name)
-        if found is None:
+        limits = profile.get(tensor.name)
+        if limits is None:
             continue
         if tensor.is_shape_tensor:
-            made.set_shape_input(tensor.name, list(found.min), list(found.opt), list(found.max))
+            added.set_shape_input(tensor.name, list(limits.min), list(limits.opt), list(limits.max))
         else:
-            shapes: Any = (found.min, found.opt, found.max)  # tuples become Dims
-            made.set_shape(tensor.name, *shapes)
-    if config.add_optimization_profile(made) < 0:
+            shapes: Any = (limits.min, limits.opt, limits.max)  # tuples become Dims
+            added.set_shape(tensor.name, *shapes)
+    if config.add_optimization_profile(added) < 0:
         names = ", ".join(clip(visible(name), 40) for name in profile)
         raise UsageError(f"the library refuses the optimization profile of {names}")

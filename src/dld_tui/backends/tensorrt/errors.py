@@ -191,12 +191,12 @@ class ParserProblem:
 def parser_problems(parser: trt.OnnxParser, has: Iterable[str]) -> list[ParserProblem]:
     """Return what a parser complains about; `has` are the facts of the library."""
     known = frozenset(has)
-    found = []
+    problems = []
     for index in range(parser.num_errors):
         error = parser.get_error(index)
         can = {name for name in ("node_name", "node_operator") if f"ParserError.{name}" in known}
         stack = "ParserError.local_function_stack" in known
-        found.append(
+        problems.append(
             ParserProblem(
                 str(error.desc()),
                 int(error.node()),
@@ -206,7 +206,7 @@ def parser_problems(parser: trt.OnnxParser, has: Iterable[str]) -> list[ParserPr
                 str(getattr(error.code(), "name", error.code())),
             )
         )
-    return found
+    return problems
 
 
 def parser_error(
@@ -342,8 +342,8 @@ def loading_problem(
     said = list(errors)
     text = "\n".join(said)
     made_with = header.text if header is not None else "an unknown library"
-    if found := _CAPABILITIES.search(text):
-        return _unsupported(found[1], bool(_NEVER.search(text)), library, device, where)
+    if match := _CAPABILITIES.search(text):
+        return _unsupported(match[1], bool(_NEVER.search(text)), library, device, where)
     if _VERSION.search(text):
         return InputError(
             f"the engine was built by {made_with}, but this is {library}",

@@ -111,20 +111,20 @@ def _allows(binding: Binding, shape: Shape | None, profile: int) -> bool:
 def _made(
     inputs: Sequence[Binding], shapes: Mapping[str, Shape], seed: int, document: Document | None
 ) -> Values:
-    made: Values = {}
+    values: Values = {}
     generator = np.random.default_rng(seed)
     plain = []
     for one in inputs:
         if one.dtype in _RAW:
             count = int(np.prod(shapes[one.name], dtype=np.int64))
             size = count if one.dtype == "float8e8m0" else (count + 1) // 2
-            made[one.name] = generator.bytes(size)
+            values[one.name] = generator.bytes(size)
         else:
             plain.append(one)
     given = {one.name: shapes[one.name] for one in plain}
     specs = [InputSpec(one.name, one.dtype, given[one.name]) for one in plain]
-    made.update(guess_inputs(specs, document, given).values(seed))
-    return made
+    values.update(guess_inputs(specs, document, given).values(seed))
+    return values
 
 
 def _shape_values(binding: Binding, given: Shape | None, profile: int) -> AnyArray:
@@ -144,7 +144,7 @@ def _shape_values(binding: Binding, given: Shape | None, profile: int) -> AnyArr
 
 
 def _files(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for text in texts:
         name, path = named_value(text)
         if name not in names:
@@ -153,8 +153,8 @@ def _files(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
                 f"--load-input names {visible(name)!r}, which is not an input of the engine",
                 hint=f"Its inputs: {listed}",
             )
-        found[name] = Path(path)
-    return found
+        files[name] = Path(path)
+    return files
 
 
 def _raw_bytes(path: Path) -> bytes:

@@ -187,11 +187,11 @@ def _package_in(folder: Path) -> Path | None:
 
 def _libraries_in(folder: Path) -> list[Path]:
     for name in _LIBRARY_FOLDERS:
-        found = [
+        libraries = [
             min(files) for pattern in _LIBRARIES if (files := [*(folder / name).glob(pattern)])
         ]
-        if found:
-            return found
+        if libraries:
+            return libraries
     return []
 
 
@@ -279,11 +279,11 @@ def facts_of(module: Any) -> LibraryFacts:
 
 def _members(module: Any, kind: str) -> list[str]:
     """Return the public names of a class; of an enumeration, its members alone."""
-    found = getattr(module, kind, None)
-    if found is None:
+    owner = getattr(module, kind, None)
+    if owner is None:
         return []
-    members = getattr(found, "__members__", None)
-    return [name for name in (members or dir(found)) if not name.startswith("_")]
+    members = getattr(owner, "__members__", None)
+    return [name for name in (members or dir(owner)) if not name.startswith("_")]
 
 
 def _capability(name: str) -> str:
@@ -333,7 +333,7 @@ def library_check(facts: LibraryFacts) -> Check:
         state = MISSING if facts.why in NOT_INSTALLED else BROKEN
         return Check(group, name, state, facts.why, facts.hint)
     world = "layers may be constrained" if facts.world == "weak" else "strongly typed only"
-    found = [facts.version, world]
+    parts = [facts.version, world]
     if facts.no_driver:
-        found.append(f"builds engines but cannot load them: {facts.no_driver}")
-    return Check(group, name, GOOD, ", ".join(found))
+        parts.append(f"builds engines but cannot load them: {facts.no_driver}")
+    return Check(group, name, GOOD, ", ".join(parts))

@@ -220,15 +220,15 @@ def parse(
             parser_problems(parser, facts.has), list(log.errors), document, facts.title
         )
     functions = frozenset(key_of(function)[1] for function in document.functions)
-    made = Network(network, parser, builder, strong, functions)
+    parsed = Network(network, parser, builder, strong, functions)
     newest, asked = newest_opset(facts), document.opset_imports.get("", 0)
     if newest is not None and asked > newest:
-        made.remarks.append(
+        parsed.remarks.append(
             f"the model is of opset {asked}, the parser of {facts.title} was written for"
             f" {newest} at most: where results are off, try dld convert opset --to {newest}"
         )
-    _set_formats(made, settings, facts)
-    return made
+    _set_formats(parsed, settings, facts)
+    return parsed
 
 
 def layers(network: trt.INetworkDefinition) -> Iterator[trt.ILayer]:
@@ -268,10 +268,10 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
     wanted = {}
     for scope in document.scopes():
         for node in scope.nodes:
-            if found := precision_of(node):
-                if found not in PRECISIONS:
-                    raise UsageError(f"{_shown(node.name)} has the unknown precision {found!r}")
-                wanted[_qualified(parser_name(node.name, node.outputs), scope)] = found
+            if precision := precision_of(node):
+                if precision not in PRECISIONS:
+                    raise UsageError(f"{_shown(node.name)} has the unknown precision {precision!r}")
+                wanted[_qualified(parser_name(node.name, node.outputs), scope)] = precision
     for item in settings.layer_precision:
         name, kind = named_value(item)
         if kind not in PRECISIONS:
@@ -295,7 +295,7 @@ def parser_name(name: str, outputs: Sequence[str]) -> str:
     return name or f"node_of_{first}"
 
 
-def set_precisions(made: Network, wanted: dict[str, str], settings: BuildSettings) -> None:
+def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSettings) -> None:
     """Constrain the layers of a weakly typed network; `wanted` as of :func:`wanted_precisions`.
 
     Raises:
@@ -307,13 +307,13 @@ def set_precisions(made: Network, wanted: dict[str, str], settings: BuildSetting
         name, kinds = named_value(item)
         outputs[name] = [_data_type(kind) for kind in kinds.split("+")]
     used: set[str] = set()
-    for layer in layers(made.network) if types or outputs else ():
-        names = node_names(layer, made.functions)
+    for layer in layers(network.network) if types or outputs else ():
+        names = node_names(layer, network.functions)
         for name, kind in chosen(types, names):
             used.add(name)
             if _takes(layer, kind, exact="*" not in name):
                 layer.precision = kind
-                made.constrained += 1
+                network.constrained += 1
         for name, kinds in chosen(outputs, names):
             used.add(name)
             if _takes(layer, kinds[0], exact="*" not in name):
@@ -323,10 +323,10 @@ def set_precisions(made: Network, wanted: dict[str, str], settings: BuildSetting
     if missing:
         shown = ", ".join(_shown(name) for name in missing[:8])
         more = f" and {len(missing) - 8:,} more" if len(missing) > 8 else ""
-        made.remarks.append(f"no layer has the name of {shown}{more}: its type is not set")
+        network.remarks.append(f"no layer has the name of {shown}{more}: its type is not set")
     if used and settings.typing not in ("obey", "prefer"):
-        count = fmt.plural(made.constrained, "layer")
-        made.remarks.append(
+        count = fmt.plural(network.constrained, "layer")
+        network.remarks.append(
             f"{count} with a precision of its own: the builder may use another without"
             " --typing obey or prefer"
         )
@@ -360,10 +360,10 @@ def _takes(layer: trt.ILayer, kind: trt.DataType, exact: bool) -> bool:
 
 def _data_type(text: str) -> trt.DataType:
     name = _TYPES.get(text.strip().lower(), "")
-    found: trt.DataType | None = getattr(trt.DataType, name, None) if name else None
-    if found is None:
+    dtype: trt.DataType | None = getattr(trt.DataType, name, None) if name else None
+    if dtype is None:
         raise UsageError(f"{text!r} is not a type that this library has")
-    return found
+    return dtype
 
 
 # --- inputs and outputs ---------------------------------------------------------------------------
@@ -385,25 +385,25 @@ def _set_formats(made: Network, settings: BuildSettings, facts: LibraryFacts) ->
             _set_format(made, tensor, texts[index if len(texts) > 1 else 0], flag)
 
 
-def _set_format(made: Network, tensor: trt.ITensor, text: str, flag: str) -> None:
+def _set_format(network: Network, tensor: trt.ITensor, text: str, flag: str) -> None:
     kind, _, forms = text.partition(":")
     dtype = _data_type(kind)
     mask = 0
     for form in (forms or "chw").lower().split("+"):
-        found = getattr(trt.TensorFormat, _FORMATS.get(form, "-"), None)
-        if found is None:
+        member = getattr(trt.TensorFormat, _FORMATS.get(form, "-"), None)
+        if member is None:
             raise UsageError(
                 f"{flag} {text!r}: there is no format {form!r}",
                 hint=f"Known: {', '.join(_FORMATS)}",
             )
-        mask |= 1 << int(found)
-    if made.strong and tensor.dtype != dtype:
+        mask |= 1 << int(member)
+    if network.strong and tensor.dtype != dtype:
         raise UsageError(
             f"{flag} {text!r}: {_shown(tensor.name)} is {tensor.dtype.name}, and a strongly typed"
             " network keeps the types of the model",
             hint="Change the type in the model",
         )
-    if not made.strong:
+    if not network.strong:
         tensor.dtype = dtype
     tensor.allowed_formats = mask
 

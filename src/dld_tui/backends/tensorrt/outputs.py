@@ -54,9 +54,9 @@ def reasons_against(
         ActivityError: The model cannot be parsed; names the node.
         UnavailableError: A library of plugins is missing, or the library cannot build here.
     """
-    with _parsed(library, document, settings) as made:
-        found = _reasons(made.network)
-    return {name: found.get(name, NO_TENSOR) for name in names if found.get(name, NO_TENSOR)}
+    with _parsed(library, document, settings) as parsed:
+        reasons = _reasons(parsed.network)
+    return {name: reasons.get(name, NO_TENSOR) for name in names if reasons.get(name, NO_TENSOR)}
 
 
 def mark(made: Network, names: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ def _parsed(library: Library, document: Document, settings: BuildSettings) -> It
 
 def _reasons(network: trt.INetworkDefinition) -> dict[str, str]:
     """Return why each tensor of a network cannot be an output; an empty text where it can."""
-    found = {}
+    reasons = {}
     for layer in layers(network):
         is_constant = layer.type == trt.LayerType.CONSTANT
         for index in range(layer.num_outputs):
@@ -103,8 +103,8 @@ def _reasons(network: trt.INetworkDefinition) -> dict[str, str]:
                 reason = SHAPE
             elif tensor.dtype.name in _NO_ARRAYS:
                 reason = f"an output of type {tensor.dtype.name} cannot be read here"
-            found[tensor.name] = reason
-    return found
+            reasons[tensor.name] = reason
+    return reasons
 
 
 if TYPE_CHECKING:
@@ -297,5 +297,5 @@ def _array(buffer: Buffer, raw: bytes) -> AnyArray:
     binding = buffer.binding
     if why := refusal(binding):
         raise ActivityError(f"output {visible(binding.name)} of the engine cannot be read: {why}")
-    found = np.frombuffer(raw, numpy_dtype(binding.dtype), math.prod(buffer.shape))
-    return found.reshape(buffer.shape)
+    array = np.frombuffer(raw, numpy_dtype(binding.dtype), math.prod(buffer.shape))
+    return array.reshape(buffer.shape)

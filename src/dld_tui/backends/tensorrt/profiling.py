@@ -86,14 +86,14 @@ class PassTimes:
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Return the figures of each part, and the passes a second."""
-        found: dict[str, dict[str, float]] = {}
+        summary: dict[str, dict[str, float]] = {}
         for name in ("h2d", "compute", "d2h", "enqueue"):
             # Percentiles stand beside those of trtexec.
             figures = summarise(getattr(self, name), percentile_at=trtexec_percentile)
             if figures is not None and figures.max > 0:
                 every = asdict(figures)
-                found[name] = {figure: every[figure] for figure in _FIGURES}
-        return found
+                summary[name] = {figure: every[figure] for figure in _FIGURES}
+        return summary
 
     def rows(self) -> list[dict[str, float]]:
         """Return the passes as ``trtexec --exportTimes`` writes them."""
@@ -312,7 +312,7 @@ def rows_of(
         document: The model, whose nodes the layers compute.
         hide: Leave out what computes nothing of the model.
     """
-    found = LayerRows()
+    rows = LayerRows()
     mapping = map_plan(plan, document) if plan is not None else {}
     waiting: dict[str, deque[Layer]] = defaultdict(deque)
     folded: dict[str, str] = {}
@@ -325,9 +325,9 @@ def rows_of(
             waiting[record.name].append(record)
             if hide and is_shape_work(plan.layers[record.index]):
                 support.add(record.name)
-        found.notes += mapping_notes({layer.index: mapping[layer.index] for layer in plan.layers})
+        rows.notes += mapping_notes({layer.index: mapping[layer.index] for layer in plan.layers})
         if plan.names_only:
-            found.notes.append(
+            rows.notes.append(
                 "The engine tells only the names of its layers: build it with --verbosity detailed"
             )
     hidden = 0
@@ -336,12 +336,12 @@ def rows_of(
         layer = known.popleft() if known else Layer(name, folded.get(name) or layer_type(name))
         if hide and (name in support or layer.type in _SUPPORT or _is_copy(name)):
             hidden += 1
-            found.layers.append(None)
+            rows.layers.append(None)
         else:
-            found.layers.append(layer)
+            rows.layers.append(layer)
     if hidden:
-        found.notes.append(f"{fmt.plural(hidden, 'layer')} that compute nothing are hidden")
-    return found
+        rows.notes.append(f"{fmt.plural(hidden, 'layer')} that compute nothing are hidden")
+    return rows
 
 
 def _is_copy(name: str) -> bool:
@@ -574,8 +574,8 @@ class ProfilingRun:
             del engine
 
     def _versions(self) -> Facts:
-        found = self._library.facts
-        return {found.module: found.version, "tensorrt_folder": found.path}
+        facts = self._library.facts
+        return {facts.module: facts.version, "tensorrt_folder": facts.path}
 
     def _make_inputs(self, engine: Engine) -> None:
         plan = self._plan
@@ -613,8 +613,8 @@ class ProfilingRun:
 
     def _open(self, cuda: Cuda, engine: Engine, count: int) -> None:
         for _ in range(count):
-            made = Execution(cuda, engine, self._values, self._shapes, self._profile)
-            self._executions.append(made)
+            execution = Execution(cuda, engine, self._values, self._shapes, self._profile)
+            self._executions.append(execution)
 
     def _drop_executions(self) -> None:
         while self._executions:
@@ -656,12 +656,12 @@ class ProfilingRun:
             yield Log(text, "warning")
 
     def _measure_memory(self, engine: Engine) -> None:
-        found = {
+        memory = {
             "peak_memory_bytes": peak_memory(),
             "gpu_memory_bytes": self._gpu.memory(),
             "activation_bytes": engine.memory_bytes(),
         }
-        for name, size in found.items():
+        for name, size in memory.items():
             if size is not None:
                 self._report.set_fact(name, size)
         self._report.set_fact("engine", engine.facts())

@@ -137,10 +137,10 @@ class Engine:
         if "Runtime.engine_host_code_allowed" in library.facts.has:
             # Version compatible engines bring their runtime along; trust was asked for before.
             self._runtime.engine_host_code_allowed = True
-        made = self._runtime.deserialize_cuda_engine(data)
-        if made is None:
+        engine = self._runtime.deserialize_cuda_engine(data)
+        if engine is None:
             raise loading_problem(log.errors, header, library.facts.title, device, where)
-        self.engine: trt.ICudaEngine = made
+        self.engine: trt.ICudaEngine = engine
         self.bindings = tuple(self._bindings())
 
     @staticmethod
@@ -272,14 +272,14 @@ class Engine:
     def facts(self) -> Facts:
         """Return what a report keeps of the engine."""
         engine = self.engine
-        found: Facts = {
+        facts: Facts = {
             "layers": engine.num_layers,
             "profiles": engine.num_optimization_profiles,
             "refittable": engine.refittable,
             "activation_bytes": self.memory_bytes(),
             "profiling_verbosity": engine.profiling_verbosity.name,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in facts.items() if value is not None}
 
 
 def _percent(text: str) -> float:
@@ -401,12 +401,12 @@ def refitted_bytes(engine: Engine) -> bytes:
             keeps = getattr(trt.SerializationFlag, "INCLUDE_REFIT", None)
             if keeps is not None:  # later versions write an engine that is refitted no more
                 config.set_flag(keeps)
-            made = engine.engine.serialize_with_config(config)
+            refitted = engine.engine.serialize_with_config(config)
         else:
-            made = engine.engine.serialize()
-        if made is None:
+            refitted = engine.engine.serialize()
+        if refitted is None:
             raise running_problem(engine.log.errors, "Writing the engine", engine.where)
         try:
-            return bytes(made)
+            return bytes(refitted)
         except MemoryError:
             raise SaveError("the engine does not fit into memory", where=engine.where) from None

@@ -112,9 +112,9 @@ def save(
     try:
         other = _read(timing.path)
         if other and timing.state != "refused" and "ITimingCache.combine" in facts.has:
-            found = config.create_timing_cache(other)
-            if found is not None:
-                cache.combine(found, False)
+            present = config.create_timing_cache(other)
+            if present is not None:
+                cache.combine(present, False)
         if settings.timing_cache is None:
             ensure(timing.path.parent)
         write_pieces(timing.path, [bytes(cache.serialize())])
@@ -305,11 +305,11 @@ class CacheEditor:
             InputError: It is no timing cache of this library.
         """
         cache = self._read(path)
-        found = {}
+        entries = {}
         for key in cache.queryKeys():
             value = cache.query(key)
-            found[str(key)] = Tactic(int(value.tacticHash), ms=float(value.timingMSec))
-        return found
+            entries[str(key)] = Tactic(int(value.tacticHash), ms=float(value.timingMSec))
+        return entries
 
     def edit(self, path: Path, choices: Choices, out: Path) -> list[str]:
         """Write a cache in which layers have other tactics.

@@ -58,11 +58,11 @@ def find_program(text: str) -> str:
         UnavailableError: There is none, or it may not be run.
     """
     path = os.path.expanduser(text)
-    found = shutil.which(path)
-    if found is None or ("/" in path and not os.path.isabs(path)):
+    program = shutil.which(path)
+    if program is None or ("/" in path and not os.path.isabs(path)):
         where = "may not be run or is not there" if "/" in path else "is not on the PATH"
         raise UnavailableError(f"the program {where}", where=text)
-    return os.path.abspath(found)
+    return os.path.abspath(program)
 
 
 def run_program(

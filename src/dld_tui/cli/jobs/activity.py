@@ -146,9 +146,9 @@ def command_of(activity_id: str) -> click.Command:
     """
     about = activities.find(activity_id).command
     if about is not None and about.click is not None:
-        found = resolve(about.click)
-        assert isinstance(found, click.Command)
-        return found
+        click_command = resolve(about.click)
+        assert isinstance(click_command, click.Command)
+        return click_command
     return activity_command(activities.load(activity_id))
 
 

@@ -121,9 +121,9 @@ def command(
 
 
 def _checked(document: Document, speed: bool) -> list[Finding]:
-    found = check(document)
+    findings = check(document)
     more = speed_findings(document) if speed else decoder_findings(document)
-    return by_severity([*found, *more])
+    return by_severity([*findings, *more])
 
 
 def _with(predictions: list[Finding], known: list[Finding]) -> list[Finding]:
@@ -152,7 +152,7 @@ def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
     """Repair what can be, and return how many repairs that were."""
-    made = 0
+    repaired = 0
     for _ in range(_MOST_ROUNDS):
         steps = repair_steps(findings)
         if not steps:
@@ -164,9 +164,9 @@ def _repair(
             break
         if not transaction.primitives:
             break
-        made += len(steps)
+        repaired += len(steps)
         findings = _chosen(_checked(document, speed), rules, level)
-    return made
+    return repaired
 
 
 def _save(document: Document, output: Path) -> None:
@@ -229,9 +229,9 @@ def full_findings(
     from dld_tui.cli.jobs.activity import run_activity
 
     request = Request(model, onnx=onnx, polygraphy=polygraphy, time_limit=time_limit)
-    found = findings_of(document, run_activity("check_full", request, target).findings)
-    for finding in found:
+    findings = findings_of(document, run_activity("check_full", request, target).findings)
+    for finding in findings:
         if finding.rule == MISSING:
             what, _, install = finding.message.partition(": ")
             raise UnavailableError(what, where="Polygraphy", hint=install)
-    return found
+    return findings

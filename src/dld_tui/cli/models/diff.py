@@ -75,16 +75,16 @@ def command(
     old, new = Path(models[0]), Path(models[1])
     if tui and has_terminal():
         return open_diff(old, new, weights=not no_weights)
-    with _compared(old, new, weights=not no_weights) as found:
-        for note in found.notes:
+    with _compared(old, new, weights=not no_weights) as diff:
+        for note in diff.notes:
             narrate(f"{new}: warning: {note}")
         if as_json:
-            write_json(found.to_json())
+            write_json(diff.to_json())
         else:
-            _print(found, color)
-            if found.same:
-                narrate(summary(found))
-        return _status(found)
+            _print(diff, color)
+            if diff.same:
+                narrate(summary(diff))
+        return _status(diff)
 
 
 def _only(models: Sequence[str], count: int, message: str) -> None:
@@ -92,14 +92,14 @@ def _only(models: Sequence[str], count: int, message: str) -> None:
         raise UsageError(message)
 
 
-def _status(found: ModelDiff) -> int:
-    if not found.same:
+def _status(diff: ModelDiff) -> int:
+    if not diff.same:
         return int(ExitStatus.FOUND)
-    if found.notes:
+    if diff.notes:
         # "The same" would be said of values that nobody has seen.
         raise InputError(
             "nothing else differs, but not all could be compared",
-            where=found.new,
+            where=diff.new,
             hint="Add --no-weights to leave weights out",
         )
     return int(ExitStatus.DONE)
@@ -117,20 +117,20 @@ def _compared(old: Path, new: Path, *, weights: bool) -> Iterator[ModelDiff]:
                 def progress(done: int, total: int) -> None:
                     reporter.event(Progress(done, total, "bytes", "comparing weights"))
 
-                found = diff_documents(first, second, weights=weights, progress=progress)
-            yield found
+                diff = diff_documents(first, second, weights=weights, progress=progress)
+            yield diff
         finally:
             second.close()
     finally:
         first.close()
 
 
-def _print(found: ModelDiff, color: str) -> None:
+def _print(diff: ModelDiff, color: str) -> None:
     coloured = color == "always" or (
         color == "auto" and is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
     )
     batch: list[str] = []
-    for line in lines(found):
+    for line in lines(diff):
         text = _coloured(line) if coloured else "".join(text for text, _ in line)
         batch.append(text.rstrip())
         if len(batch) == _BATCH:
@@ -180,14 +180,14 @@ def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
             status, mark = ("new", "+") if old == _NO_FILE else ("deleted", "-")
             write(f"{mark} {status} model: {_outline(Path(new if old == _NO_FILE else old))}")
             return int(ExitStatus.DONE)
-        with _compared(Path(old), Path(new), weights=weights) as found:
+        with _compared(Path(old), Path(new), weights=weights) as diff:
             other = arguments[7] if len(arguments) > 7 else path
-            found.old, found.new = f"a/{path}", f"b/{other}"
-            _print(found, color)
-            for note in found.notes:
+            diff.old, diff.new = f"a/{path}", f"b/{other}"
+            _print(diff, color)
+            for note in diff.notes:
                 write(f"! {visible(note)}")
-            if found.same:
-                write(summary(found))
+            if diff.same:
+                write(summary(diff))
     except CancelledError:
         raise
     except DldError as error:
@@ -198,10 +198,10 @@ def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
 def _outline(path: Path) -> str:
     document = Document.open(path)
     try:
-        found = summarise(document)
+        summary = summarise(document)
     finally:
         document.close()
     return (
-        f"{fmt.count(found.nodes_total)} nodes, {fmt.count(found.initializers)} initializers,"
-        f" {fmt.size(found.initializer_bytes)} of weights"
+        f"{fmt.count(summary.nodes_total)} nodes, {fmt.count(summary.initializers)} initializers,"
+        f" {fmt.size(summary.initializer_bytes)} of weights"
     )

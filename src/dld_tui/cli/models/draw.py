@@ -217,21 +217,21 @@ def _viewable(
     if asked["folded"] is None and whole and kind != "text":
         if nodes <= _TOO_MANY:
             try:
-                made = picture(asked)
+                drawn = picture(asked)
             except UsageError as error:  # of PNG and JPEG
                 why = error.message
             else:
-                if not made.is_oversized:
-                    return made
-                why = _oversized(made)
+                if not drawn.is_oversized:
+                    return drawn
+                why = _oversized(drawn)
         else:
             why = f"{nodes:,} nodes are more than a picture can show"
         narrate(f"{model}: {why}: repeated blocks are folded (--no-folded draws all)")
         asked = {**asked, "folded": True}
-    made = picture(asked)
-    if made.is_oversized:
-        narrate(f"{model}: {_oversized(made)}")
-    return made
+    drawn = picture(asked)
+    if drawn.is_oversized:
+        narrate(f"{model}: {_oversized(drawn)}")
+    return drawn
 
 
 def _oversized(picture: Picture) -> str:

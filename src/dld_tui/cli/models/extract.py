@@ -52,20 +52,22 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
         if asked["context"] is not None:
             _extract_context(document, asked["context"], output, as_json)
             return
-        found = _extract(document, asked)
-        if found.untyped and infer(document, model):
-            found.document.close()
-            found = _extract(document, asked)
+        extraction = _extract(document, asked)
+        if extraction.untyped and infer(document, model):
+            extraction.document.close()
+            extraction = _extract(document, asked)
         try:
-            if found.untyped and infer(found.document, model):
-                declare_inferred(found)
-            remarks = [*found.remarks, *save(found.document, output)]
-            remarks += (f"the type of {visible(name)!r} is not known" for name in found.untyped)
+            if extraction.untyped and infer(extraction.document, model):
+                declare_inferred(extraction)
+            remarks = [*extraction.remarks, *save(extraction.document, output)]
+            remarks += (
+                f"the type of {visible(name)!r} is not known" for name in extraction.untyped
+            )
             for remark in remarks:
                 narrate(f"{output}: {remark}")
-            _print(found, output, remarks, as_json)
+            _print(extraction, output, remarks, as_json)
         finally:
-            found.document.close()
+            extraction.document.close()
     finally:
         document.close()
 
@@ -123,17 +125,17 @@ def _extract_context(document: Document, name: str, output: Path, as_json: bool)
 
 def _split(given: Sequence[str], known: Any) -> list[str]:
     """Return names that are separated by commas, unless a name itself has some."""
-    found: list[str] = []
+    names: list[str] = []
     for text in given:
-        found += [text] if known(text) else [name for name in text.split(",") if name]
-    return found
+        names += [text] if known(text) else [name for name in text.split(",") if name]
+    return names
 
 
-def _print(found: Extraction, output: Path, remarks: Sequence[str], as_json: bool) -> None:
+def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json: bool) -> None:
     from dld_tui.core.document.summary import summarise
 
-    summary = summarise(found.document)
-    stored = found.document.main.initializers
+    summary = summarise(extraction.document)
+    stored = extraction.document.main.initializers
     size = sum(tensor.nbytes or 0 for tensor in stored)
     if as_json:
         write_json(

@@ -27,11 +27,11 @@ def command(name: str | None, domain: str | None, opset: int | None, as_json: bo
     from dld_tui.core.operators import listing
 
     if name is None:
-        found = listing.all_operators(domain, opset)
+        operators = listing.all_operators(domain, opset)
         if as_json:
-            write_json({"operators": [listing.row(item) for item in found]})
+            write_json({"operators": [listing.row(item) for item in operators]})
         else:
-            write_table(listing.operator_table(found))
+            write_table(listing.operator_table(operators))
         return
     schemas = listing.find(name, domain, opset)
     if as_json:

@@ -190,12 +190,12 @@ def write_mismatches(comparison: Comparison, rows: Sequence[Row] | None) -> None
         comparison: The reports.
         rows: The rows to write, in their order; None for the first ones.
     """
-    found = comparison.mismatches
-    chosen = found[:_MOST_MISMATCHES] if rows is None else mismatches_of(comparison, rows)
+    mismatches = comparison.mismatches
+    chosen = mismatches[:_MOST_MISMATCHES] if rows is None else mismatches_of(comparison, rows)
     if not chosen:
         write("All layers have the same precision and tactic.")
         return
     write_table(mismatch_table(comparison, chosen, "text"))
-    rest = len(found) - len(chosen)
+    rest = len(mismatches) - len(chosen)
     if rows is None and rest:
         write(f"{fmt.plural(rest, 'more row')}: --by mismatch shows them")

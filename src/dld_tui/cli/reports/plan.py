@@ -129,18 +129,18 @@ def command(
     # A table needs neither nodes nor findings, and making them takes longer than the table.
     needed = table is None or as_json or any((html, xlsx, drawn))
     mapping = map_plan(opened, document) if needed else {}
-    found = lint(opened, mapping) if needed else []
+    findings = lint(opened, mapping) if needed else []
     if csv is not None and table is not None:
         _say(csv, write_text(csv, csv_of(table), overwrite=force))
     if html is not None:
         from dld_tui.core.plan.html import write_page
 
-        _say(html, write_page(opened, found, mapping, html, overwrite=force))
+        _say(html, write_page(opened, findings, mapping, html, overwrite=force))
     if xlsx is not None:
         from dld_tui.core.plan.export import plan_sheets
         from dld_tui.core.tables.rendering import workbook_bytes
 
-        book = workbook_bytes(plan_sheets(opened, found))
+        book = workbook_bytes(plan_sheets(opened, findings))
         _say(xlsx, write_bytes(xlsx, book, overwrite=force))
     if drawn is not None:
         from dld_tui.core.plan.export import write_plan_model
@@ -150,12 +150,12 @@ def command(
         for path in write_trex(opened, trex, overwrite=force):
             narrate(f"wrote {path}")
     if as_json:
-        write_json(plan_json(opened, found, mapping, table))
+        write_json(plan_json(opened, findings, mapping, table))
     elif table is not None:
         write_plan_table(table)
     else:
         write_summary(opened, mapping_notes(mapping) if document else [])
-        write_findings(opened, found)
+        write_findings(opened, findings)
         write_tables_of_summary(opened, text or "", mapping)
 
 
@@ -287,11 +287,11 @@ def write_tables_of_summary(plan: EnginePlan, text: str, mapping: Mapping[int, L
 
 
 def _write_groups(plan: EnginePlan, by: str) -> None:
-    found = group_table(plan, by)
-    shown = replace(found, rows=found.rows[:_MOST_GROUPS]).pick(found.keys[:-1])
+    groups = group_table(plan, by)
+    shown = replace(groups, rows=groups.rows[:_MOST_GROUPS]).pick(groups.keys[:-1])
     _write_telling(shown)
-    if len(found) > _MOST_GROUPS:
-        write(f"… {fmt.plural(len(found) - _MOST_GROUPS, 'more group')}: --by {by} shows all")
+    if len(groups) > _MOST_GROUPS:
+        write(f"… {fmt.plural(len(groups) - _MOST_GROUPS, 'more group')}: --by {by} shows all")
 
 
 def _write_layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> None:

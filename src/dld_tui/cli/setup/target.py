@@ -124,13 +124,13 @@ def _edit(rename: str | None, clear_env: bool, **values: Any) -> None:
 
 
 def _edit_parameters() -> list[click.Parameter]:
-    found = parameters_of(ConnectionForm)
-    for parameter in found:
+    parameters = parameters_of(ConnectionForm)
+    for parameter in parameters:
         if isinstance(parameter, click.Option):
             parameter.required = False
         else:
             parameter.type = TARGET
-    return found
+    return parameters
 
 
 edit_target = click.Command(
@@ -191,8 +191,8 @@ def test_target(name: str, as_json: bool) -> None:
     steps = examine(connection, prompts.current(), show)
     bad = [step for step in steps if step.state == BAD]
     if as_json:
-        found = encode(steps)
-        write_json({"target": name, "usable": not bad, "steps": [*found]})
+        steps_data = encode(steps)
+        write_json({"target": name, "usable": not bad, "steps": [*steps_data]})
     for step in bad:
         where = f"target {name}"
         raise UnavailableError(f"{step.name}: {step.found}", where=where, hint=step.fix or None)

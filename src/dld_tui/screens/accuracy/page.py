@@ -96,15 +96,15 @@ class AccuracyScreen(ListPage[Row]):
             f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
         )  # fmt: skip
         verdict = (" ok " if good else " differs ", "ok" if good else "error")
-        found = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
+        paragraphs = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
         if self.subject.is_outdated:
-            found.append(Paragraph("The model was edited since; this is of before.", "warn"))
-        found += [
+            paragraphs.append(Paragraph("The model was edited since; this is of before.", "warn"))
+        paragraphs += [
             Paragraph(side_text(self.report.reference), "", (" reference  ", "dim")),
             Paragraph(side_text(self.report.other), "", (" other      ", "dim")),
         ]
-        found += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
-        return found + [Paragraph(remark, "dim") for remark in self.found.remarks]
+        paragraphs += [Paragraph(f"{row.name}: {row.problem}", "warn") for row in bad]
+        return paragraphs + [Paragraph(remark, "dim") for remark in self.found.remarks]
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Say whether the model was edited while another tab was seen."""

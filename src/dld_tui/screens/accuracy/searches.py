@@ -253,11 +253,11 @@ class TacticsScreen(ListPage[BadTactic]):
 
     def table(self) -> Table[BadTactic]:
         """Return the layers and their tactics."""
-        found = tactic_table(self.data)
+        tactics = tactic_table(self.data)
         title = "tactic" if self.data.culprits else "suspect"
         keys = "{tactics.copy} copy command" if self.command else ""
-        self.view.frame.show(fmt.plural(len(found), title), keys)
-        return found
+        self.view.frame.show(fmt.plural(len(tactics), title), keys)
+        return tactics
 
     def _head(self) -> list[Paragraph]:
         data = self.data

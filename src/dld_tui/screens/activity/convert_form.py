@@ -57,14 +57,14 @@ def _tensors(document: Document, values: Mapping[str, JSON]) -> Iterator[PickIte
     least = values.get("least_bytes")
     chosen = Selection((), types, least if isinstance(least, int) else 0, kinds)
     seen = set[str]()
-    for found in candidates(document, dtype, chosen):
-        if found.name in seen:
+    for candidate in candidates(document, dtype, chosen):
+        if candidate.name in seen:
             continue
-        seen.add(found.name)
-        tensor = found.tensor
+        seen.add(candidate.name)
+        tensor = candidate.tensor
         about = f"  {tensor.dtype} {fmt.shape(tensor.shape)}  {fmt.size(tensor.nbytes or 0)}"
-        name = visible(found.name)
-        yield PickItem(found.name, [(name, ""), (about, "dim")], f"{name} {tensor.dtype}")
+        name = visible(candidate.name)
+        yield PickItem(candidate.name, [(name, ""), (about, "dim")], f"{name} {tensor.dtype}")
 
 
 def _nodes(document: Document) -> Iterator[PickItem]:

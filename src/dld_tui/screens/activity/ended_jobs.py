@@ -245,8 +245,8 @@ class ManyJobsScreen(Page):
                 run.runner.leave()
 
     def facts(self) -> set[str]:
-        found = super().facts() | {"finished" if self.is_over else "running"}
-        return found | ({"result"} if self.is_over and self.reports else set())
+        facts = super().facts() | {"finished" if self.is_over else "running"}
+        return facts | ({"result"} if self.is_over and self.reports else set())
 
     # Events
 

@@ -167,9 +167,11 @@ class ActivityScreen(Page):
         """Return the settings of the last time; what belongs to a model only for that one."""
         settings = settings_of(self.activity.request)
         name, model = self.activity.id, self.given.get("model")
-        found = state.recall(host(self).state, name, settings, model)
-        self._recalled = {s.name: found[s.name] for s in settings if s.of_model and s.name in found}
-        return found
+        remembered = state.recall(host(self).state, name, settings, model)
+        self._recalled = {
+            s.name: remembered[s.name] for s in settings if s.of_model and s.name in remembered
+        }
+        return remembered
 
     def _keep(self, values: Mapping[str, JSON]) -> None:
         """Remember the settings for the next time; whether an engine is trusted is always asked."""
@@ -261,12 +263,12 @@ class ActivityScreen(Page):
 
     def facts(self) -> set[str]:
         forms = self.query(ParamForm)
-        found = {"valid"} if forms and forms.first().valid else set()
+        facts = {"valid"} if forms and forms.first().valid else set()
         if len(targets.names()) > 1:
-            found.add("targets")
-        found |= {"trtexec"} if self.has_trtexec else set()
-        found |= {"presets"} if self.is_mounted and self.presets.by_name else set()
-        return super().facts() | found
+            facts.add("targets")
+        facts |= {"trtexec"} if self.has_trtexec else set()
+        facts |= {"presets"} if self.is_mounted and self.presets.by_name else set()
+        return super().facts() | facts
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the equal command line, and what the chosen library lacks."""

@@ -70,8 +70,8 @@ class Presets:
     @property
     def by_name(self) -> dict[str, dict[str, JSON]]:
         """The presets of this form by name."""
-        found = host(self._page).state.get(_SECTION, self._key)
-        return {name: values for name, values in found.items() if isinstance(values, dict)}
+        presets = host(self._page).state.get(_SECTION, self._key)
+        return {name: values for name, values in presets.items() if isinstance(values, dict)}
 
     @task()
     async def save(self) -> None:
@@ -158,10 +158,10 @@ class GuessedShapes:
 
     def _open(self, model: str) -> Document:
         if self._opened is None or self._opened[0] != model:
-            found = Document.open(Path(model).expanduser())
+            document = Document.open(Path(model).expanduser())
             if self._opened is not None:
                 self._opened[1].close(keep_journal=True)
-            self._opened = (model, found)
+            self._opened = (model, document)
         return self._opened[1]
 
     def _answered(self, question: _Question | None, guess: Guess | None, problem: str) -> None:
@@ -189,7 +189,7 @@ class GuessedShapes:
             return wrap(self._problem, width)[:most]
         if self._guess is None:
             return []
-        found: list[str] = []
+        lines: list[str] = []
         told = [one for one in self._guess.inputs if one.is_guessed or one.follows]
         alike: dict[tuple[tuple[int, ...], str], list[InputGuess]] = {}
         for one in told:
@@ -204,13 +204,13 @@ class GuessedShapes:
                 hint = f"; Enter in {self._label} changes it{also}"
             rows = wrap(f"{same[0].text[:-1]}{hint}){more}", width - 2)
             rest = len(groups) - at
-            if len(found) + len(rows) > most - (rest > 1):
-                if not found:
-                    found = [rows[0]]
-                left = fmt.plural(rest - (len(found) == 1), "more shape")
-                return [*found[: most - 1], f"and {left}"]
-            found += [rows[0], *(f"  {row}" for row in rows[1:])]
-        return found
+            if len(lines) + len(rows) > most - (rest > 1):
+                if not lines:
+                    lines = [rows[0]]
+                left = fmt.plural(rest - (len(lines) == 1), "more shape")
+                return [*lines[: most - 1], f"and {left}"]
+            lines += [rows[0], *(f"  {row}" for row in rows[1:])]
+        return lines
 
 
 def _field(form: ParamForm) -> str | None:
@@ -254,9 +254,9 @@ def _guess(document: Document, question: _Question) -> Guess | None:
 
 
 def _sizes(texts: tuple[str, ...]) -> Mapping[str, int]:
-    found = {}
+    sizes = {}
     for text in texts:
         name, _, size = text.rpartition("=")
         with contextlib.suppress(ValueError):
-            found[name] = int(size)
-    return found
+            sizes[name] = int(size)
+    return sizes

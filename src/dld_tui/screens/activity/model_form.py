@@ -94,12 +94,12 @@ class ModelForm(ActivityScreen):
 
     def own_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
         """Return why the model, and what it is compared with, are not asked for."""
-        found = super().own_reasons(values)
+        reasons = super().own_reasons(values)
         if self.chosen_state == EDITED:
-            found["model"] = "the open document, edits included"
+            reasons["model"] = "the open document, edits included"
         elif self.chosen_state == BOTH:
-            found |= {"model": "the saved file", "against": "the open document, edits included"}
-        return found
+            reasons |= {"model": "the saved file", "against": "the open document, edits included"}
+        return reasons
 
     @property
     def command_line(self) -> str:

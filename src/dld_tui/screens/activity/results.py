@@ -170,8 +170,8 @@ def show_view(owner: Host, view: View) -> None:
         def opened(made: Page) -> None:  # a model is read when its tab is seen
             made.when_open(lambda: owner.open_path(original, lambda page: show(page, made)))
 
-        def show(page: Page, made: Page) -> None:
-            page.when_open(lambda: page.show_beside(made))
+        def show(page: Page, result_page: Page) -> None:
+            page.when_open(lambda: page.show_beside(result_page))
 
         owner.open_path(view.path, opened)
     elif view is not None:

@@ -67,19 +67,19 @@ class Libraries:
         self._screen.tasks.start(self._ask(target, request), "libraries")
 
     async def _ask(self, target: str, request: Mapping[str, JSON]) -> None:
-        found, problem = [], ""
+        libraries, problem = [], ""
         try:
-            found = await on_thread(_libraries, target, request, self._left.is_set)
+            libraries = await on_thread(_libraries, target, request, self._left.is_set)
         except CancelledError:
             return
         except DldError as error:
             problem = error.message
-        self._answered(target, found, problem)
+        self._answered(target, libraries, problem)
 
-    def _answered(self, target: str, found: list[LibraryFacts], problem: str) -> None:
+    def _answered(self, target: str, libraries: list[LibraryFacts], problem: str) -> None:
         if self._left.is_set() or target != self._target:
             return
-        self.found, self.problem, self.waiting = found, problem, False
+        self.found, self.problem, self.waiting = libraries, problem, False
         self._changed()
 
     def chosen(self, choice: str) -> LibraryFacts | None:

@@ -453,12 +453,12 @@ class DiffScreen(Page):
                 self._show_progress(f"reading {visible(path.name)}")
                 documents.append(await with_progress(partial(_read, path)))
             read = partial(_compared, documents, self.weights)
-            found = await with_progress(read, self._show_percent)
+            compared = await with_progress(read, self._show_percent)
         except (Exception, asyncio.CancelledError):
             self._close(documents)
             host(self).close_page(self)
             raise
-        self._compared(found, documents)
+        self._compared(compared, documents)
 
     def _show_percent(self, done: int, total: int) -> None:
         if total:
@@ -475,18 +475,18 @@ class DiffScreen(Page):
         for document in documents:
             document.close()
 
-    def _compared(self, found: ModelDiff, documents: list[Document]) -> None:
+    def _compared(self, diff: ModelDiff, documents: list[Document]) -> None:
         self._close(self._documents)
         self._documents = documents
-        self.found = found
+        self.found = diff
         self.query_one("#loading").display = False
         self.query_one("#diff").display = True
         self._show_rows()
         self.query_one(DiffView).focus()
         self.tab_changed()
-        if found.notes:
-            more = f" (and {len(found.notes) - 1} more)" if len(found.notes) > 1 else ""
-            self.notify(f"{visible(found.notes[0])}{more}", severity="warning", markup=False)
+        if diff.notes:
+            more = f" (and {len(diff.notes) - 1} more)" if len(diff.notes) > 1 else ""
+            self.notify(f"{visible(diff.notes[0])}{more}", severity="warning", markup=False)
 
     # Rows
 
@@ -528,12 +528,12 @@ class DiffScreen(Page):
 
     def facts(self) -> set[str]:
         row = self.row()
-        found = {
+        facts = {
             "compared": self.found is not None,
             "old_node": row is not None and row.old_node is not None,
             "new_node": row is not None and row.new_node is not None,
         }
-        return super().facts() | {name for name, holds in found.items() if holds}
+        return super().facts() | {name for name, holds in facts.items() if holds}
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the detail less room on a small terminal."""
@@ -606,17 +606,17 @@ def _compared(
     documents: Sequence[Document], weights: bool, progress: ProgressCallback, cancelled: CancelCheck
 ) -> ModelDiff:
     with collector_paused():
-        found = diff_documents(*documents, weights=weights, progress=progress, cancelled=cancelled)
+        diff = diff_documents(*documents, weights=weights, progress=progress, cancelled=cancelled)
         freeze()  # a walk over two models would hold the screen for 100 ms, and find nothing
-    return found
+    return diff
 
 
-def _lines(found: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, str]:
+def _lines(diff: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, str]:
     with collector_paused():
-        lines = DiffLines(diff_rows(found, status=status, with_same=with_same))
+        lines = DiffLines(diff_rows(diff, status=status, with_same=with_same))
         lines.index_of(None)  # makes the index
         freeze()
-    return lines, summary(found)
+    return lines, summary(diff)
 
 
 async def ask_models(tasks: Tasks, new: Path | None) -> tuple[Path, Path] | None:

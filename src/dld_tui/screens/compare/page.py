@@ -232,13 +232,13 @@ class CompareScreen(Page):
             self.activate()
 
     def facts(self) -> set[str]:
-        found = {
+        facts = {
             "comparison": self.comparison is not None,
             "compared_layer": self.layer_place() is not None,
             "compared_node": self.node_place() is not None,
             "compared_engine": self.comparison is not None and self.comparison.of_engines,
         }
-        return super().facts() | {name for name, holds in found.items() if holds}
+        return super().facts() | {name for name, holds in facts.items() if holds}
 
     # --- the commands of the comparison ----------------------------------------------------------
 
@@ -300,10 +300,10 @@ class CompareScreen(Page):
             host(self).reveal_layer(self.paths[report], index)
 
     def action_go_to_node(self) -> None:
-        found = self.node_place()
-        if found is None:
+        place = self.node_place()
+        if place is None:
             return
-        path, link = found
+        path, link = place
         if os.path.lexists(path):
             host(self).reveal(path, link.scope, link.node)
         else:

@@ -49,7 +49,7 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
     Those of the other panes come last.
     """
     inner = screen.focused or screen
-    found: list[Entry] = []
+    listed: list[Entry] = []
     seen: set[str] = set()
     can_show = isinstance(screen, Page) and screen.SHOWS_PANES
     others = (node for node in screen.query("*") if can_show or node.region)
@@ -60,8 +60,8 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
         for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in seen:
                 seen.add(command.id)
-                found.append(Entry(command, node, hint(command.unavailable(facts) or "") or None))
-    return found
+                listed.append(Entry(command, node, hint(command.unavailable(facts) or "") or None))
+    return listed
 
 
 def _commands_of(node: HasCommands) -> list[Command]:
@@ -116,10 +116,10 @@ def ranked(entries: list[Entry], text: str) -> list[Entry]:
         return sorted(entries, key=lambda entry: entry.why_not is not None)
     scored: list[tuple[bool, tuple[int, int], int, Entry]] = []
     for entry in entries:
-        found = rank(text, entry.command)
-        if found is not None:
-            is_last = entry.why_not is not None and not is_meant(found)
-            scored.append((is_last, found, len(scored), entry))
+        match = rank(text, entry.command)
+        if match is not None:
+            is_last = entry.why_not is not None and not is_meant(match)
+            scored.append((is_last, match, len(scored), entry))
     return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 
 

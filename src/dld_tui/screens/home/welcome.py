@@ -322,7 +322,7 @@ class WelcomeScreen(Page):
         self.query_one(PreviewPane).show(path, None)
         stop = threading.Event()
         try:
-            found = await on_loose_thread(
+            preview = await on_loose_thread(
                 self._previewer.preview,
                 path,
                 kinds.get(path, ""),
@@ -331,7 +331,7 @@ class WelcomeScreen(Page):
             )
         finally:
             stop.set()
-        self.query_one(PreviewPane).show(path, found)
+        self.query_one(PreviewPane).show(path, preview)
 
     @task("recent", replace=True)
     async def _look(self, files: Sequence[RecentFile]) -> None:

@@ -223,10 +223,10 @@ def parse_declaration(text: str) -> tuple[str, str | None, JSON]:
     Raises:
         UsageError: It is neither, or the default is not of the kind.
     """
-    found = _DECLARATION.match(text)
-    if found is None:
+    match = _DECLARATION.match(text)
+    if match is None:
         raise UsageError("type a name, or a name with a default such as slope: float = 0.25")
-    shown, kind, literal = found.groups()
+    shown, kind, literal = match.groups()
     name = name_editor(shown)[1](shown)
     if kind is None:
         return name, None, None

@@ -147,21 +147,21 @@ class ProfilesScreen(ListPage[RangeRow]):
         document = self.edits.document
         try:
             self.problem = ""
-            found = profiles_of(document)
+            profiles = profiles_of(document)
         except InputError as error:
-            self.problem, found = visible(error.message), []
+            self.problem, profiles = visible(error.message), []
         self.view.empty = self.problem or (
             hint("No profile yet. Press {profiles.add} to add one.")
             if new_profile(document)
             else _NO_DYNAMIC
         )
-        count = fmt.plural(len(found), "profile")
+        count = fmt.plural(len(profiles), "profile")
         self.view.frame.show(
             "Shape profiles",
             f"{count}   {{profiles.add}} add  {{profiles.edit}} edit  {{profiles.delete}} delete"
             "  {page.close} close",
         )
-        return range_table(document, found)
+        return range_table(document, profiles)
 
     def facts(self) -> set[str]:
         """Return whether there is a profile, and whether one makes sense."""
@@ -200,10 +200,10 @@ class ProfilesScreen(ListPage[RangeRow]):
         if row is None:
             return
 
-        def edited(found: Range | None) -> None:
-            if found is not None and found != row.range:
+        def edited(limits: Range | None) -> None:
+            if limits is not None and limits != row.range:
                 profiles = self.profiles
-                changed = dict(profiles[row.profile]) | {row.name: found}
+                changed = dict(profiles[row.profile]) | {row.name: limits}
                 self._set([*profiles[: row.profile], changed, *profiles[row.profile + 1 :]])
 
         self.app.push_screen(RangeDialog(row), edited)
@@ -240,24 +240,24 @@ class RangeDialog(Dialog[Range]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Give the shapes when nothing is wrong with them."""
         event.stop()
-        found = self._range()
-        if found is not None:
-            self.dismiss(found)
+        limits = self._range()
+        if limits is not None:
+            self.dismiss(limits)
 
     def _range(self) -> Range | None:
         """Return the shapes as they stand, or None after saying what is wrong with them."""
         problem: str | None = None
-        found = None
+        limits = None
         try:
             texts = [self.query_one(f"#shape-{kind}", Input).value for kind in KINDS]
-            found = Range(*map(shape_of, texts))
-            problem = problem_of(self.row.dims, found)
+            limits = Range(*map(shape_of, texts))
+            problem = problem_of(self.row.dims, limits)
         except InputError as error:
             problem = visible(error.message)
         mark = glyphs.current().error
         row: list[Piece] = [(f"{mark} {problem}", "bad")] if problem else []
         self.query_one("#problem", Rows).set_rows([[], row])
-        return None if problem else found
+        return None if problem else limits
 
 
 def shape_text(shape: Iterable[int]) -> str:

@@ -336,13 +336,13 @@ class PlanScreen(Panes):
 
     def facts(self) -> set[str]:
         layer = self.layer_at_cursor()
-        found = {
+        facts = {
             "plan": self.loaded is not None,
             "layer": layer is not None,
             "linked": layer is not None and bool(layer.nodes),
             "ruled": self.pane == "findings" and bool(self._rules_at_cursor()),
         }
-        return super().facts() | {name for name, holds in found.items() if holds}
+        return super().facts() | {name for name, holds in facts.items() if holds}
 
     def _rules_at_cursor(self) -> Sequence[str]:
         """Return the rules of ``dld rewrite`` that the finding at the cursor names."""
@@ -641,10 +641,10 @@ class PlanScreen(Panes):
 
     def action_save_csv(self) -> None:
         """Ask for a path and write the shown table, filtered and sorted as it is."""
-        found = self._shown_csv()
-        if found is None:
+        csv = self._shown_csv()
+        if csv is None:
             return
-        name, text = found
+        name, text = csv
 
         self._ask(
             "Save as CSV",

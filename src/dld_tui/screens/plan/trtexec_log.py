@@ -44,10 +44,10 @@ _MEDIAN = 3
 
 def level_of(line: str) -> str:
     """Return ``warn`` or ``bad`` for a warning or an error; empty for other lines."""
-    found = _LEVEL.search(line, 0, _HEAD)
-    if found is None:
+    level = _LEVEL.search(line, 0, _HEAD)
+    if level is None:
         return ""
-    return "warn" if found[1] == "W" else "bad"
+    return "warn" if level[1] == "W" else "bad"
 
 
 class LogRows:
@@ -122,18 +122,18 @@ def _figure(name: str, value: JSON) -> str:
     if isinstance(value, (int, float)):
         return f"{value:,.1f} qps" if name == "Throughput" else fmt.milliseconds(value)
     if isinstance(value, list) and len(value) > _MEDIAN:
-        found = value[_MEDIAN]
-        return f"{fmt.milliseconds(found)} ms" if isinstance(found, (int, float)) else fmt.UNKNOWN
+        median = value[_MEDIAN]
+        return f"{fmt.milliseconds(median)} ms" if isinstance(median, (int, float)) else fmt.UNKNOWN
     return fmt.UNKNOWN
 
 
 def _messages(
-    found: Sequence[str], noun: str, style: str, glyph: str, width: int
+    messages: Sequence[str], noun: str, style: str, glyph: str, width: int
 ) -> list[Line]:  # fmt: skip
-    if not found:
+    if not messages:
         return []
-    lines: list[Line] = [[(f"{glyph} {fmt.plural(len(found), noun)}", style)]]
-    lines += [[("  ", ""), (clip(visible(text), width - 2), "")] for text in found[:_MESSAGES]]
+    lines: list[Line] = [[(f"{glyph} {fmt.plural(len(messages), noun)}", style)]]
+    lines += [[("  ", ""), (clip(visible(text), width - 2), "")] for text in messages[:_MESSAGES]]
     return lines
 
 
@@ -235,19 +235,19 @@ class LogScreen(Page):
     async def _load(self) -> None:
         path = self.path
         assert path is not None  # given to __init__
-        found = await read_or_close(self, lambda progress, cancelled: read(path))
-        self.shown_log = found
+        log = await read_or_close(self, lambda progress, cancelled: read(path))
+        self.shown_log = log
         self.tab_status = "trtexec log"
         self.query_one("#loading").display = False
         self.query_one("#log").display = True
-        self.query_one(LogSummary).show(found.log)
+        self.query_one(LogSummary).show(log.log)
         view = self.query_one(LogLines)
-        cut = ", the first 64 MiB" if found.is_cut else ""
+        cut = ", the first 64 MiB" if log.is_cut else ""
         view.frame.show(
-            f"Log · {len(found.lines):,} lines{cut}",
+            f"Log · {len(log.lines):,} lines{cut}",
             "{list.search} search  {log.problem} next warning",
         )
-        view.set_lines(LogRows(found.lines), keep=False)
+        view.set_lines(LogRows(log.lines), keep=False)
         view.focus()
         self.tab_changed()
         self.refresh_bindings()
@@ -267,13 +267,13 @@ class LogScreen(Page):
             self.app.copy_to_clipboard(visible(self.shown_log.log.command))
 
     def action_next_problem(self) -> None:
-        found = self.shown_log
-        if found is None or not found.problems:
+        log = self.shown_log
+        if log is None or not log.problems:
             self.notify("The log has no warnings and no errors", timeout=3)
             return
         view = self.query_one(LogLines)
-        later = (place for place in found.problems if place > view.cursor)
-        view.cursor = next(later, found.problems[0])
+        later = (place for place in log.problems if place > view.cursor)
+        view.cursor = next(later, log.problems[0])
         view.focus()
 
     def action_open_plan(self) -> None:

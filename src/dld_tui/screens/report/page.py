@@ -294,8 +294,10 @@ class ReportScreen(Panes):
         shared = visible(shared_names(report.layers).said)
         names = f" · {shared}" if shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
-        found = next((one for one in report.passes if one.index == index), None)
-        state = "" if found is None or found.state == "measured" else f" · {found.state}"
+        shown_pass = next((one for one in report.passes if one.index == index), None)
+        state = (
+            "" if shown_pass is None or shown_pass.state == "measured" else f" · {shown_pass.state}"
+        )
         length = fmt.milliseconds(timeline.total_us / 1000)
         return f"Timeline{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{state}"
 
@@ -351,14 +353,14 @@ class ReportScreen(Panes):
         """Return what holds now."""
         layer = self.layer_at_cursor() if self.is_mounted else None
         path = self.model_path()
-        found = {
+        facts = {
             "report": self.report is not None,
             "layer": layer is not None,
             "linked": layer is not None and bool(layer.nodes) and path is not None,
             "model": path is not None,
             "optimized": self.optimized_path() is not None,
         }
-        return super().facts() | {name for name, holds in found.items() if holds}
+        return super().facts() | {name for name, holds in facts.items() if holds}
 
     @property
     def knows_times(self) -> bool:

@@ -325,9 +325,9 @@ class TargetsScreen(ListPage[Connection]):
         if event.error:
             steps.append(Step("test", BAD, event.error))
         usable = bool(steps) and all(step.state != BAD for step in steps)
-        found = "ready" if usable else steps[-1].name if steps else "cancelled"
+        outcome_text = "ready" if usable else steps[-1].name if steps else "cancelled"
         if event.name in self._connections:
-            outcome: dict[str, JSON] = {"usable": usable, "found": found, "at": time.time()}
+            outcome: dict[str, JSON] = {"usable": usable, "found": outcome_text, "at": time.time()}
             host(self).state.put(_SECTION, event.name, outcome)
         self.show_rows()
 
@@ -344,10 +344,10 @@ def _step_lines(step: Step, room: int) -> list[list[Piece]]:
     if step.state == BAD:
         mark, style = shown.error, "bad"
     blank: Piece = (" " * (LABEL + 2), "")
-    found = wrap(visible(step.found), room) or [""]
+    rows = wrap(visible(step.found), room) or [""]
     lines: list[list[Piece]] = [
-        [(f"{mark} ", style), (fit(step.name, LABEL), "strong"), (found[0], "")],
-        *([blank, (row, "")] for row in found[1:]),
+        [(f"{mark} ", style), (fit(step.name, LABEL), "strong"), (rows[0], "")],
+        *([blank, (row, "")] for row in rows[1:]),
     ]
     for number, row in enumerate(wrap(visible(step.fix), room - 2) if step.fix else ()):
         lines.append([blank, (f"{' ' if number else shown.right} {row}", "dim")])

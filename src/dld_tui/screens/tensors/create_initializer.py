@@ -131,13 +131,13 @@ def values_of(
         if asked.file is None:
             raise UsageError("choose the .npy file")
         wanted = dims if asked.dims.strip() else None
-        found = import_npy(
+        payload = import_npy(
             document, asked.file, dims=wanted, progress=progress, cancelled=cancelled
         )
-        fill: dict[str, JSON] = {"kind": "payload", "payload": found.payload}
-        if found.dtype == "string" and isinstance(found.payload, dict):
-            fill = {"kind": "values", "values": found.payload.get("values")}
-        return NewValues(found.dtype, list(found.dims), fill)
+        fill: dict[str, JSON] = {"kind": "payload", "payload": payload.payload}
+        if payload.dtype == "string" and isinstance(payload.payload, dict):
+            fill = {"kind": "values", "values": payload.payload.get("values")}
+        return NewValues(payload.dtype, list(payload.dims), fill)
     if asked.fill == "values":
         return _typed(asked, dims)
     return NewValues(asked.dtype, list(dims), _fill(document, asked, dims))
@@ -274,14 +274,14 @@ class CreateInitializer(FormPage):
         except DldError as error:
             self._show_problem(error.message)
             return
-        found: list[NewValues] = []
+        values: list[NewValues] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            found.append(values_of(self.edits.document, asked, progress, cancelled))
+            values.append(values_of(self.edits.document, asked, progress, cancelled))
 
         def ended(error: DldError | None) -> None:
             if error is None:
-                self._add(asked, found[0])
+                self._add(asked, values[0])
             elif not isinstance(error, CancelledError):
                 self._failed(error)
 

@@ -213,7 +213,7 @@ class InitializersScreen(Page):
             self.list_again()
 
     def facts(self) -> set[str]:
-        found = super().facts()
+        facts = super().facts()
         row = self.row
         known = {
             "initializer": row is not None,
@@ -225,7 +225,7 @@ class InitializersScreen(Page):
             "can_undo": bool(self.edits.document.history.done),
             "can_redo": bool(self.edits.document.history.undone),
         }
-        return found | {name for name, holds in known.items() if holds}
+        return facts | {name for name, holds in known.items() if holds}
 
     @on(LineView.CursorMoved)
     @on(MarksChanged)
@@ -445,10 +445,16 @@ class InitializersScreen(Page):
         self, rows: Iterable[InitializerRow], verb: str, *, dense: bool = False
     ) -> list[InitializerRow]:
         """Return the rows that are initializers; says so when none is."""
-        found = list(rows)
-        fitting = [row for row in found if row.is_initializer and (row.kind == DENSE or not dense)]
-        if found and not fitting:
-            what = "A sparse initializer" if found[0].is_initializer else "A Constant node's tensor"
+        initializers = list(rows)
+        fitting = [
+            row for row in initializers if row.is_initializer and (row.kind == DENSE or not dense)
+        ]
+        if initializers and not fitting:
+            what = (
+                "A sparse initializer"
+                if initializers[0].is_initializer
+                else "A Constant node's tensor"
+            )
             self.notify(f"{what} cannot be {verb}", timeout=4)
         return fitting
 
@@ -538,10 +544,10 @@ class InitializersScreen(Page):
             self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
-        made = self.edits.try_edit(
+        is_connected = self.edits.try_edit(
             "set_input", scope=list(node.scope.path), node=node.ref, index=index, value=value
         )
-        if made:
+        if is_connected:
             verb = "Connected to" if value else "Disconnected from"
             label = clip(visible(node.name or node.ref), 60, keep="middle")
             self.notify(f"{verb} {label}", timeout=3, markup=False)

@@ -193,9 +193,9 @@ class TensorScreen(Page):
             self.show_tensor()
 
     def facts(self) -> set[str]:
-        found = super().facts()
+        facts = super().facts()
         if self._shown is None or not self.is_mounted:
-            return found
+            return facts
         tensor, view = self._shown, self.grid.view
         is_number = tensor.dtype not in ("string", "bool")
         known = {
@@ -209,7 +209,7 @@ class TensorScreen(Page):
             "faces": self._weight is not None,
             "external": self.place.node is None and tensor.is_external,
         }
-        return found | {name for name, holds in known.items() if holds}
+        return facts | {name for name, holds in known.items() if holds}
 
     @on(TensorGrid.CursorMoved)
     def cursor_moved(self) -> None:
@@ -300,13 +300,13 @@ class TensorScreen(Page):
         shape = self.grid.view.shape
 
         def check(text: str) -> str | None:
-            found = parse_index(text, shape) if text.strip() else None
-            return found if isinstance(found, str) else None
+            index = parse_index(text, shape) if text.strip() else None
+            return index if isinstance(index, str) else None
 
         def chosen(text: str | None) -> None:
-            found = parse_index(text, shape) if text and text.strip() else ""
-            if not isinstance(found, str):
-                view, row, column = self.grid.view.at(found)
+            index = parse_index(text, shape) if text and text.strip() else ""
+            if not isinstance(index, str):
+                view, row, column = self.grid.view.at(index)
                 self.grid.set_layout(view, row, column)
 
         about = f"An index of {visible(fmt.shape(shape))}, or one flat index; -1 is the last."
@@ -379,13 +379,13 @@ class TensorScreen(Page):
             self._side_changed(state)
 
         try:
-            state.statistics = found = await with_progress(
+            state.statistics = statistics = await with_progress(
                 partial(_statistics, tensor), report, stop
             )
-            if found is not None:
+            if statistics is not None:
                 begin = 0.5
                 state.histogram = await with_progress(
-                    partial(_histogram, tensor, found), report, stop
+                    partial(_histogram, tensor, statistics), report, stop
                 )
             state.state = "done"
         except CancelledError:
@@ -516,7 +516,7 @@ class TensorScreen(Page):
             self._import(path)
 
     def _import(self, path: Path) -> None:
-        found: list[NpyPayload] = []
+        payloads: list[NpyPayload] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             dtype = self.tensor.dtype
@@ -526,13 +526,13 @@ class TensorScreen(Page):
                 wanted = None if same or dtype not in EXCHANGED else dtype
             except DldError:
                 wanted = None  # the import says why
-            found.append(import_npy(
+            payloads.append(import_npy(
                 self.edits.document, path, dtype=wanted, progress=progress, cancelled=cancelled
             ))  # fmt: skip
 
         def ended(error: DldError | None) -> None:
             if error is None:
-                self.tasks.start(self._ask_replace(found[0]), "dialog")
+                self.tasks.start(self._ask_replace(payloads[0]), "dialog")
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not imported")
 
@@ -626,6 +626,6 @@ def _statistics(
 
 
 def _histogram(
-    tensor: Tensor, found: TensorStatistics, progress: ProgressCallback, cancelled: CancelCheck
+    tensor: Tensor, statistics: TensorStatistics, progress: ProgressCallback, cancelled: CancelCheck
 ) -> Histogram | None:
-    return read_histogram(tensor, found, progress=progress, cancelled=cancelled)
+    return read_histogram(tensor, statistics, progress=progress, cancelled=cancelled)

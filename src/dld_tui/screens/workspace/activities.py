@@ -191,7 +191,7 @@ class Accuracy(Controller):
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
             states.append(ModelState.edited(self.page, document))
-            made = external_view(
+            edited = external_view(
                 snapshot.read_bytes(),
                 document.blobs,
                 path.parent,
@@ -200,9 +200,9 @@ class Accuracy(Controller):
                 cancelled=cancelled,
             )
             try:
-                yield {"model": str(path), "against": str(made), "tensors": True}
+                yield {"model": str(path), "against": str(edited), "tensors": True}
             finally:
-                discard_view(made)
+                discard_view(edited)
 
         states: list[ModelState] = []
 
@@ -219,12 +219,12 @@ class Accuracy(Controller):
 
     def tensor_errors(self) -> tuple[Mapping[Node, float], str]:
         """Return the errors of nodes in the comparison of this model that was opened last."""
-        found = self._node_errors()
-        if found is None:
+        errors = self._node_errors()
+        if errors is None:
             return {}, ""
         return (
-            found.values(),
-            f"{found.title}{', before the last edits' if found.is_outdated else ''}",
+            errors.values(),
+            f"{errors.title}{', before the last edits' if errors.is_outdated else ''}",
         )
 
     def _node_errors(self) -> NodeErrors | None:

@@ -230,19 +230,19 @@ class BesidePane(Commands, Vertical):
         from dld_tui.core.document.fragment import fragment_of
 
         nodes = outer_nodes(self._chosen)
-        found: list[Fragment] = []
+        fragments: list[Fragment] = []
 
         def copied(error: DldError | None) -> None:
             if error is not None:
                 self.beside.complain(error)
                 return
-            host(self).copied_nodes = found[0]
+            host(self).copied_nodes = fragments[0]
             paste = with_keys("{edit.paste}", host(self).config.keys)
             self.notify(f"{fmt.plural(len(nodes), 'node')} copied: {paste} pastes", timeout=3)
             self.beside.page.facts_changed()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            found.append(fragment_of(nodes))
+            fragments.append(fragment_of(nodes))
 
         if len(nodes) > MANY:
             self.beside.work.run("Copying", task, copied)

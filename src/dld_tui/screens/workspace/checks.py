@@ -165,16 +165,16 @@ class Checks(Controller):
         from dld_tui.core.checks.speed import speed_steps  # lazy: few sessions ask for it
 
         self.panes.findings.say("checking")
-        found: list[Finding] = []
+        findings: list[Finding] = []
         end = perf_counter() + self.CHECK_SLICE_S
         for part in speed_steps(self.document):
-            found += part
+            findings += part
             if perf_counter() > end:
                 await self._let_keys_pass()
                 if not checker.done or self.model.is_closed or self.work.is_running:
                     return None
                 end = perf_counter() + self.CHECK_SLICE_S
-        return found
+        return findings
 
     def go_to(self) -> None:
         """Go to the findings, once it is known whether there are any."""
@@ -324,7 +324,7 @@ class Checks(Controller):
 
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
-            made = external_view(
+            edited = external_view(
                 snapshot.read_bytes(),
                 document.blobs,
                 document.path.parent if document.path is not None else None,
@@ -334,10 +334,10 @@ class Checks(Controller):
             )
             try:
                 yield {
-                    "model": str(made), "view": True, "onnx": not values, "polygraphy": values
+                    "model": str(edited), "view": True, "onnx": not values, "polygraphy": values
                 }  # fmt: skip
             finally:
-                discard_view(made)
+                discard_view(edited)
 
         def done(result: Result, is_current: bool) -> None:
             others = [found for name, told in self._external.items() if name != source

@@ -120,9 +120,11 @@ class ApplyConversion(Controller):
                 return
 
             def step() -> Transaction:
-                made = self.document.apply("replace_model", model=result.model, title=result.title)
-                self._applied.append((made, lines))
-                return made
+                transaction = self.document.apply(
+                    "replace_model", model=result.model, title=result.title
+                )
+                self._applied.append((transaction, lines))
+                return transaction
 
             self.history.change(f"Applying: {result.title}", [step], large=True, done=told)
 
@@ -133,8 +135,8 @@ class ApplyConversion(Controller):
 
     def show_again(self, transaction: Transaction) -> None:
         """Show what a conversion did when it was made again."""
-        for made, lines in self._applied:
-            if made is transaction:
+        for applied, lines in self._applied:
+            if applied is transaction:
                 self._tell(lines, transaction.title)
 
     def _tell(self, lines: Sequence[str], title: str) -> None:
@@ -406,9 +408,9 @@ class Conversion(Controller):
 def _modification(activity: str) -> Modification:
     from dld_tui.activities import registry as activities
 
-    found = activities.find(activity).modification
-    assert found is not None
-    return found
+    modification = activities.find(activity).modification
+    assert modification is not None
+    return modification
 
 
 def result_lines(result: Mapping[str, Any]) -> list[str]:

@@ -109,16 +109,18 @@ class Extraction(Controller):
         from dld_tui.core.document.extraction import extract_body, extract_nodes
 
         document = self.document
-        found: list[Extracted] = []
+        extractions: list[Extracted] = []
 
         def task() -> None:
             if nodes:
-                found.append(extract_nodes(document, nodes))
+                extractions.append(extract_nodes(document, nodes))
             else:
-                found.append(extract_body(document, scope, call if scope.is_function else None))
+                extractions.append(
+                    extract_body(document, scope, call if scope.is_function else None)
+                )
 
         def ended() -> None:
-            self._ask_extract(found[0], self._part_name(nodes, scope))
+            self._ask_extract(extractions[0], self._part_name(nodes, scope))
 
         large = (len(nodes) or len(scope.nodes)) > MANY
         self.perform("Extracting", task, ended, large=large)
@@ -131,32 +133,34 @@ class Extraction(Controller):
         safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in part)[:40]
         return str(folder / f"{stem}.{safe}.onnx")
 
-    def _ask_extract(self, found: Extracted, start: str) -> None:
+    def _ask_extract(self, extracted: Extracted, start: str) -> None:
         from dld_tui.widgets.dialogs.extract import ExtractDialog
 
         def chosen(path: Path | None) -> None:
             if path is None:
-                found.document.close()
+                extracted.document.close()
                 return
             path = path if path.suffix else path.with_suffix(".onnx")
             self.confirm_overwrite(
                 path,
-                lambda: self._write_extract(found, path),
-                lambda: self._ask_extract(found, str(path)),
+                lambda: self._write_extract(extracted, path),
+                lambda: self._ask_extract(extracted, str(path)),
             )
 
-        self.ask(ExtractDialog(found, start), chosen)
+        self.ask(ExtractDialog(extracted, start), chosen)
 
-    def _write_extract(self, found: Extracted, path: Path) -> None:
+    def _write_extract(self, extracted: Extracted, path: Path) -> None:
         from dld_tui.core.document.serialise import save
 
         remarks: list[str] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             try:
-                remarks.extend(save(found.document, path, progress=progress, cancelled=cancelled))
+                remarks.extend(
+                    save(extracted.document, path, progress=progress, cancelled=cancelled)
+                )
             finally:
-                found.document.close()
+                extracted.document.close()
 
         def ended(error: DldError | None) -> None:
             if isinstance(error, CancelledError):

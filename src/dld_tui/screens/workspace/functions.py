@@ -121,11 +121,11 @@ class Bodies(Controller):
         self.ask(PromptDialog("Body", message, placeholder="body"), typed)
 
     def _add_body(self, node: Node, slot: Slot) -> None:
-        made = self.history.try_edit("add_subgraph", **_place(node, slot))
-        self._open_new(node, slot, made)
+        is_added = self.history.try_edit("add_subgraph", **_place(node, slot))
+        self._open_new(node, slot, is_added)
 
-    def _open_new(self, node: Node, slot: Slot, made: bool) -> None:
-        if made:
+    def _open_new(self, node: Node, slot: Slot, is_added: bool) -> None:
+        if is_added:
             self.navigation.open_scope(node.children[slot.attribute][-1])
 
     # --- copying --------------------------------------------------------------------------------
@@ -141,8 +141,10 @@ class Bodies(Controller):
         def chosen(place: object) -> None:
             if isinstance(place, int):
                 source: list[JSON] = list(bodies[place].path)
-                made = self.history.try_edit("copy_subgraph", source=source, **_place(node, slot))
-                self._open_new(node, slot, made)
+                is_added = self.history.try_edit(
+                    "copy_subgraph", source=source, **_place(node, slot)
+                )
+                self._open_new(node, slot, is_added)
 
         items = partial(_body_items, bodies)
         self.ask(PickDialog("Copy which body?", items, placeholder="place"), chosen)
@@ -263,11 +265,11 @@ class Functions(Controller):
         """Return the scope and refs of the chosen nodes; says so when they are of several."""
         from dld_tui.screens.workspace.editing import outer_nodes
 
-        found = by_scope(outer_nodes(self.model.chosen_nodes))
-        if len(found) > 1:
+        nodes_by_scope = by_scope(outer_nodes(self.model.chosen_nodes))
+        if len(nodes_by_scope) > 1:
             self.say("The marked nodes are in several graphs: choose those of one", 4)
             return None
-        for scope, refs in found.items():
+        for scope, refs in nodes_by_scope.items():
             return scope, [str(ref) for ref in refs]
         return None
 
@@ -314,13 +316,13 @@ class Functions(Controller):
         if size <= MANY:
             self._show(self.history.edit(name, **arguments))
             return
-        made: list[Transaction] = []
+        transactions: list[Transaction] = []
 
         def step() -> Transaction:
-            made.append(self.document.apply(name, **arguments))
-            return made[0]
+            transactions.append(self.document.apply(name, **arguments))
+            return transactions[0]
 
-        self.history.change("Working", [step], large=True, done=lambda: self._show(made[0]))
+        self.history.change("Working", [step], large=True, done=lambda: self._show(transactions[0]))
 
     def _show(self, transaction: Transaction) -> None:
         """Say what an edit did, and go to the first node that it added."""
@@ -355,10 +357,10 @@ class Functions(Controller):
         """Choose the attribute of the function that the one at the cursor takes its value from."""
         from dld_tui.widgets.dialogs.search import PickDialog
 
-        found = self._attribute_inside(self.cursor)
-        if found is None:
+        attribute = self._attribute_inside(self.cursor)
+        if attribute is None:
             return
-        node, name, function = found
+        node, name, function = attribute
 
         def chosen(reference: object) -> None:
             if reference == _NEW:

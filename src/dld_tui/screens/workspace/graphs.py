@@ -330,12 +330,12 @@ class Graphs(Controller):
         Without such those of the newest profile on the disk. May run on a thread.
         """
         times = (page.node_times(self.document) for page in reversed(host(self.page).pages))
-        found = next(filter(None, times), None)
-        if found is None and self._profile is not None:
+        node_times = next(filter(None, times), None)
+        if node_times is None and self._profile is not None:
             from dld_tui.core.report.of_model import times_by_node
 
-            found = times_by_node(self._profile.layers, self.document), self._profile.title
-        return found or ({}, "")
+            node_times = times_by_node(self._profile.layers, self.document), self._profile.title
+        return node_times or ({}, "")
 
     def open_node(self, event: GraphPane.Opened) -> None:
         """Go to the node's parameters."""

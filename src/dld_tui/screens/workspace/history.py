@@ -116,15 +116,15 @@ class History(Controller):
                 return
             done()
             return
-        made: list[Transaction] = []
+        transactions: list[Transaction] = []
         self.document.hold_changes()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             for step in steps:
                 transaction = step()
                 if transaction is not None:
-                    made.append(transaction)
-            if any(transaction.is_whole for transaction in made):
+                    transactions.append(transaction)
+            if any(transaction.is_whole for transaction in transactions):
                 self.node_list.reindex()
 
         def ended(error: DldError | None) -> None:

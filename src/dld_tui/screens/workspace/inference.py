@@ -149,7 +149,7 @@ class TypeInference(Controller):
 
     async def _infer_types(self, path: Path, version: int) -> None:
         try:
-            found = await on_thread(
+            types = await on_thread(
                 infer_types,
                 path,
                 self.document.path,
@@ -160,13 +160,13 @@ class TypeInference(Controller):
         except DldError as error:
             self._not_inferred(version, error)
         else:
-            self._inferred(version, found)
+            self._inferred(version, types)
         finally:
             _remove(path.parent)
 
     # --- showing --------------------------------------------------------------------------------
 
-    def _inferred(self, version: int, found: InferredTypes) -> None:
+    def _inferred(self, version: int, inferred: InferredTypes) -> None:
         from dld_tui.core.checks.findings import predicted_findings
 
         if not self.page.is_attached or version != self.model.version:
@@ -175,7 +175,7 @@ class TypeInference(Controller):
         had = {scope: scope.inferred for scope in document.scopes()}
         for scope in had:
             scope.inferred = {}
-        for place, types in found.scopes:
+        for place, types in inferred.scopes:
             scope_found = scope_at(document, place)
             if scope_found is not None:
                 scope_found.inferred = types
@@ -184,7 +184,7 @@ class TypeInference(Controller):
         self.model.has_fresh_types = True
         self.checks.types_changed()
         self._declare_late()
-        self.checks.add_external(predicted_findings(document, found.errors), RULE)
+        self.checks.add_external(predicted_findings(document, inferred.errors), RULE)
         self._show_types()
         if has_news:
             self.panes.graph.colours.types_changed()
@@ -248,21 +248,21 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     from dld_tui.activities.infer_shapes import Result
     from dld_tui.targets import registry
 
-    found = InferredTypes()
-    types = _Types(found)
+    inferred = InferredTypes()
+    types = _Types(inferred)
     request: dict[str, JSON] = {
         "model": str(snapshot), "snapshot": True, "home": str(home) if home else None
     }  # fmt: skip
     with registry.get().start("infer_shapes", request) as job, Watch(job.close, cancelled):
-        found.errors = job.result(types.take, kind=Result).errors
-    return found
+        inferred.errors = job.result(types.take, kind=Result).errors
+    return inferred
 
 
 class _Types:
     """Puts the parts together; equal types are one object."""
 
-    def __init__(self, found: InferredTypes) -> None:
-        self._found = found
+    def __init__(self, inferred: InferredTypes) -> None:
+        self._found = inferred
         self._known: dict[ValueType, ValueType] = {}
 
     def take(self, event: Event) -> None:

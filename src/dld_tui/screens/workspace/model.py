@@ -323,7 +323,7 @@ def is_alive(thing: Node | Scope) -> bool:
 
 def by_scope(nodes: list[Node]) -> dict[Scope, list[JSON]]:
     """Return the refs of nodes by their scope."""
-    found: dict[Scope, list[JSON]] = {}
+    refs: dict[Scope, list[JSON]] = {}
     for node in nodes:
-        found.setdefault(node.scope, []).append(node.ref)
-    return found
+        refs.setdefault(node.scope, []).append(node.ref)
+    return refs

@@ -75,8 +75,8 @@ class NodeList(Controller):
         explorer = self.panes.explorer
         before = explorer.node_filter
 
-        def chosen(found: NodeFilter | None) -> None:
-            explorer.set_filter(before if found is None else found)
+        def chosen(answer: NodeFilter | None) -> None:
+            explorer.set_filter(before if answer is None else answer)
 
         counts = self.model.listing.count_kinds()
         live = partial(explorer.set_filter, is_typed=True)

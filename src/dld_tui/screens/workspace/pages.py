@@ -169,10 +169,10 @@ class Tensors(Controller):
         subject, scope = self.cursor.subject, self.cursor.subject_scope
         if isinstance(subject, Node) and row.attribute:
             return TensorPlace(subject.scope, node=subject, attribute=row.attribute)
-        found = scope.resolve(row.copied) if scope is not None else None
-        if found is None or found.kind != "initializer":
+        definition = scope.resolve(row.copied) if scope is not None else None
+        if definition is None or definition.kind != "initializer":
             return None
-        return TensorPlace(found.scope, row.copied)
+        return TensorPlace(definition.scope, row.copied)
 
     def open_tensor(self, place: TensorPlace) -> None:
         """Show the editor of a tensor."""

@@ -143,29 +143,29 @@ class Panes(Controller):
         if not (width and height):
             return
         needed = len(self.findings.findings) + 2
-        found = layout.arrange(self.chosen, width, height, self.present, needed)
-        self._columns = found.columns
+        arrangement = layout.arrange(self.chosen, width, height, self.present, needed)
+        self._columns = arrangement.columns
         self._order_panes()
         focused = next((name for name in layout.TITLES if self.pane(name).has_focus_within), "")
-        self.area.set_class(not found.wide, "-narrow")
+        self.area.set_class(not arrangement.wide, "-narrow")
         for name in layout.TITLES:
             pane = self.pane(name)
-            pane.display = name in found.shown
-            if name in found.columns:
-                pane.styles.width = found.columns[name]
+            pane.display = name in arrangement.shown
+            if name in arrangement.columns:
+                pane.styles.width = arrangement.columns[name]
                 pane.styles.height = "1fr"
-            elif name in found.rows:
+            elif name in arrangement.rows:
                 pane.styles.width = "100%"
-                pane.styles.height = found.rows[name]
-        if focused and focused not in found.shown:
+                pane.styles.height = arrangement.rows[name]
+        if focused and focused not in arrangement.shown:
             self.focus_first()
         findings = self.findings.findings
         notice = notices.first()
-        notice.display = layout.FINDINGS not in found.shown and any(
+        notice.display = layout.FINDINGS not in arrangement.shown and any(
             finding.level != "info" for finding in findings
         )
         notice.show(findings)
-        self._say_panes(found)
+        self._say_panes(arrangement)
 
     def fit(self) -> None:
         """Lay out for another size; the pane that has the keys is still seen where it was."""
@@ -182,13 +182,13 @@ class Panes(Controller):
             places = {pane: at for at, pane in enumerate(panes)}
             self.area.sort_children(key=lambda pane: places.get(pane, len(panes)))
 
-    def _say_panes(self, found: layout.Arrangement) -> None:
+    def _say_panes(self, arrangement: layout.Arrangement) -> None:
         """Say in the row of tabs which panes there are, and on which key."""
         parts = []
         hidden = self.chosen.hidden & self.present
         for number, name in layout.NUMBERS.items():
             if name in self.present:
-                mark = "▸" if name in found.shown and not found.wide else " "
+                mark = "▸" if name in arrangement.shown and not arrangement.wide else " "
                 mark = "×" if name in hidden else mark
                 parts.append(f"{number}{mark}{layout.TITLES[name]}")
         status = " ".join(parts)

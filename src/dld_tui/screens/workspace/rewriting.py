@@ -86,8 +86,10 @@ class Rewriting(Controller):
         patterns = [one.pattern for one in rewrites] or [parse_pattern(text)]
         if self.document.is_held:
             return "The model is being edited", ()
-        found = await self._hits(patterns)
-        nodes: set[Hashable] = {node for hits in found for hit in hits for node in hit.nodes}
+        hits_by_pattern = await self._hits(patterns)
+        nodes: set[Hashable] = {
+            node for hits in hits_by_pattern for hit in hits for node in hit.nodes
+        }
         self.selection.panes.explorer.list.set_marks(nodes)
         if rules and sum(len(scope.nodes) for scope in self.document.scopes()) <= LIVE:
             done = preview(self.document, text_of_rules(rules))
@@ -100,22 +102,22 @@ class Rewriting(Controller):
             more = f", {left} left as they are" if left else ""
             lines += list(done.refused)
             return f"{fmt.plural(sum(done.counts.values()), 'place')} to replace{more}", lines
-        lines = self._first_change(rewrites, found)
+        lines = self._first_change(rewrites, hits_by_pattern)
         lines += [
             f"{' '.join(node.ref for node in hit.nodes)}"
             + (f"   cannot be replaced: {hit.problem}" if hit.problem else "")
-            for hits in found
+            for hits in hits_by_pattern
             for hit in hits[:_MOST_HITS]
         ]
-        return fmt.plural(sum(map(len, found)), "hit"), lines
+        return fmt.plural(sum(map(len, hits_by_pattern)), "hit"), lines
 
     def _first_change(
-        self, rewrites: Sequence[Rewrite], found: Sequence[Sequence[Hit]]
+        self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
     ) -> list[str]:
         """Return what would go and come at the first place, or why nothing does."""
         from dld_tui.core.document.edits.rewriting import Refused, planned
 
-        for one, hits in zip(rewrites, found, strict=False):
+        for one, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:
                 try:
                     went, came = planned(self.document, hits[0], one)
@@ -128,17 +130,17 @@ class Rewriting(Controller):
         """Search in slices between which keys are answered; return the hits of each pattern."""
         from dld_tui.core.rewrite.matcher import Matcher
 
-        found: list[list[Hit]] = []
+        hits_by_pattern: list[list[Hit]] = []
         deadline = monotonic() + _SLICE_S
         for pattern in patterns:
-            found.append([])
+            hits_by_pattern.append([])
             matcher = Matcher(pattern)
             for scope in list(self.document.scopes()):
-                for _ in matcher.gradually(scope, found[-1]):
+                for _ in matcher.gradually(scope, hits_by_pattern[-1]):
                     if monotonic() > deadline:
                         await asyncio.sleep(0)
                         deadline = monotonic() + _SLICE_S
-        return found
+        return hits_by_pattern
 
     def carry_out(self, text: str | None) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
@@ -157,11 +159,11 @@ class Rewriting(Controller):
         except DldError as error:
             self.complain(error)
             return
-        made = len(self.document.history.done)
+        edits_before = len(self.document.history.done)
 
         def done() -> None:
             after = self.document.history.done
-            self.say(after[-1].title if len(after) > made else "Nothing to replace")
+            self.say(after[-1].title if len(after) > edits_before else "Nothing to replace")
 
         self.history.change(
             "Rewriting",

@@ -108,22 +108,22 @@ class Selection(Controller):
         dialog.TITLE_TEXT = "Mark by filter"
         dialog.KEYS = "Enter mark  Space choose  ^X clear  Esc close"
 
-        def chosen(found: NodeFilter | None) -> None:
-            if found is not None:
-                self.page.tasks.start(self._mark_fitting(nodes, found), "mark", replace=True)
+        def chosen(answer: NodeFilter | None) -> None:
+            if answer is not None:
+                self.page.tasks.start(self._mark_fitting(nodes, answer), "mark", replace=True)
 
         self.ask(dialog, chosen)
 
     async def _mark_fitting(self, nodes: Sequence[Node], fits: NodeFilter) -> None:
         """Judge in slices between which keys are answered."""
-        found, deadline = [], monotonic() + _SLICE_S
+        fitting, deadline = [], monotonic() + _SLICE_S
         for node in nodes:
             if fits(node):
-                found.append(node)
+                fitting.append(node)
             if monotonic() > deadline:
                 await asyncio.sleep(0)
                 deadline = monotonic() + _SLICE_S
-        self.add_marks(found)
+        self.add_marks(fitting)
 
     def mark_name(self) -> None:
         """Mark the nodes whose shown names begin with a text."""
@@ -155,8 +155,8 @@ class Selection(Controller):
         if node is None:
             return ""
         separator = name_separator(model.entries(node.scope))
-        head, found, _ = model.entry(node).label.rpartition(separator)
-        return head + found
+        head, is_nested, _ = model.entry(node).label.rpartition(separator)
+        return head + is_nested
 
     def mark_same(self) -> None:
         """Mark the nodes of the operator type at the cursor."""
@@ -188,12 +188,12 @@ class Selection(Controller):
     def _follow(self, along: Callable[[Sequence[Node]], set[Node]], start: Sequence[Node]) -> None:
         if not start:
             return
-        found: list[set[Node]] = []
+        reached: list[set[Node]] = []
         large = self.model.listing.total > _FEW
         self.perform(
             "Following the links",
-            lambda: found.append(along(start)),
-            lambda: self.set_marks(found[0]),
+            lambda: reached.append(along(start)),
+            lambda: self.set_marks(reached[0]),
             large=large,
         )
 
@@ -223,8 +223,8 @@ class Selection(Controller):
         def chosen(answer: str | None) -> None:
             if answer is not None:
                 nodes = all_nodes(self.model.listing)
-                found = {node for node in nodes if precision_of(node) == answer}
-                self.panes.explorer.list.set_marks(set(found))
+                fitting = {node for node in nodes if precision_of(node) == answer}
+                self.panes.explorer.list.set_marks(set(fitting))
 
         self.ask(ChoiceDialog("Mark", "Nodes of which precision?", choices), chosen)
 
@@ -245,17 +245,17 @@ class Selection(Controller):
         nodes = outer_nodes(self.model.chosen_nodes)
         if not nodes:
             return
-        found: list[Fragment] = []
+        fragments: list[Fragment] = []
 
         def copied() -> None:
-            host(self.page).copied_nodes = found[0]
-            self._share(found[0])
+            host(self.page).copied_nodes = fragments[0]
+            self._share(fragments[0])
             self.say(f"{fmt.plural(len(nodes), 'node')} {word}: {hint('{edit.paste} pastes')}")
             self.page.facts_changed()
             then(nodes)
 
         self.perform(
-            "Copying", lambda: found.append(fragment_of(nodes)), copied, large=len(nodes) > MANY
+            "Copying", lambda: fragments.append(fragment_of(nodes)), copied, large=len(nodes) > MANY
         )
 
     def _share(self, fragment: Fragment) -> None:
@@ -270,15 +270,17 @@ class Selection(Controller):
         if fragment is None:
             return
         scope = self.cursor.target_scope or self.model.listing.root
-        made: list[Transaction] = []
+        transactions: list[Transaction] = []
 
         def paste() -> Transaction:
             data = fragment.to_json(self.document, scope)
-            made.append(self.document.apply("paste_nodes", scope=list(scope.path), fragment=data))
-            return made[0]
+            transactions.append(
+                self.document.apply("paste_nodes", scope=list(scope.path), fragment=data)
+            )
+            return transactions[0]
 
         def done() -> None:
-            self._show_pasted(made[0])
+            self._show_pasted(transactions[0])
 
         large = fragment.count > MANY or fragment.size > _LARGE
         self.history.change(

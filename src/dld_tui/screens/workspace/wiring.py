@@ -227,9 +227,9 @@ class Wiring(Controller):
             value_type=terminal.scope.value_type(value),
         )
 
-        def chosen(found: Terminal | None) -> None:
-            if found is not None:
-                self._link(node, found.index, value)
+        def chosen(terminal: Terminal | None) -> None:
+            if terminal is not None:
+                self._link(node, terminal.index, value)
 
         self.ask(picker, chosen)
 
@@ -330,10 +330,10 @@ class Wiring(Controller):
         from dld_tui.widgets.dialogs.pickers import ValuePicker
 
         value, scope = self.cursor.value, self.cursor.scope
-        found = scope.resolve(value) if scope is not None and value else None
+        definition = scope.resolve(value) if scope is not None and value else None
         if scope is None or not value:
             return
-        home = found.scope if found is not None else scope
+        home = definition.scope if definition is not None else scope
         uses = home.users(value)
         if not uses:
             self.say("No node uses it")
@@ -407,16 +407,16 @@ class Wiring(Controller):
         node = terminal.node
         scope: list[JSON] = list(terminal.scope.path)
         if self.history.try_edit("expose_input", scope=scope, node=node.ref, index=terminal.index):
-            made = visible(node.inputs[terminal.index])
-            self.say(f"{made} is an input of the graph now")
+            input_name = visible(node.inputs[terminal.index])
+            self.say(f"{input_name} is an input of the graph now")
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
         value, scope = self.cursor.value, self.cursor.scope
-        found = scope.resolve(value) if scope is not None and value else None
+        definition = scope.resolve(value) if scope is not None and value else None
         if scope is None or not value:
             return
-        home = found.scope if found is not None else scope
+        home = definition.scope if definition is not None else scope
         if self.history.try_edit("add_output", scope=list(home.path), name=value):
             self.say(f"{visible(value)} is an output now")
 
@@ -477,8 +477,8 @@ class Wiring(Controller):
         value, scope = self.cursor.value, self.cursor.scope
         if scope is None or not value:
             return
-        found = scope.resolve(value)
-        home = found.scope if found is not None else scope
+        definition = scope.resolve(value)
+        home = definition.scope if definition is not None else scope
         known = home.value_type(value)
         if known is not None and known.container:
             self.say("Only the types of tensors can be typed", 4)

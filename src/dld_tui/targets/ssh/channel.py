@@ -65,9 +65,9 @@ class Stream:
             if end >= 0:
                 line = bytes(self._rest[: end + 1])
                 del self._rest[: end + 1]
-                found = last_answer(line)
-                if found is not None:
-                    return _checked(found, self.where)
+                answer = last_answer(line)
+                if answer is not None:
+                    return _checked(answer, self.where)
                 skipped += len(line)
             else:
                 data = await self._read()

@@ -99,7 +99,7 @@ class Deployment:
     async def checks(self, needs: Needs) -> list[Check]:
         """Return what is there and what is not, without changing anything but our package."""
         machine = await self._agent.probe()
-        found = machine_checks(machine)
+        checks = machine_checks(machine)
         if machine.writable and needs.modules:
             if not machine.package:
                 await self._agent.send_package()
@@ -108,8 +108,8 @@ class Deployment:
             if needs.otherwise is not None and absent:
                 needs = needs.otherwise
                 there = await self._modules(self._python_of(machine, needs.flavour), needs)
-            found += [_check(need, there) for need in needs.modules]
-        return found
+            checks += [_check(need, there) for need in needs.modules]
+        return checks
 
     def _require_room(self, machine: Machine) -> None:
         where = self._agent.where

@@ -135,14 +135,14 @@ def _parse(line: str) -> tuple[str, Sequence[str], str] | None:
 
 
 def _matches(patterns: Sequence[str], name: str) -> bool:
-    found = False
+    is_match = False
     for pattern in patterns:
         is_negated = pattern.startswith("!")
         if _matches_one(pattern.removeprefix("!"), name):
             if is_negated:
                 return False
-            found = True
-    return found
+            is_match = True
+    return is_match
 
 
 def _matches_one(pattern: str, name: str) -> bool:

@@ -114,12 +114,12 @@ class JobsStore:
 
     def all(self) -> list[StoredJob]:
         """Return the known jobs, the newest last."""
-        found = []
+        jobs = []
         with contextlib.suppress(OSError):
             for path in sorted(self.folder.glob("*.json")):
                 with contextlib.suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
-                    found.append(_job_from(json.loads(path.read_text(encoding="utf-8"))))
-        return found
+                    jobs.append(_job_from(json.loads(path.read_text(encoding="utf-8"))))
+        return jobs
 
     def find(self, job_id: str) -> StoredJob:
         """Return a job by its name or the end of it.
@@ -127,11 +127,11 @@ class JobsStore:
         Raises:
             UsageError: There is no such job, or more than one.
         """
-        found = [job for job in self.all() if job_id and job.id.endswith(job_id)]
-        if len(found) != 1:
-            what = "is no job that was started from here" if not found else "means several jobs"
+        jobs = [job for job in self.all() if job_id and job.id.endswith(job_id)]
+        if len(jobs) != 1:
+            what = "is no job that was started from here" if not jobs else "means several jobs"
             raise UsageError(f"{job_id!r} {what}", hint="dld target jobs lists them")
-        return found[0]
+        return jobs[0]
 
     def _path(self, job_id: str) -> Path:
         if not _ID.fullmatch(job_id):

@@ -84,8 +84,8 @@ def command_line(
     return f"{_BY_SH}'{_SPECIAL.sub(_as_octal, line)}'"
 
 
-def _as_octal(found: re.Match[str]) -> str:
-    return f"\\0{ord(found[0]):03o}"
+def _as_octal(match: re.Match[str]) -> str:
+    return f"\\0{ord(match[0]):03o}"
 
 
 def quoted(word: str) -> str:

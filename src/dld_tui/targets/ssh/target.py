@@ -166,8 +166,8 @@ class SshTarget:
 
     async def _jobs(self, agent: Agent) -> list[RemoteJob]:
         rows = (await self._asked(agent, "list")).get("jobs")
-        found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return [job for row in found if (job := _job_from(row)) is not None]
+        jobs = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return [job for row in jobs if (job := _job_from(row)) is not None]
 
     async def _checks(self, agent: Agent, activity_id: str) -> list[Check]:
         deployment = Deployment(agent, Amount(), self._setup.patience)

@@ -93,8 +93,8 @@ class KnownHashes:
         entry = self._entries.get(str(file.path))
         if not isinstance(entry, dict) or entry.get("stamp") != file.stamp:
             return None
-        found = entry.get("sha256")
-        return found if isinstance(found, str) and len(found) == 64 else None
+        sha256 = entry.get("sha256")
+        return sha256 if isinstance(sha256, str) and len(sha256) == 64 else None
 
     def put(self, file: LocalFile, sha256: str) -> None:
         """Remember a hash, unless the file is too fresh to be sure."""
@@ -190,18 +190,18 @@ class Upload:
             FileChangedError: A file changed while it was sent.
         """
         self.amount.step("Looking for files")
-        found = await self._look(files)
-        self.amount.transfer("Sending", sum(file.size for file in files if file not in found))
-        small = [file for file in files if file not in found and file.size <= _SMALL]
+        names = await self._look(files)
+        self.amount.transfer("Sending", sum(file.size for file in files if file not in names))
+        small = [file for file in files if file not in names and file.size <= _SMALL]
         for pack in _packs(small):
             for file, name in zip(pack, await self._persist_pack(pack), strict=True):
-                self._note(found, file, name)
+                self._note(names, file, name)
         for file in files:
-            if file not in found:
+            if file not in names:
                 self.amount.stage = visible(f"Sending {file.path.name}")
-                self._note(found, file, await self._persist_file(file))
+                self._note(names, file, await self._persist_file(file))
         self._hashes.save()
-        return found
+        return names
 
     def _note(self, found: dict[LocalFile, str], file: LocalFile, sha256: str) -> None:
         found[file] = sha256

@@ -81,11 +81,11 @@ def resample(values: Sequence[float | None], cells: int) -> list[float | None]:
     if len(values) <= cells:
         return list(values)
     edges = [round(index * len(values) / cells) for index in range(cells + 1)]
-    found: list[float | None] = []
+    resampled: list[float | None] = []
     for first, last in itertools.pairwise(edges):
         known = [value for value in values[first:last] if value is not None]
-        found.append(max(known, default=None))
-    return found
+        resampled.append(max(known, default=None))
+    return resampled
 
 
 def spread(values: Sequence[float | None], cells: int, most: int = 6) -> list[float | None]:

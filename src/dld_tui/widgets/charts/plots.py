@@ -105,13 +105,13 @@ class Picture:
             return [*self.lines]
         column, row = self.places[at]
         left, right, bottom = self.canvas
-        found = [*self.lines]
+        lines = [*self.lines]
         for y in range(bottom + 1):
-            found[y] = _over(found[y], {column: "│"}, "dim")
-        found[row] = _over(found[row], dict.fromkeys(range(left, right + 1), "─"), "dim")
-        found[row] = _over(found[row], {column: "◆"}, "strong accent", blank=False)
+            lines[y] = _over(lines[y], {column: "│"}, "dim")
+        lines[row] = _over(lines[row], dict.fromkeys(range(left, right + 1), "─"), "dim")
+        lines[row] = _over(lines[row], {column: "◆"}, "strong accent", blank=False)
         where = f" {at + 1:,} of {len(self.spots):,}  "
-        return [*found, fitted([(where, "dim"), (self.spots[at].text, "strong")], right + 1)]
+        return [*lines, fitted([(where, "dim"), (self.spots[at].text, "strong")], right + 1)]
 
     def nearest(self, column: int, row: int) -> int | None:
         """Return the spot that is nearest to a cell; None where there is none."""
@@ -168,23 +168,25 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
     from textual_plotext import Plot as Plotext
 
     with _DRAWING:
-        made = Plotext()
-        made.theme("clear")
-        made.plotsize(width, rows)
-        made._set_size(width, rows)  # textual-plotext itself does so: plotsize alone is not enough
-        made.xaxes(True, False)
-        made.yaxes(True, False)
-        made.xlim(*x_range)
-        made.ylim(*y_range)
-        made.xticks(x_ticks, [plot.x.text(_value(plot.x, at)) for at in x_ticks])
-        made.yticks(y_ticks, y_texts)
-        made.xlabel(plot.x.title)
+        plotted = Plotext()
+        plotted.theme("clear")
+        plotted.plotsize(width, rows)
+        plotted._set_size(
+            width, rows
+        )  # textual-plotext itself does so: plotsize alone is not enough
+        plotted.xaxes(True, False)
+        plotted.yaxes(True, False)
+        plotted.xlim(*x_range)
+        plotted.ylim(*y_range)
+        plotted.xticks(x_ticks, [plot.x.text(_value(plot.x, at)) for at in x_ticks])
+        plotted.yticks(y_ticks, y_texts)
+        plotted.xlabel(plot.x.title)
         for at, style in plot.rules:
             if _is_shown(plot.x, at) and x_range[0] <= _placed(plot.x, at) <= x_range[1]:
-                made.vline(_placed(plot.x, at), color=colour(style))
+                plotted.vline(_placed(plot.x, at), color=colour(style))
         for marks in plot.marks:
-            _add(made, marks, plot, x_range, y_range, (columns, lines), colour(marks.style))
-        text = made.build()
+            _add(plotted, marks, plot, x_range, y_range, (columns, lines), colour(marks.style))
+        text = plotted.build()
     drawn = _pieces(text, tokens, width)
     # The canvas is what is right of the axis and above it.
     bottom = next((row for row, line in enumerate(drawn) if "└" in _text(line)), len(drawn) - 1)
@@ -208,7 +210,7 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
 
 
 def _add(
-    made: Plotext, marks: Marks, plot: Plot, x_range: tuple[float, float],
+    plotted: Plotext, marks: Marks, plot: Plot, x_range: tuple[float, float],
     y_range: tuple[float, float], cells: tuple[int, int], colour: int,
 ) -> None:  # fmt: skip
     columns, rows = cells
@@ -221,12 +223,12 @@ def _add(
     if not points:
         return
     if marks.kind == "line" and len(points) <= 2 * columns:
-        made.plot(*map(list, zip(*points, strict=True)), marker="." if plain else "braille",
+        plotted.plot(*map(list, zip(*points, strict=True)), marker="." if plain else "braille",
                   color=colour)  # fmt: skip
     elif marks.kind in ("dots", "line"):
         # A line through more points than columns is a wall: dots show where they gather.
         dots = thinned(points, x_range, y_range, (2 * columns, 4 * rows))
-        made.scatter(*map(list, zip(*dots, strict=True)), marker="*" if plain else "braille",
+        plotted.scatter(*map(list, zip(*dots, strict=True)), marker="*" if plain else "braille",
                      color=colour)  # fmt: skip
     else:
         xs = [x for x, _ in points]
@@ -238,10 +240,10 @@ def _add(
         if marks.kind == "bars":
             known = [(x, y) for x, y in zip(halves, held, strict=True) if y > y_range[0]]
             if known:
-                made.plot(*map(list, zip(*known, strict=True)), marker="#" if plain else "hd",
+                plotted.plot(*map(list, zip(*known, strict=True)), marker="#" if plain else "hd",
                           color=colour, fillx=True)  # fmt: skip
         else:
-            made.plot(halves, held, marker="." if plain else "braille", color=colour)
+            plotted.plot(halves, held, marker="." if plain else "braille", color=colour)
 
 
 def _text(line: Line) -> str:
@@ -257,8 +259,8 @@ def _pieces(text: str, tokens: Sequence[str], width: int) -> list[Line]:
         line: Line = []
         for segment in part.divide(sorted({at for s in part.spans for at in (s.start, s.end)})):
             style = segment.spans[0].style if segment.spans else None
-            found = getattr(getattr(style, "color", None), "number", None)
-            place = -1 if found is None else found - _FIRST_COLOUR
+            colour = getattr(getattr(style, "color", None), "number", None)
+            place = -1 if colour is None else colour - _FIRST_COLOUR
             plain = segment.plain
             name = tokens[place] if 0 <= place < len(tokens) else "dim"
             line.append((plain, name))
@@ -300,16 +302,16 @@ def ticks(low: float, high: float, most: int, *, log: bool = False) -> list[floa
         for parts in ((1, 2, 5), (1, 3), (1,)):
             decades = range(math.floor(low), math.ceil(high) + 1)
             all_of = (decade + math.log10(part) for decade in decades for part in parts)
-            found = [at for at in all_of if low <= at <= high]
-            if 2 <= len(found) <= most:
-                return found
-        return found[:: -(-len(found) // most)] if len(found) > most else [low, high]
+            shown = [at for at in all_of if low <= at <= high]
+            if 2 <= len(shown) <= most:
+                return shown
+        return shown[:: -(-len(shown) // most)] if len(shown) > most else [low, high]
     step = (high - low) / most
     power = 10.0 ** math.floor(math.log10(step))
     step = power * next(n for n in (1, 2, 5, 10, 20) if n * power >= step * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
-    found = [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
-    return found[:most] if len(found) > 1 else [low, high]
+    shown = [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+    return shown[:most] if len(shown) > 1 else [low, high]
 
 
 def thinned(
@@ -317,12 +319,12 @@ def thinned(
     y_range: tuple[float, float], dots: tuple[int, int],
 ) -> list[tuple[float, float]]:  # fmt: skip
     """Return one point for each dot that can be told apart."""
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+    kept: dict[tuple[int, int], tuple[float, float]] = {}
     for x, y in points:
         across = round((x - x_range[0]) / (x_range[1] - x_range[0]) * (dots[0] - 1))
         up = round((y - y_range[0]) / (y_range[1] - y_range[0]) * (dots[1] - 1))
-        found.setdefault((across, up), (x, y))
-    return [*found.values()]
+        kept.setdefault((across, up), (x, y))
+    return [*kept.values()]
 
 
 def histogram_marks(shape: Histogram, kind: Kind = "bars", style: str = "bar") -> Marks:

@@ -425,11 +425,11 @@ CONTEXT_CHART = Chart(
 
 def line_charts() -> dict[str, Chart]:
     """Return the charts that are drawn as lines by id, those of other packages last."""
-    found = {chart.id: chart for chart in LINE_CHARTS}
+    charts = {chart.id: chart for chart in LINE_CHARTS}
     for one in plugins("charts", Chart):
         chart = one.value or _unavailable(one.name, one.problem)
-        found.setdefault(f"{one.package}:{one.name}", chart)
-    return found
+        charts.setdefault(f"{one.package}:{one.name}", chart)
+    return charts
 
 
 def _unavailable(name: str, problem: str) -> Chart:

@@ -127,31 +127,31 @@ def changes_of(groups: Sequence[TypeGroup]) -> list[JSON]:
 
 
 def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
-    found: dict[str, SharedAttribute] = {}
+    shared: dict[str, SharedAttribute] = {}
     first: dict[str, bytes] = {}
     schema = node_schema(nodes[0])
     for known in schema.attributes if schema is not None else ():
         if known.kind in SETTABLE_KINDS:
             default = _default_text(known.default, known.kind)
-            found[known.name] = SharedAttribute(known.name, known.kind, default=default)
+            shared[known.name] = SharedAttribute(known.name, known.kind, default=default)
     for node in nodes:
         for proto in node.proto.attribute:
             name = text_of(proto.name)
-            item = found.get(name)
+            item = shared.get(name)
             if item is None:
                 kind = Attribute(node, proto).kind
                 if kind not in SETTABLE_KINDS:
                     continue
-                item = found[name] = SharedAttribute(name, kind)
+                item = shared[name] = SharedAttribute(name, kind)
             item.set_in += 1
             data = proto.SerializeToString()
             if item.sample is None:
                 item.sample, first[name] = Attribute(node, proto), data
             elif data != first[name]:
                 item.mixed = True
-    for item in found.values():
+    for item in shared.values():
         item.mixed |= 0 < item.set_in < len(nodes)
-    return list(found.values())
+    return list(shared.values())
 
 
 def _default_text(default: object, kind: str) -> str:

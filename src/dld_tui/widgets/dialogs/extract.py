@@ -29,16 +29,16 @@ class ExtractDialog(Dialog[Path]):
     """Gives the path to write to, or None.
 
     Args:
-        found: What would be written.
+        extraction: What would be written.
         start: The path to begin with.
     """
 
     TITLE_TEXT = "Extract to a model"
     KEYS = "Tab complete  Enter write  Esc close"
 
-    def __init__(self, found: Extraction, start: str) -> None:
+    def __init__(self, extraction: Extraction, start: str) -> None:
         super().__init__()
-        self._found = found
+        self._found = extraction
         self._start = start
 
     def body(self) -> Iterable[Widget]:

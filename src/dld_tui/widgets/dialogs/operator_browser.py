@@ -208,11 +208,11 @@ class OperatorBrowser(Vertical):
     def search_again(self) -> None:
         """List what fits the text: the best first, or in groups while nothing is typed."""
         text = self.query_one(Input).value
-        found = self.palette.search(text)
+        operators = self.palette.search(text)
         best_first = Grouping.NAME if text.strip() else self.grouping
-        groups = self.palette.grouped(best_first, found)
+        groups = self.palette.grouped(best_first, operators)
         self.view.set_lines(OperatorRows(groups), keep=False)
-        note = fmt.plural(len(found), "operator")
+        note = fmt.plural(len(operators), "operator")
         note += ", the best first" if text.strip() else f" by {self.grouping.value}"
         self.query_one(Rows).set_rows([[(note, "dim")]])
         self._skip_title(1)

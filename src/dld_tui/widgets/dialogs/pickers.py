@@ -85,9 +85,9 @@ class ValuePicker(SearchDialog[str]):
 
     def collect(self, most: int) -> None:
         """Take up to `most` more in."""
-        found = list(islice(self._waiting, most))
-        self.complete = len(found) < most
-        self._add(found)
+        values = list(islice(self._waiting, most))
+        self.complete = len(values) < most
+        self._add(values)
 
     def _add(self, values: Sequence[tuple[str, Definition | None]]) -> None:
         self._values += values
@@ -295,11 +295,11 @@ class NodePicker(SearchDialog[Node]):
 
     def collect(self, most: int) -> None:
         """Take up to `most` more in."""
-        found = list(islice(self._waiting, most))
-        self.complete = len(found) < most
-        self.nodes += found
+        nodes = list(islice(self._waiting, most))
+        self.complete = len(nodes) < most
+        self.nodes += nodes
         self._index.extend(f"{node.name or next(iter(node.outputs), '')} {node.op_type}"
-                           for node in found)  # fmt: skip
+                           for node in nodes)  # fmt: skip
 
     def found(self, text: str) -> NodeRows:
         """Return the nodes that fit a text, the best first."""

@@ -186,24 +186,24 @@ class PickDialog(SearchDialog[Hashable]):
         self.tasks.start(self._find(self.query_text.lower().split()), "pick", replace=True)
 
     async def _find(self, words: Sequence[str]) -> None:
-        found: list[PickItem] = []
+        items: list[PickItem] = []
         deadline = monotonic() + _PICK_SLICE_S
         more = ""
         with collector_paused():
             for count, item in enumerate(self.items()):
                 text = item.text.lower()
                 if all(word in text for word in words):
-                    if len(found) == MOST:
+                    if len(items) == MOST:
                         more = " or more: type to narrow it down"
                         break
-                    found.append(item)
+                    items.append(item)
                 if count % 64 == 63 and monotonic() > deadline:
                     await asyncio.sleep(0)
                     deadline = monotonic() + _PICK_SLICE_S
         self.view.empty = self.EMPTY
-        found += self.last
-        rows = [item.pieces for item in found]
-        lines = ListSource(rows, [item.key for item in found])
+        items += self.last
+        rows = [item.pieces for item in items]
+        lines = ListSource(rows, [item.key for item in items])
         # What comes last must not hold the cursor when a match comes back.
         aside = self.view.key_at_cursor() in {item.key for item in self.last}
         self.show_rows(lines, keep=bool(words) and not aside, more=more)

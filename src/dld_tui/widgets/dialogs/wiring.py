@@ -144,8 +144,12 @@ class WiringDialog(Dialog[Wiring]):
         why_not = self.wiring.why_not(at, value)
         if why_not:
             return [*pieces, (f"{glyphs.current().error} {clip(why_not, room // 2)}", "bad")]
-        made = self.wiring.created.get(value)
-        return [*pieces, (kind, "type"), (f"  new: {made.fill['kind']}" if made else "", "good")]
+        created = self.wiring.created.get(value)
+        return [
+            *pieces,
+            (kind, "type"),
+            (f"  new: {created.fill['kind']}" if created else "", "good"),
+        ]
 
     def _users_row(self) -> list[Piece]:
         box = glyphs.current().on if self.wiring.inserts else glyphs.current().off
@@ -235,8 +239,8 @@ class WiringDialog(Dialog[Wiring]):
             return
 
         def read(text: str) -> Callable[[], None]:
-            made = parse_initializer(text)
-            return lambda: self.wiring.create(at, made)
+            initializer = parse_initializer(text)
+            return lambda: self.wiring.create(at, initializer)
 
         label = _label(self.wiring.formal(at), at)
         message = "Type, then zeros, normal, uniform or numbers"

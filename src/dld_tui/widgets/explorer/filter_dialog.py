@@ -153,19 +153,19 @@ class FilterDialog(Dialog[NodeFilter]):
     async def _count_fitting(self, chosen: NodeFilter) -> None:
         """Count in slices between which keys are answered."""
         await asyncio.sleep(0.05)
-        found, deadline = 0, monotonic() + _SLICE_S
+        fitting, deadline = 0, monotonic() + _SLICE_S
         for _ in chosen.prepare(self.nodes[0].scope.document) if self.nodes else ():
             if monotonic() > deadline:
                 await asyncio.sleep(0)
                 deadline = monotonic() + _SLICE_S
         for node in self.nodes:
-            found += chosen(node)
+            fitting += chosen(node)
             if monotonic() > deadline:
                 await asyncio.sleep(0)
                 deadline = monotonic() + _SLICE_S
-        shown = f"{found:,} of {len(self.nodes):,} nodes"
+        shown = f"{fitting:,} of {len(self.nodes):,} nodes"
         answer = self.query_one("#filter-answer", Rows)
-        answer.set_rows([[(shown, "strong" if found else "warn")], []])
+        answer.set_rows([[(shown, "strong" if fitting else "warn")], []])
         if self.live is not None:
             self.live(chosen)
 

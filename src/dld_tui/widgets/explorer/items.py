@@ -79,38 +79,38 @@ class Entry:
     def of_texts(cls, texts: NodeTexts) -> list[Entry]:
         """Return the entries of nodes whose texts have been read."""
         operators = {kind: _Operator(kind) for kind in set(texts.kinds)}
-        made: list[Entry] = []
+        entries: list[Entry] = []
         for node, name, outputs, kind in zip(
             texts.nodes, texts.names, texts.outputs, texts.kinds, strict=True
         ):
             entry = cls.__new__(cls)
             entry.node = node
             entry._take(name, outputs, operators[kind])
-            made.append(entry)
-        return made
+            entries.append(entry)
+        return entries
 
     @property
     def haystack(self) -> str:
         """What a search looks at, in lower case."""
-        found = self._haystack
-        if found is None:
+        haystack = self._haystack
+        if haystack is None:
             label, (domain, _) = self.label, self.kind
-            found = f"{visible(domain).lower()}.{self.op_type.lower()} {label.lower()}"
-            self._haystack = found
+            haystack = f"{visible(domain).lower()}.{self.op_type.lower()} {label.lower()}"
+            self._haystack = haystack
             if self.label is not label:  # renamed meanwhile
                 self._haystack = None
-        return found
+        return haystack
 
     @property
     def sort_name(self) -> str:
         """By what it is sorted: numbers in it by their value."""
-        found = self._sort_name
-        if found is None:
+        sort_name = self._sort_name
+        if sort_name is None:
             label = self.label
-            found = self._sort_name = _DIGITS.sub(_padded, label.lower()[:_MAX_SORTED])
+            sort_name = self._sort_name = _DIGITS.sub(_padded, label.lower()[:_MAX_SORTED])
             if self.label is not label:
                 self._sort_name = None
-        return found
+        return sort_name
 
     def prepare(self) -> None:
         """Work out now what a search and a sort will ask for."""

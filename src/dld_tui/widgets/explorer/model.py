@@ -465,10 +465,10 @@ class ExplorerModel:
         return [entry for entry in everything if id(entry) in shown]
 
     def _separator(self, scope: Scope) -> str:
-        found = self._separators.get(scope)
-        if found is None:
-            found = self._separators[scope] = name_separator(self.entries(scope))
-        return found
+        separator = self._separators.get(scope)
+        if separator is None:
+            separator = self._separators[scope] = name_separator(self.entries(scope))
+        return separator
 
 
 def next_match(model: ExplorerModel, rows: Rows, cursor: int, step: int, text: str) -> Node | None:
@@ -487,13 +487,13 @@ def next_match(model: ExplorerModel, rows: Rows, cursor: int, step: int, text: s
     first = 0 if step > 0 else 1  # what is folded in the cursor's row comes after it
     for offset in range(first, len(rows) + 1):
         item = rows.items[(cursor + step * offset) % len(rows)]
-        found: list[Entry] = []
+        matches: list[Entry] = []
         if offset and isinstance(item, Entry) and item.holds(words):
-            found.append(item)
+            matches.append(item)
         if model.can_unfold(item) and not model.is_unfolded(item):
-            found += [entry for entry in below(model, item) if entry.holds(words)]
-        if found:
-            return found[0 if step > 0 else -1].node
+            matches += [entry for entry in below(model, item) if entry.holds(words)]
+        if matches:
+            return matches[0 if step > 0 else -1].node
     return None
 
 

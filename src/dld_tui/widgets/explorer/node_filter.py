@@ -173,11 +173,11 @@ class NodeFilter:
 
     def follow(self, change: Change) -> set[Node]:
         """Take in an edit; return nodes, apart from those that it changes, to ask about again."""
-        found: set[Node] = set()
+        reached: set[Node] = set()
         for condition in self.conditions:
             if isinstance(condition, PatternCondition):
-                found |= condition.follow(change)
-        return found
+                reached |= condition.follow(change)
+        return reached
 
     def __call__(self, node: Node) -> bool:
         """Return whether a node meets every filter."""
@@ -199,9 +199,9 @@ def parse_conditions(text: str) -> tuple[AnyCondition, ...]:
     if parts == [""]:
         return ()
     if _ONLY_IN_QUERIES.search(text) is not None:
-        found = _query(text) or _pattern(text)
-        if found is not None:
-            return (found,)
+        conditions = _query(text) or _pattern(text)
+        if conditions is not None:
+            return (conditions,)
     return tuple(_parse(part) for part in parts)
 
 
@@ -297,13 +297,17 @@ def _output_type(node: Node) -> Any:
 
 
 def _dtype(node: Node) -> tuple[Any, ...]:
-    found = _output_type(node)
-    return (found.dtype,) if found is not None and found.dtype else ()
+    output_type = _output_type(node)
+    return (output_type.dtype,) if output_type is not None and output_type.dtype else ()
 
 
 def _shape(node: Node) -> tuple[Any, ...]:
-    found = _output_type(node)
-    return (list(found.dims),) if found is not None and found.dims is not None else ()
+    output_type = _output_type(node)
+    return (
+        (list(output_type.dims),)
+        if output_type is not None and output_type.dims is not None
+        else ()
+    )
 
 
 _SPECIAL: dict[str, Callable[[Node], tuple[Any, ...]]] = {

@@ -513,8 +513,8 @@ class _Paths(Suggester):
     async def get_suggestion(self, value: str) -> str | None:
         if not value:
             return None
-        found = await on_thread(find_matches, value)
-        longer = complete(value, found[:1]) if found else value
+        matches = await on_thread(find_matches, value)
+        longer = complete(value, matches[:1]) if matches else value
         return (
             longer
             if longer != value and longer.startswith(value) and drawn(longer) == longer

@@ -41,7 +41,7 @@ def find_matches(text: str) -> list[Match]:
     Hidden entries are left out unless the name begins with a dot. Errors mean no matches.
     """
     folder, prefix = split(text)
-    found: list[Match] = []
+    matches: list[Match] = []
     try:
         with os.scandir(folder) as entries:
             for count, entry in enumerate(entries):
@@ -51,10 +51,10 @@ def find_matches(text: str) -> list[Match]:
                     continue
                 if entry.name.startswith(".") and not prefix.startswith("."):
                     continue
-                found.append(_match(entry))
+                matches.append(_match(entry))
     except (OSError, ValueError):
         return []
-    return sorted(found, key=lambda match: (not match.is_folder, match.name.lower()))
+    return sorted(matches, key=lambda match: (not match.is_folder, match.name.lower()))
 
 
 def _match(entry: os.DirEntry[str]) -> Match:
@@ -168,13 +168,13 @@ class PathInput(Vertical):
 
     @task("path", replace=True)
     async def _look(self, text: str) -> None:
-        found = await on_thread(find_matches, text) if text else []
+        matches = await on_thread(find_matches, text) if text else []
         if text != self.value:  # it has changed meanwhile
             return
-        self._matches = found
+        self._matches = matches
         self._moved = False
         view = self.query_one(TableView)
-        view.set_table(match_table(found), keep=False)
+        view.set_table(match_table(matches), keep=False)
         view.display = bool(text)
 
     def action_complete(self) -> None:

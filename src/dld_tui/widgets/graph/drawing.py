@@ -137,7 +137,7 @@ def draw(
 def _named_ports(
     graph: Graph, layout: Layout, port: Callable[[int, str], str]
 ) -> dict[int, list[tuple[int, str]]]:
-    found: dict[int, list[tuple[int, str]]] = {}
+    ports: dict[int, list[tuple[int, str]]] = {}
     for gap, boxes in zip(layout.gaps, layout.ranks[1:], strict=True):
         nets = {column: wire.net for wire in gap.wires for column in wire.arrows}
         for box in boxes:
@@ -145,8 +145,8 @@ def _named_ports(
             if len(inside) > 1:
                 vertex = box.vertex
                 named = [(at, port(vertex, graph.nets[nets[at]].name)) for at in inside]
-                found[vertex] = [(at, visible(name)) for at, name in named if name]
-    return found
+                ports[vertex] = [(at, visible(name)) for at, name in named if name]
+    return ports
 
 
 def line_styles(layout: Layout) -> dict[int, str]:
@@ -154,23 +154,23 @@ def line_styles(layout: Layout) -> dict[int, str]:
 
     Where there are more nets side by side than styles, some share one.
     """
-    found: dict[int, str] = {}
+    styles: dict[int, str] = {}
     passing = [[(column, column, net) for column, net in row] for row in layout.passing]
     for rank, gap in enumerate(layout.gaps):
         bent = [(wire.left, wire.right, wire.net) for wire in gap.wires if not wire.is_straight]
         spans = sorted({*bent, *passing[rank], *passing[rank + 1]})
         compared = spans if len(spans) <= _MOST_COMPARED else []
         for left, right, net in spans:
-            if net in found:
+            if net in styles:
                 continue
             near = {
-                found[other]
+                styles[other]
                 for first, last, other in compared
-                if other in found and first <= right + _NEAR and last >= left - _NEAR
+                if other in styles and first <= right + _NEAR and last >= left - _NEAR
             }
             free = [style for style in LINES if style not in near] or LINES
-            found[net] = free[net % len(free)]
-    return found
+            styles[net] = free[net % len(free)]
+    return styles
 
 
 def _texts(
@@ -330,7 +330,7 @@ def joined(cells: Sequence[Piece]) -> list[Piece]:
 
 def _cropped(pieces: Sequence[Piece], start: int, width: int) -> list[Piece]:
     """Return `width` cells of pieces from the cell `start` on."""
-    found: list[Piece] = []
+    cropped: list[Piece] = []
     for text, style in pieces:
         cells = cell_width(text)
         if start >= cells:
@@ -339,10 +339,10 @@ def _cropped(pieces: Sequence[Piece], start: int, width: int) -> list[Piece]:
         if width <= 0:
             break
         part = _first(_without(text, start), min(width, cells - start))
-        found.append((part, style))
+        cropped.append((part, style))
         width -= cell_width(part)
         start = 0
-    return found
+    return cropped
 
 
 def _first(text: str, cells: int) -> str:
@@ -392,10 +392,10 @@ class Boxes:
             cuts: How many links of each box are not drawn, above and below.
         """
         says = Says(self.style, self.type, self.note, self.work, self.weight, self.port)
-        found = draw(graph, zoom, says, cuts, self.shifts())
+        drawing = draw(graph, zoom, says, cuts, self.shifts())
         if self.overlay.name != Overlay.name:  # colours say something else
-            found.lines = {}
-        return found
+            drawing.lines = {}
+        return drawing
 
     def _vertex(self, at: int) -> int | None:
         """Return the vertex of the whole graph that a box is; None for a fold."""
@@ -441,10 +441,10 @@ class Boxes:
         """Return how far boxes were moved to the right, on the canvas."""
         if self.model.view is not GraphView.CANVAS:
             return {}
-        found = {}
+        shifts = {}
         for at in range(len(self.boxes)):
             vertex = self._vertex(at)
             cells = 0 if vertex is None else self.model.shift(vertex)
             if cells:
-                found[at] = cells
-        return found
+                shifts[at] = cells
+        return shifts

@@ -190,8 +190,8 @@ class GraphModel(ViewedGraph):
         """Return the node of a vertex."""
         from dld_tui.core.document import Node
 
-        found = self.drawn.subjects[vertex]
-        return found if isinstance(found, Node) else None
+        subject = self.drawn.subjects[vertex]
+        return subject if isinstance(subject, Node) else None
 
     def vertex(self, subject: Hashable) -> int | None:
         """Return the vertex of a node of the scope, or of a value."""
@@ -213,9 +213,9 @@ class GraphModel(ViewedGraph):
         waiting = [node]
         while waiting:
             node = waiting.pop(0)
-            found = self.drawn.vertex(node)
-            if found is not None:
-                return found
+            vertex = self.drawn.vertex(node)
+            if vertex is not None:
+                return vertex
             seen.add(node)
             users = (use.node for name in node.outputs if name for use in self.scope.users(name))
             waiting += [user for user in users if user not in seen and user.scope is self.scope]
@@ -228,8 +228,8 @@ class GraphModel(ViewedGraph):
 
     def type_of(self, vertex: int) -> str:
         """Return the type of what a vertex makes first; empty when it is not known."""
-        found = self.subject(vertex)
-        name = found if isinstance(found, str) else next(filter(None, found.outputs), "")
+        subject = self.subject(vertex)
+        name = subject if isinstance(subject, str) else next(filter(None, subject.outputs), "")
         return with_aliases(shown_type(self.scope, name), self.aliases) if name else ""
 
     @cached_property
@@ -274,8 +274,8 @@ class GraphModel(ViewedGraph):
     def badge(self, vertex: int) -> Piece:
         """Return the precision that a layer is set to, at most four cells; empty without one."""
         node = self.node_at(vertex)
-        found = precision_of(node) if node is not None else ""
-        return clip(visible(found), 4), PRECISION_STYLES.get(found, "prec-other")
+        precision = precision_of(node) if node is not None else ""
+        return clip(visible(precision), 4), PRECISION_STYLES.get(precision, "prec-other")
 
     def precision(self, vertex: int) -> Piece | None:
         """Return the precision that a layer is set to, else the type that it makes."""

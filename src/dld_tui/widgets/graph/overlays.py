@@ -74,23 +74,23 @@ class PrecisionOverlay(Overlay):
 
     def style(self, start: int, end: int) -> str | None:
         """Return the style of the precision; of several, of the most common one."""
-        found = self._found(start, end)
-        return found.most_common(1)[0][0][1] if found else "faint"
+        precision = self._found(start, end)
+        return precision.most_common(1)[0][0][1] if precision else "faint"
 
     def text(self, start: int, end: int) -> str:
-        found = self._found(start, end)
-        if not found:
+        precision = self._found(start, end)
+        if not precision:
             return ""
-        more = f" +{len(found) - 1}" if len(found) > 1 else ""
-        return found.most_common(1)[0][0][0][: 9 - len(more)] + more
+        more = f" +{len(precision) - 1}" if len(precision) > 1 else ""
+        return precision.most_common(1)[0][0][0][: 9 - len(more)] + more
 
     def _found(self, start: int, end: int) -> Counter[Piece]:
         known = self._known.get((start, end))
         if known is None:
             model = self.model
             rows = range(start, min(end, start + _MOST_ROWS))
-            found = (model.precision(model.overview.rails.order[row]) for row in rows)
-            known = self._known[start, end] = Counter(one for one in found if one is not None)
+            precisions = (model.precision(model.overview.rails.order[row]) for row in rows)
+            known = self._known[start, end] = Counter(one for one in precisions if one is not None)
         return known
 
 
@@ -231,11 +231,11 @@ def memory_overlay(model: ViewedGraph) -> HeatOverlay | None:
     known = model.memory_heat
     if isinstance(known, HeatOverlay):
         return known
-    found = model.memory()
-    if found is None:
+    memory = model.memory()
+    if memory is None:
         return None
-    model.memory_heat = made = HeatOverlay(model.memory_name, "", *found)
-    return made
+    model.memory_heat = overlay = HeatOverlay(model.memory_name, "", *memory)
+    return overlay
 
 
 def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> TimeOverlay | None:
@@ -247,17 +247,17 @@ def time_overlay(model: ViewedGraph, times: Mapping[Any, float], title: str) -> 
         title: Where they come from. Foreign text.
     """
     own = model.row_times(times)
-    made = TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own)
-    made.figures = times
-    return made if any(own) else None
+    overlay = TimeOverlay(TimeOverlay.name, f" in {visible(title)}", own, own)
+    overlay.figures = times
+    return overlay if any(own) else None
 
 
 def cost_overlay(model: ViewedGraph, flops: Mapping[Any, float], title: str) -> CostOverlay | None:
     """Return the operations of nodes as heat; None when none is known of this graph."""
     own = model.row_times(flops)
-    made = CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own)
-    made.figures = flops
-    return made if any(own) else None
+    overlay = CostOverlay(CostOverlay.name, f" FLOPs{title}", own, own)
+    overlay.figures = flops
+    return overlay if any(own) else None
 
 
 def error_overlay(
@@ -265,9 +265,9 @@ def error_overlay(
 ) -> ErrorOverlay | None:
     """Return the errors of nodes as heat; None when none is known of this graph."""
     own = model.row_times(errors)
-    made = ErrorOverlay("errors", f" in {visible(title)}", own, own)
-    made.figures = errors
-    return made if any(own) else None
+    overlay = ErrorOverlay("errors", f" in {visible(title)}", own, own)
+    overlay.figures = errors
+    return overlay if any(own) else None
 
 
 def overlays_of(
@@ -280,7 +280,7 @@ def overlays_of(
     flops: tuple[Mapping[Any, float], str] = ({}, ""),
 ) -> list[Overlay]:
     """Return what can be shown of a graph, in the order of the key."""
-    found: list[Overlay | None] = [
+    overlays: list[Overlay | None] = [
         Overlay(),
         PrecisionOverlay(model),
         FindingsOverlay(notes) if notes.has_findings else None,
@@ -290,4 +290,4 @@ def overlays_of(
         error_overlay(model, *errors) if errors[0] else None,
         quantized_overlay(model, *quantized) if quantized[0] else None,
     ]
-    return [overlay for overlay in found if overlay is not None]
+    return [overlay for overlay in overlays if overlay is not None]

@@ -149,9 +149,9 @@ class Colours:
         if self._chosen or self.has_reports():
             self._give_overlays(self._take_same)
 
-    def _take_same(self, found: Sequence[Overlay]) -> None:
+    def _take_same(self, overlays: Sequence[Overlay]) -> None:
         wanted = self._chosen or TimeOverlay.name
-        same = (overlay for overlay in found if overlay.name == wanted)
+        same = (overlay for overlay in overlays if overlay.name == wanted)
         self.overlay = next(same, self.overlay)
         self.tell(self.overlay)
         if self._is_large:
@@ -161,10 +161,10 @@ class Colours:
         """Let the colours say the next thing."""
         self._give_overlays(self._take_next)
 
-    def _take_next(self, found: Sequence[Overlay]) -> None:
-        names = [overlay.name for overlay in found]
+    def _take_next(self, overlays: Sequence[Overlay]) -> None:
+        names = [overlay.name for overlay in overlays]
         at = names.index(self.overlay.name) if self.overlay.name in names else -1
-        self.overlay = found[(at + 1) % len(found)]
+        self.overlay = overlays[(at + 1) % len(overlays)]
         self._chosen = self.overlay.name
         self.tell(self.overlay)
         self.pane.show_view(self.pane.cursor_vertex)
@@ -182,11 +182,11 @@ class Colours:
             return
         model = self.pane.model
         try:
-            found = await on_thread(self.overlays)
+            overlays = await on_thread(self.overlays)
         except (RuntimeError, KeyError, IndexError):
             return  # an edit has changed the model while it was read: all is found again after it
         if self.pane.model is model:
-            take(found)
+            take(overlays)
 
 
 class GraphPane(Framed, Commands, Vertical):

@@ -254,10 +254,10 @@ def _lane_style(column: int, cell: str) -> str:
 
 def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
     """Return the pieces that there is room for, the first ones first."""
-    found: list[Piece] = []
+    fitting: list[Piece] = []
     for text, style in pieces:
         room -= cell_width(text)
         if room < 0:
             break
-        found.append((text, style))
-    return found
+        fitting.append((text, style))
+    return fitting

@@ -150,8 +150,8 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.lines = source
         target = 0
         if keep:
-            found = self.find_key(old_key, near=old_cursor) if old_key is not None else None
-            target = min(old_cursor, len(source) - 1) if found is None else found
+            line = self.find_key(old_key, near=old_cursor) if old_key is not None else None
+            target = min(old_cursor, len(source) - 1) if line is None else line
         if self.tail and self._at_end:
             target = len(source) - 1
         self._strips.clear()
@@ -174,8 +174,8 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             return near
         index_of = getattr(self.lines, "index_of", None)
         if index_of is not None:
-            found: int | None = index_of(key)
-            return found
+            line: int | None = index_of(key)
+            return line
         line_key = self.lines.key
         return next((index for index in range(count) if line_key(index) == key), None)
 

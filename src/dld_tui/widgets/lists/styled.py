@@ -222,5 +222,5 @@ def layer_style(kind: str) -> str:
     """Return the style class of a layer's type, which may be an operator's or TensorRT's own."""
     from dld_tui.core.plan.graph import colour_of_type
 
-    found = colour_class(kind)
-    return f"op-{colour_of_type(kind) if found == 'other' else found}"
+    colour = colour_class(kind)
+    return f"op-{colour_of_type(kind) if colour == 'other' else colour}"

@@ -140,20 +140,20 @@ def _sizes(columns: Sequence[Column[Any]], room: int) -> tuple[tuple[Column[Any]
 
 def _shares(flexible: list[Column[Any]], rest: int) -> dict[str, int]:
     """Share cells out equally, but none gets less than its least."""
-    found: dict[str, int] = {}
+    shares: dict[str, int] = {}
     while flexible:
         share = max(rest, 0) // len(flexible)
         short = [column for column in flexible if column.least > share]
         if not short:
-            found |= {column.key: share for column in flexible}
+            shares |= {column.key: share for column in flexible}
             # The last one takes what the division leaves.
-            found[flexible[-1].key] += rest - share * len(flexible)
+            shares[flexible[-1].key] += rest - share * len(flexible)
             break
         for column in short:
-            found[column.key] = column.least
+            shares[column.key] = column.least
             rest -= column.least
         flexible = [column for column in flexible if column not in short]
-    return found
+    return shares
 
 
 def _squeezed(sizes: list[tuple[Column[Any], int]], room: int) -> list[tuple[Column[Any], int]]:
@@ -220,12 +220,12 @@ class TableLines:
 
     def _scale(self, column: Column[Any]) -> tuple[float, float]:
         """Return the value that counts as hot, and the largest one."""
-        found = self._scales.get(column.key)
-        if found is None:
+        scale = self._scales.get(column.key)
+        if scale is None:
             values: list[Any] = [column.value(row) for row in self.table.rows]
             known = [value for value in values if value is not None]
-            found = self._scales[column.key] = hottest(known), max(known, default=0.0)
-        return found
+            scale = self._scales[column.key] = hottest(known), max(known, default=0.0)
+        return scale
 
 
 class TableView(LineView):
@@ -303,7 +303,7 @@ class TableView(LineView):
         rows = self.table.rows
         if not self.FITTED or not 0 < len(rows) <= _MOST_FITTED:
             return tuple(self.table.columns)
-        found = []
+        fitted = []
         for column in self.table.columns:
             texts = [column.shown_text(row) for row in rows]
             if column.width is not None and column.title:
@@ -314,8 +314,8 @@ class TableView(LineView):
                 ends = shared_ends(texts, MOST_SHARE)
                 longest = max(cell_width(visible(ends.without(text))) for text in texts)
                 column = replace(column, least=max(column.least, min(longest, _WIDE_NAME)))
-            found.append(column)
-        return tuple(found)
+            fitted.append(column)
+        return tuple(fitted)
 
     def ends(self, column: Column[Any], cells: int) -> SharedEnds | None:
         """Return what most names of a column share, which is left out where not all of them fit.
@@ -420,10 +420,10 @@ class TableView(LineView):
 
     def windows(self, width: int) -> list[Window]:
         """Return what is seen in `width` cells at each step to the right."""
-        found = self._windows.get(width)
-        if found is None:
-            found = self._windows[width] = windows(self.columns, width)
-        return found
+        column_windows = self._windows.get(width)
+        if column_windows is None:
+            column_windows = self._windows[width] = windows(self.columns, width)
+        return column_windows
 
     def window(self, width: int) -> Window:
         """Return the columns that are seen in `width` cells now."""
@@ -442,19 +442,19 @@ class TableView(LineView):
         return 0
 
     def _scroll_columns(self, steps: int) -> None:
-        found = self.windows(self._cells)
-        now = self._step_of(self._reached, found)
-        target = max(0, min(now + steps, len(found) - 1))
+        column_windows = self.windows(self._cells)
+        now = self._step_of(self._reached, column_windows)
+        target = max(0, min(now + steps, len(column_windows) - 1))
         if target != now:
-            self._reached = found[target].last
+            self._reached = column_windows[target].last
             self.invalidate()
 
     def show_column(self, key: str) -> None:
         """Scroll sideways until a column is seen."""
-        found = self.windows(self._cells)
-        now = self._step_of(self._reached, found)
-        if all(column.key != key for column in found[now].columns):
-            self._scroll_columns(self._step_of(key, found) - now)
+        column_windows = self.windows(self._cells)
+        now = self._step_of(self._reached, column_windows)
+        if all(column.key != key for column in column_windows[now].columns):
+            self._scroll_columns(self._step_of(key, column_windows) - now)
 
     def action_columns_left(self) -> None:
         self._scroll_columns(-1)

@@ -251,12 +251,12 @@ class NodeRows:
             text, style = ("nothing connected", "warn") if needed else ("left out", "faint")
             yield ParameterRow(key, label, f"{fmt.UNKNOWN} {text}", value_style=style)
             return
-        found = self.scope.resolve(name)
+        definition = self.scope.resolve(name)
         row = ParameterRow(key, label, copied=name, name_of="value")
         row.right = self._type(name)
-        describe_source(row, self.scope, name, found)
+        describe_source(row, self.scope, name, definition)
         yield row
-        tensor = initializer_of(found, name)
+        tensor = initializer_of(definition, name)
         if tensor is not None:
             row.tensor, row.fold_key, row.unfolded = tensor, key, self._unfolded(key)
             row.extra = row.extra or tensor_text(tensor)
@@ -595,17 +595,17 @@ class ScopeRows:
             return
         unfolded = self._unfolded(CAPTURED, len(captured) <= _MANY)
         yield section("Captured values", len(captured), unfolded=unfolded)
-        for name, found in captured.items() if unfolded else ():
+        for name, definition in captured.items() if unfolded else ():
             right = shown_type(self.scope, name)
             row = ParameterRow(
                 ("captured", name), value=visible(name), right=right, glyph=glyphs.current().up,
                 copied=name, name_of="value", indent=0,
             )  # fmt: skip
-            if found is None:
+            if definition is None:
                 row.value_style, row.extra = "bad", "nothing makes this value"
             else:
-                row.node, row.extra = found.node, f"from {visible(found.scope.title)}"
-                row.value_style = "link" if found.node is not None else ""
+                row.node, row.extra = definition.node, f"from {visible(definition.scope.title)}"
+                row.value_style = "link" if definition.node is not None else ""
             yield row
 
     def _function(self) -> Iterator[ParameterRow]:

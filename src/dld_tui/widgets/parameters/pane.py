@@ -76,8 +76,8 @@ class ParametersList(LineView):
         before, old_key = self.lines, self.key_at_cursor()
         old_top, old_cursor = self.scroll_offset.y, self.cursor
         self.lines = source = ParameterLines(rows)
-        found = self.find_key(old_key, near=old_cursor) if keep and old_key is not None else None
-        target = old_cursor if keep and found is None else found or 0
+        line = self.find_key(old_key, near=old_cursor) if keep and old_key is not None else None
+        target = old_cursor if keep and line is None else line or 0
         self._strips.clear()
         self._resize_virtual()
         self.set_reactive(LineView.cursor, self.validate_cursor(target))

@@ -51,29 +51,29 @@ _KEYS = (
 )
 
 
-def sums_text(found: Selection, wording: Wording) -> str:
+def sums_text(selection: Selection, wording: Wording) -> str:
     """Return the figures of marked layers on one line."""
-    part = f"{found.percent:.1f} % of the sum of all {wording.figures}"
+    part = f"{selection.percent:.1f} % of the sum of all {wording.figures}"
     parts = [
-        f"{found.count} marked",
-        f"total {found.total_ms:,.3f} ms ({part})",
-        f"min {found.min_ms:,.3f}",
-        f"max {found.max_ms:,.3f}",
-        f"mean {found.mean_ms:,.3f}",
+        f"{selection.count} marked",
+        f"total {selection.total_ms:,.3f} ms ({part})",
+        f"min {selection.min_ms:,.3f}",
+        f"max {selection.max_ms:,.3f}",
+        f"mean {selection.mean_ms:,.3f}",
     ]
-    if found.together_ms is not None and found.pass_percent is not None:
+    if selection.together_ms is not None and selection.pass_percent is not None:
         parts.append(
-            f"together {found.together_ms:,.3f} ms, {found.pass_percent:.1f} % of each pass"
+            f"together {selection.together_ms:,.3f} ms, {selection.pass_percent:.1f} % of each pass"
         )
-    if found.gpu_ms is not None:
-        parts.append(f"GPU {found.gpu_ms:,.3f} ms")
+    if selection.gpu_ms is not None:
+        parts.append(f"GPU {selection.gpu_ms:,.3f} ms")
     return _BETWEEN.join(parts)
 
 
-def values_text(found: Selection) -> str:
+def values_text(selection: Selection) -> str:
     """Return the distinct values of marked layers by frequency, on one line."""
     parts = []
-    for what, values in found.distinct:
+    for what, values in selection.distinct:
         shown = [f"{visible(value) or fmt.UNKNOWN}×{count}" for value, count in values[:_VALUES]]
         more = f" +{len(values) - _VALUES}" if len(values) > _VALUES else ""
         parts.append(f"{what} {' '.join(shown)}{more}")
@@ -329,8 +329,12 @@ class LayerPane(TablePane):
             percent = sum(group.percent for group in chosen)
             return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
-        found = summarise_selection(layers, self.total_ms, self.by_pass)
-        return [] if found is None else [sums_text(found, self.wording), values_text(found)]
+        selection = summarise_selection(layers, self.total_ms, self.by_pass)
+        return (
+            []
+            if selection is None
+            else [sums_text(selection, self.wording), values_text(selection)]
+        )
 
     def _say(self) -> None:
         shown, whole = len(self.table.order), len(self.all_layers)

@@ -308,7 +308,7 @@ def _name(row: Any) -> str:
 
 def special_tables(plan: EnginePlan) -> list[Table[Any]]:
     """Return the tables of a plan that have rows, what takes longest first."""
-    found = []
+    tables = []
     for view in _SHOWN:
         table = make_table(plan, view)
         if view == "memory":
@@ -316,8 +316,8 @@ def special_tables(plan: EnginePlan) -> list[Table[Any]]:
         elif "time_ms" in table.keys:
             table = table.sorted_by("time_ms")
         if table.rows:
-            found.append(table.telling())
-    return found
+            tables.append(table.telling())
+    return tables
 
 
 class SpecialView(TableView):

@@ -47,8 +47,8 @@ class PlanGraphModel(ViewedGraph):
 
     def node_at(self, vertex: int) -> Hashable | None:
         """Return the layer of a vertex; None for a binding."""
-        found = self.drawn.subjects[vertex]
-        return found if isinstance(found, LayerVertex) else None
+        subject = self.drawn.subjects[vertex]
+        return subject if isinstance(subject, LayerVertex) else None
 
     def vertex(self, subject: Hashable) -> int | None:
         """Return the vertex of a layer, or of a binding by its name."""
@@ -70,15 +70,15 @@ class PlanGraphModel(ViewedGraph):
 
     def badge(self, vertex: int) -> Piece:
         """Return the precision of a layer."""
-        found = self.precision(vertex)
-        return ("", "") if found is None else (found[0][:4], found[1])
+        precision = self.precision(vertex)
+        return ("", "") if precision is None else (precision[0][:4], precision[1])
 
     def precision(self, vertex: int) -> Piece | None:
         """Return the precision that a layer takes; None when it is not known."""
-        found = self.drawn.subjects[vertex]
-        if not isinstance(found, LayerVertex):
+        subject = self.drawn.subjects[vertex]
+        if not isinstance(subject, LayerVertex):
             return None
-        precision = self.plan.layers[found.row].precision
+        precision = self.plan.layers[subject.row].precision
         return (visible(precision), precision_style(precision)) if precision else None
 
     def levels(self, findings: Iterable[PlanFinding]) -> Iterable[tuple[str, int]]:

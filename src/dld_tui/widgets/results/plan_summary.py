@@ -68,16 +68,16 @@ def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
     amounts = _amounts(facts, width >= _WIDE)
     cells = _BAR if width >= _WIDE else _SHORT_BAR
     bars = _some(_bars("precision", layers, cells), _bars("type", layers, cells))
-    found = _findings(facts, width)
+    finding_lines = _findings(facts, width)
     if width >= _WIDE:
         used = sum(one.width + _GAP for one in bars)
         top = layers_block(layers, max(width - used, 40), _TOP)
         blocks = [*bars, *([top] if plan.total_ms else [])]
         lines += flow([*figures, *amounts], width, _GAP)
-        lines += [[], *flow(blocks, width, _GAP), [], *found]
+        lines += [[], *flow(blocks, width, _GAP), [], *finding_lines]
     else:
         lines += [*flow(figures, width, _GAP), [], *flow(amounts, width, 2 * _GAP), []]
-        lines += [*flow(bars, width, _GAP), [], *found]
+        lines += [*flow(bars, width, _GAP), [], *finding_lines]
         if plan.total_ms:
             top = layers_block(layers, min(width, 100), 3)
             lines += [[], *(list(line) for line in top.lines)]
@@ -115,11 +115,11 @@ def _passes(count: int | None) -> str:
 
 def _figure(plan: EnginePlan) -> Block:
     timing = plan.timing
-    found = None if timing is None else timing.compute or timing.latency
-    if timing is not None and found is not None:
+    times = None if timing is None else timing.compute or timing.latency
+    if timing is not None and times is not None:
         what = "GPU compute, median" if timing.compute is not None else "latency, median"
-        rate = timing.throughput or (1000 / found.mean if found.mean else None)
-        return figure_block(found.median, what, f"{rate:,.0f} inferences/s" if rate else "")
+        rate = timing.throughput or (1000 / times.mean if times.mean else None)
+        return figure_block(times.median, what, f"{rate:,.0f} inferences/s" if rate else "")
     if plan.total_ms:
         return figure_block(plan.total_ms, "sum of the layers", "mean of each")
     return block([[("no times", "dim")]])
@@ -128,11 +128,11 @@ def _figure(plan: EnginePlan) -> Block:
 def _statistics(plan: EnginePlan, wide: bool) -> list[Block]:
     """Return the figures beside the median; on a wide screen the distribution, too."""
     timing = plan.timing
-    found = None if timing is None else timing.compute or timing.latency
-    if timing is None or found is None:
+    times = None if timing is None else timing.compute or timing.latency
+    if timing is None or times is None:
         return []
     columns: tuple[_Figures, _Figures] = (
-        [("min", found.min), ("mean", found.mean), ("max", found.max), ("p99", found.p99)],
+        [("min", times.min), ("mean", times.mean), ("max", times.max), ("p99", times.p99)],
         [(name, one.median if one is not None else None) for name, one in (
             ("latency", timing.latency), ("H2D", timing.h2d), ("D2H", timing.d2h),
             ("enqueue", timing.enqueue),
@@ -147,7 +147,7 @@ def _statistics(plan: EnginePlan, wide: bool) -> list[Block]:
             for name, value in known
         ]))  # fmt: skip
     values = timing.series.get("compute") or timing.series.get("latency") or ()
-    shape = [distribution_block(values, found.median, 24)] if wide else []
+    shape = [distribution_block(values, times.median, 24)] if wide else []
     return _some(*(blocks if wide else blocks[:1]), *shape)
 
 
@@ -218,14 +218,14 @@ def _name(by: str, group: Group) -> str:
 
 def _findings(facts: PlanFacts, width: int) -> list[Line]:
     """Return how much was found, and the first of it."""
-    found = facts.findings
-    if not found:
+    findings = facts.findings
+    if not findings:
         good = glyphs.current().good
         return [[(f" {good} ", "good"), ("nothing was found that costs time", "")]]
-    count = fmt.plural(len(found), "finding")
+    count = fmt.plural(len(findings), "finding")
     lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
     names = {layer.index: layer.name for layer in facts.plan.layers}
-    for finding in found[:3]:
+    for finding in findings[:3]:
         share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} % "
         style = _LEVEL_STYLES.get(finding.level, "info")
         text = clip(share + visible(finding.hazard), width - 3)
@@ -238,11 +238,11 @@ def _findings(facts: PlanFacts, width: int) -> list[Line]:
 
 def _missing(facts: PlanFacts, width: int) -> list[Line]:
     """Return what is missing and how to get it, and what could not be read."""
-    found = [Advice(text, "warning") for text in facts.plan.notes]
-    found += [Advice(text) for text in missing(facts.plan)]
+    advice = [Advice(text, "warning") for text in facts.plan.notes]
+    advice += [Advice(text) for text in missing(facts.plan)]
     if facts.model_problem:
-        found.append(Advice(facts.model_problem))
-    lines = advice_lines(found, width)
+        advice.append(Advice(facts.model_problem))
+    lines = advice_lines(advice, width)
     return [[], *lines] if lines else []
 
 
@@ -363,16 +363,16 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
     counts = {"compute": 0.0, "memory": 0.0}
     rows: list[Line] = []
     for layer in sorted(plan.layers, key=lambda one: -(one.time_ms or 0.0)):
-        found = placement(layer, peaks)
-        if found is None:
+        placed = placement(layer, peaks)
+        if placed is None:
             continue
-        counts[found.bound] += layer.time_ms or 0.0
-        share = found.efficiency
+        counts[placed.bound] += layer.time_ms or 0.0
+        share = placed.efficiency
         text = fmt.UNKNOWN if share is None else f"{100 * share:.0f}"
         room = max(width - _ROOF_BAR - 34, 8)
         rows.append([
             (f"{fmt.milliseconds(layer.time_ms):>8} ms ", "number"),
-            (f"{found.bound:<8}", "warn" if found.bound == "compute" else "info"),
+            (f"{placed.bound:<8}", "warn" if placed.bound == "compute" else "info"),
             (bar(share, _ROOF_BAR, bar_ramp()), layer_style(layer.kind)),
             (f" {text:>4} %  ", ""),
             (clip(visible(layer.name), room, keep="end"), ""),

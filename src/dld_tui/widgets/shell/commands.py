@@ -30,11 +30,11 @@ def bindings_for(*scopes: str) -> list[BindingType]:
 
     A key that several scopes have is that of the last one.
     """
-    found: list[BindingType] = []
+    bindings: list[BindingType] = []
     taken: set[str] = set()
     for scope in reversed(scopes):
         rows = [(row, row.keys.split(",")) for row in commands.in_scope(scope) if row.keys]
-        found[:0] = [
+        bindings[:0] = [
             Binding(
                 ",".join(key for key in keys if key not in taken),
                 command.action_string,
@@ -49,7 +49,7 @@ def bindings_for(*scopes: str) -> list[BindingType]:
             if not taken.issuperset(keys)
         ]
         taken.update(key for _, keys in rows for key in keys)
-    return found
+    return bindings
 
 
 def shown_too(id: str) -> list[BindingType]:
@@ -157,16 +157,16 @@ def same_facts() -> Iterator[None]:
 
 def binding_of(screen: Screen[Any], key: str) -> ActiveBinding | None:
     """Return what a key does on a screen, as its ``active_bindings`` do, asking of no other key."""
-    found: ActiveBinding | None = None
+    bound: ActiveBinding | None = None
     with same_facts():
         for node, bindings in screen._modal_binding_chain:
             for binding in bindings.key_to_bindings.get(key, ()):
-                if found is not None and (found.binding.priority or not binding.priority):
+                if bound is not None and (bound.binding.priority or not binding.priority):
                     continue
                 state = screen.app._check_action_state(binding.action, node)
                 if state is not False:
-                    found = ActiveBinding(node, binding, bool(state), binding.tooltip)
-    return found
+                    bound = ActiveBinding(node, binding, bool(state), binding.tooltip)
+    return bound
 
 
 _SAVE = ("model.save", "model_page.save")

@@ -358,7 +358,7 @@ def _differing(
     Blanks of one background that are far apart are joined, too, when those between them are like
     them: to erase all is shorter than to erase each.
     """
-    found: list[tuple[int, int]] = []
+    differing: list[tuple[int, int]] = []
     start = last = -1
     for index, (char, style, old_char, old_style) in enumerate(
         zip(chars, styles, old_chars, old_styles, strict=True)
@@ -375,12 +375,12 @@ def _differing(
             and chars[last:index].count(" ") == gap + 1
             and styles[last:index].count(style) == gap + 1
         ):
-            found.append((start, last + 1))
+            differing.append((start, last + 1))
             start = index
         last = index
     if start >= 0:
-        found.append((start, last + 1))
-    return found
+        differing.append((start, last + 1))
+    return differing
 
 
 class DiffDriver(LinuxDriver):

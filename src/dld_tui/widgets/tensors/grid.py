@@ -154,9 +154,9 @@ class GridLayout:
             return ()
         if self.is_wrapped:
             return (row * self.wrap + column,)
-        found = list(self.fixed)
-        found[self.row_axis], found[self.column_axis] = row, column
-        return tuple(found)
+        indexes = list(self.fixed)
+        indexes[self.row_axis], indexes[self.column_axis] = row, column
+        return tuple(indexes)
 
     def row_label(self, row: int) -> str:
         """Return the heading of a row: its index, that of its first element when wrapped."""

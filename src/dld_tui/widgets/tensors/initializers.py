@@ -156,9 +156,9 @@ def initializer_table(
         return "bad" if problem_of(row) else "" if row.is_initializer else "op-data"
 
     def problem(row: InitializerRow) -> str:
-        found = problem_of(row)
-        if found:
-            return f"{glyphs.current().error} {found}"
+        problem_text = problem_of(row)
+        if problem_text:
+            return f"{glyphs.current().error} {problem_text}"
         return "" if row.uses else "never used"
 
     scope: list[Column[InitializerRow]] = [
@@ -241,14 +241,14 @@ class InitializersPane(TablePane):
 
     def problem_of(self, row: InitializerRow) -> str:
         """Return why a tensor's values cannot be read, or nothing."""
-        found = self._problems.get(row.key)
-        if found is None:
+        problem = self._problems.get(row.key)
+        if problem is None:
             try:
-                found = row.tensor.problem or ""
+                problem = row.tensor.problem or ""
             except DldError as error:
-                found = error.message
-            self._problems[row.key] = found
-        return found
+                problem = error.message
+            self._problems[row.key] = problem
+        return problem
 
     def fill(self) -> None:
         """Show the rows that pass the filter."""

@@ -60,24 +60,24 @@ class SliceBar(Rows):
     @staticmethod
     def _axes(layout: GridLayout, axis: int | None, *, in_words: bool) -> list[Line]:
         """Return the pieces of each axis."""
-        found: list[Line] = []
+        lines: list[Line] = []
         for number, size in enumerate(layout.shape):
             name = f"axis {number} " if in_words else f"{number}:"
             if number in (layout.row_axis, layout.column_axis):
                 what = "rows" if number == layout.row_axis else "columns"
-                found.append([(f"  {name}{what if in_words else what[0]} {size:,} ", "dim")])
+                lines.append([(f"  {name}{what if in_words else what[0]} {size:,} ", "dim")])
                 continue
             place = f"{layout.fixed[number]:,}"
             of = f" of {size:,}" if in_words else f"/{size:,}"
             equals = "= " if in_words else ""
             if number == axis:
-                found.append([
+                lines.append([
                     (" [", "key"), (f"{name}{equals}", "accent"), (place, "accent strong"),
                     (of, "accent"), ("]", "key"),
                 ])  # fmt: skip
             else:
-                found.append([(f"  {name}{equals}{place}{of} ", "")])
-        return found
+                lines.append([(f"  {name}{equals}{place}{of} ", "")])
+        return lines
 
     def on_click(self, event: events.Click) -> None:
         """Step along the axis that was clicked from now on."""

@@ -99,19 +99,22 @@ def _state_rows(key: Hashable, preview: TensorPreview) -> Iterator[ParameterRow]
 
 
 def _statistics_rows(
-    key: Hashable, found: TensorStatistics, tensor: Tensor
+    key: Hashable, statistics: TensorStatistics, tensor: Tensor
 ) -> Iterator[ParameterRow]:
-    if not found.count:
+    if not statistics.count:
         return
     dot = f" {glyphs.current().dot} "
-    limits = f"min {number(found.minimum)}{dot}max {number(found.maximum)}"
+    limits = f"min {number(statistics.minimum)}{dot}max {number(statistics.maximum)}"
     yield _row(key, "range", limits, tensor)
-    centre = f"mean {number(found.mean)}{dot}std {number(found.std)}"
+    centre = f"mean {number(statistics.mean)}{dot}std {number(statistics.std)}"
     yield _row(key, "mean", centre, tensor)
-    share = f" ({found.zeros / found.count:.0%})" if found.zeros else ""
-    counts = f"zeros {found.zeros:,}{share}{dot}NaN {found.nans:,}{dot}Inf {found.infinities:,}"
+    share = f" ({statistics.zeros / statistics.count:.0%})" if statistics.zeros else ""
+    counts = (
+        f"zeros {statistics.zeros:,}{share}{dot}NaN {statistics.nans:,}"
+        f"{dot}Inf {statistics.infinities:,}"
+    )
     row = _row(key, "counts", counts, tensor)
-    if found.nans or found.infinities:
+    if statistics.nans or statistics.infinities:
         row.glyph, row.value_style = glyphs.current().warning, "warn"
     yield row
 
@@ -198,30 +201,30 @@ class TensorSide(Framed, Rows):
         return [*figures, [], *chart]
 
 
-def figure_lines(found: TensorStatistics) -> list[Line]:
+def figure_lines(statistics: TensorStatistics) -> list[Line]:
     """Return the figures, one a line."""
-    if not found.count:
+    if not statistics.count:
         return [[("No elements", "dim")]]
-    share = f" ({found.zeros / found.count:.1%})" if found.zeros else ""
+    share = f" ({statistics.zeros / statistics.count:.1%})" if statistics.zeros else ""
     rows: list[tuple[str, str, str]] = [
-        ("min", number(found.minimum), ""),
-        ("max", number(found.maximum), ""),
-        ("mean", number(found.mean), ""),
-        ("std", number(found.std), ""),
-        ("zeros", f"{found.zeros:,}{share}", "" if found.zeros else "faint"),
-        ("NaN", f"{found.nans:,}", "warn" if found.nans else "faint"),
-        ("Inf", f"{found.infinities:,}", "warn" if found.infinities else "faint"),
-        ("count", f"{found.count:,}", ""),
+        ("min", number(statistics.minimum), ""),
+        ("max", number(statistics.maximum), ""),
+        ("mean", number(statistics.mean), ""),
+        ("std", number(statistics.std), ""),
+        ("zeros", f"{statistics.zeros:,}{share}", "" if statistics.zeros else "faint"),
+        ("NaN", f"{statistics.nans:,}", "warn" if statistics.nans else "faint"),
+        ("Inf", f"{statistics.infinities:,}", "warn" if statistics.infinities else "faint"),
+        ("count", f"{statistics.count:,}", ""),
     ]
     return [[(label.ljust(_LABEL), "dim"), (text, style)] for label, text, style in rows]
 
 
-def chart_lines(found: Histogram, width: int, rows: int) -> list[Line]:
+def chart_lines(histogram: Histogram, width: int, rows: int) -> list[Line]:
     """Return the histogram, its axis and what its highest bar counts."""
     ramp = ASCII_LEVELS if glyphs.current().name == "ascii" else LEVELS
-    counts = merged(found.counts, width)
+    counts = merged(histogram.counts, width)
     bars = columns([float(count) or None for count in counts], rows, ramp=ramp)
-    low, high = number(found.statistics.minimum), number(found.statistics.maximum)
+    low, high = number(histogram.statistics.minimum), number(histogram.statistics.maximum)
     gap = max(1, len(counts) - len(low) - len(high))
     top = max(counts, default=0)
     lines: list[Line] = [[(f"at most {fmt.short_count(top)} a bar", "faint")]]
@@ -240,7 +243,7 @@ def merged(counts: Sequence[int], most: int) -> list[int]:
 
 def read_histogram(
     tensor: Tensor,
-    found: TensorStatistics,
+    statistics: TensorStatistics,
     *,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
@@ -251,18 +254,18 @@ def read_histogram(
         InputError: The values cannot be read.
         CancelledError: `cancelled` said so.
     """
-    low, high = found.minimum, found.maximum
+    low, high = statistics.minimum, statistics.maximum
     is_whole = "float" not in tensor.dtype
     if low is None or high is None or not is_whole or high - low >= _MOST_INTEGERS:
         return tensor_histogram(
-            tensor, _BINS, statistics=found, progress=progress, cancelled=cancelled
+            tensor, _BINS, statistics=statistics, progress=progress, cancelled=cancelled
         )
     return tensor_histogram(
         tensor,
         int(high - low) + 1,
         low=low - 0.5,
         high=high + 0.5,
-        statistics=found,
+        statistics=statistics,
         progress=progress,
         cancelled=cancelled,
     )

@@ -174,17 +174,17 @@ def lane_cells(lane: Lane, scale: TimeScale) -> list[Cell]:
 
 def wide_spans(lane: Lane, scale: TimeScale, least: float) -> list[int]:
     """Return the visible spans that take at least `least` cells; at most one a cell."""
-    found = []
+    spans = []
     step = scale.us_per_cell
     index = bisect_left(lane.ends, scale.offset_us)
     while index < len(lane) and lane.starts[index] < scale.end_us:
         if lane.ends[index] - lane.starts[index] >= least * step:
-            found.append(index)
+            spans.append(index)
             index += 1
         else:
             # Everything that begins in the same cell and is short is skipped in one bisection.
             index = _next_long(lane, index, scale)
-    return found
+    return spans
 
 
 def _next_long(lane: Lane, index: int, scale: TimeScale) -> int:

@@ -180,26 +180,26 @@ class Timeline:
 
         On the GPU when it did anything: there the work is, the processor only launches it.
         """
-        found: list[tuple[float, int]] = []
+        longest: list[tuple[float, int]] = []
         for lane in self.lanes:
             if lane.gpu != self.has_gpu:
                 continue
             seen = lane.between(start_us, end_us)
             times = lane.self_times[seen.start : seen.stop]
             for at in nlargest(count, range(len(times)), key=times.__getitem__):
-                found.append((times[at], lane.name_key(seen.start + at)))
-        return nlargest(count, found)
+                longest.append((times[at], lane.name_key(seen.start + at)))
+        return nlargest(count, longest)
 
     def overview(self, cells: int) -> list[float | None]:
         """Return the longest self time of each of `cells` equal parts, in microseconds."""
         if cells <= 0:
             return []
         edges = [math.ceil(cell * _PEAKS / cells) for cell in range(cells + 1)]
-        found: list[float | None] = []
+        overview: list[float | None] = []
         for first, last in pairwise(edges):
             peak = max(self._peaks[first : max(last, first + 1)], default=-1.0)
-            found.append(peak if peak >= 0 else None)
-        return found
+            overview.append(peak if peak >= 0 else None)
+        return overview
 
     def _longest_by_part(self) -> array[float]:
         peaks = array("d", [-1.0]) * _PEAKS
@@ -468,10 +468,10 @@ def _series(
 
 def timeline_of(report: Report, index: int) -> Timeline:
     """Read a pass and return its timeline; empty when the report has no such pass."""
-    found = next((one for one in report.passes if one.index == index), None)
-    if found is None:
+    shown_pass = next((one for one in report.passes if one.index == index), None)
+    if shown_pass is None:
         return Timeline([], 0.0)
     gpu = report.gpu_events(index)
     events = list(report.pass_events(index))
-    counters = [*memory_rows(report, events), *counter_rows(report, found.counter_origin_us)]
-    return build(events, report, found.duration_us, gpu, counters)
+    counters = [*memory_rows(report, events), *counter_rows(report, shown_pass.counter_origin_us)]
+    return build(events, report, shown_pass.duration_us, gpu, counters)

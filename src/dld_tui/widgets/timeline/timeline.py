@@ -78,21 +78,21 @@ def axis_line(scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
     return [(fit(times, title), "dim"), (text, "axis"), (unit, "faint")]
 
 
-def measure_text(found: Measure) -> str:
+def measure_text(measured: Measure) -> str:
     """Return how long a measure is and what was busy in it."""
-    plural = "layer" if found.layers == 1 else "layers"
-    busy = [] if found.on_gpu else [f"{time_text(found.self_us)} busy"]
-    if found.gpu_us is not None:
-        share = 100 * found.gpu_us / found.length_us if found.length_us > 0 else 0.0
-        busy.append(f"GPU {time_text(found.gpu_us)} busy ({share:.0f} %)")
-    return f" {time_text(found.length_us)}: {found.layers} {plural}, {', '.join(busy)} "
+    plural = "layer" if measured.layers == 1 else "layers"
+    busy = [] if measured.on_gpu else [f"{time_text(measured.self_us)} busy"]
+    if measured.gpu_us is not None:
+        share = 100 * measured.gpu_us / measured.length_us if measured.length_us > 0 else 0.0
+        busy.append(f"GPU {time_text(measured.gpu_us)} busy ({share:.0f} %)")
+    return f" {time_text(measured.length_us)}: {measured.layers} {plural}, {', '.join(busy)} "
 
 
-def measure_line(found: Measure, scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
+def measure_line(measured: Measure, scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
     """Return a bracket between two marks, with the time and the layers between them."""
-    text = measure_text(found)
-    left = max(round(scale.cell_of(found.start_us)), 0)
-    right = min(round(scale.cell_of(found.end_us)), scale.cells)
+    text = measure_text(measured)
+    left = max(round(scale.cell_of(measured.start_us)), 0)
+    right = min(round(scale.cell_of(measured.end_us)), scale.cells)
     width = max(right - left, 0)
     begin, line, end = "|-|" if glyphs.current().name == "ascii" else "├─┤"
     if width >= len(text) + 4:
@@ -465,12 +465,12 @@ class TimelineView(
 
     def cells_of(self, number: int) -> tuple[list[Cell], list[Label]]:
         """Return the cells and labels of a lane at the present scale."""
-        found = self._cells.get(number)
-        if found is None:
+        cells = self._cells.get(number)
+        if cells is None:
             lane = self.timeline.lanes[number]
             texts = labels(lane, self.scale, self.timeline.names)
-            found = self._cells[number] = (lane_cells(lane, self.scale), texts)
-        return found
+            cells = self._cells[number] = (lane_cells(lane, self.scale), texts)
+        return cells
 
     # Measuring
 
@@ -512,9 +512,9 @@ class TimelineView(
             number = self.lane  # a counter is read at what ran then
         elif not (0 <= row < self.lane_rows and number < len(self.timeline.lanes)):
             return
-        found = self.timeline.lanes[number].nearest(self.scale.time_of(max(cell, 0) + 0.5))
-        if found is not None:
-            self.move_to(number, found)
+        span = self.timeline.lanes[number].nearest(self.scale.time_of(max(cell, 0) + 0.5))
+        if span is not None:
+            self.move_to(number, span)
             if event.chain == 2:
                 self.action_activate()
 
@@ -566,9 +566,9 @@ class TimelineView(
         here = lanes[self.lane]
         start, end = here.starts[self.index], here.ends[self.index]
         inside = lanes[target].between(start, end) if step > 0 else range(0)
-        found = inside[0] if inside else lanes[target].nearest((start + end) / 2)
-        if found is not None:
-            self.move_to(target, found)
+        span = inside[0] if inside else lanes[target].nearest((start + end) / 2)
+        if span is not None:
+            self.move_to(target, span)
 
     def action_cross(self) -> None:
         """Go from a layer to its kernel on the GPU, or from a kernel to the layer's launch."""

@@ -57,9 +57,9 @@ def look(python: str, modules: dict[str, list[str]]) -> dict[str, Any]:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"found": {}, "problem": str(error)}
-    found = last_answer(done.stdout.encode("utf-8", "replace"))
-    if found is not None:
-        return found
+    answer = last_answer(done.stdout.encode("utf-8", "replace"))
+    if answer is not None:
+        return answer
     return {"found": {}, "problem": (done.stderr.strip().splitlines() or ["no answer"])[-1]}
 
 
@@ -153,8 +153,8 @@ def _sites_of(python: str) -> list[Path]:
     done = subprocess.run(
         [python, "-I", "-c", code], check=True, capture_output=True, timeout=_SLOW_S
     )
-    found = last_answer(done.stdout) or {}
-    return [Path(folder) for folder in dict.fromkeys(found.values())]
+    answer = last_answer(done.stdout) or {}
+    return [Path(folder) for folder in dict.fromkeys(answer.values())]
 
 
 def _unpack(wheel: zipfile.ZipFile, site: Path) -> None:

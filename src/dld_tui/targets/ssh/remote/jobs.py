@@ -183,12 +183,12 @@ def stop(root: Path, job_id: str, word: str) -> dict[str, Any]:
 
 def find(root: Path) -> list[dict[str, Any]]:
     """Return all jobs, the newest last."""
-    found = []
+    jobs = []
     with contextlib.suppress(FileNotFoundError):
         for name in sorted(os.listdir(root / "jobs")):
             if _ID.fullmatch(name):
-                found.append(_describe(root / "jobs" / name))
-    return found
+                jobs.append(_describe(root / "jobs" / name))
+    return jobs
 
 
 def _describe(folder: Path) -> dict[str, Any]:

@@ -46,14 +46,14 @@ def path_of(root: Path, sha256: str) -> Path:
 def look(root: Path, sizes: Iterable[int], names: Iterable[str]) -> dict[str, Any]:
     """Say which objects are there, and of which of these sizes there are any."""
     wanted = set(sizes)
-    found: set[int] = set()
+    present: set[int] = set()
     with contextlib.suppress(FileNotFoundError), os.scandir(root / "objects") as entries:
         for entry in entries:
             if _NAME.fullmatch(entry.name):
-                found.add(entry.stat().st_size)
+                present.add(entry.stat().st_size)
     return {
         "there": [name for name in names if path_of(root, name).is_file()],
-        "sizes": sorted(wanted & found),
+        "sizes": sorted(wanted & present),
     }
 
 

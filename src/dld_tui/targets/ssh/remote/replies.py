@@ -54,18 +54,18 @@ def answer(value: dict[str, Any]) -> None:
 
 def last_answer(printed: bytes) -> dict[str, Any] | None:
     """Return the last answer in what was printed, or None; the noise may be in any encoding."""
-    found = None
+    answer = None
     for line in printed.split(b"\n"):
         text = line.decode("utf-8", "replace")
         start = text.find(_OPENING)
         while start >= 0:
             end = start + len(MARK)
             try:
-                found, end = json.JSONDecoder().raw_decode(text, end)
+                answer, end = json.JSONDecoder().raw_decode(text, end)
             except (ValueError, RecursionError):
                 pass  # noise that looks like ours
             start = text.find(_OPENING, end)
-    return found
+    return answer
 
 
 def refuse(error: RefusedError | OSError) -> None:
