@@ -251,3 +251,18 @@ def test_a_model_that_the_runtime_refuses_keeps_what_onnx_tells(tmp_path: Path) 
     scopes, _ = inferred(Request(models.write(tmp_path, text)))
 
     assert scopes["[]"] == {name: ["float32", ["N", 4]] for name in ("a", "y")}
+
+
+@pytest.mark.parametrize("text", [NESTED, models.BRANCHES, models.CHAIN.replace("4]", "5]", 1)])
+def test_types_alone_are_the_same_types(text: str, tmp_path: Path) -> None:
+    path = models.write(tmp_path, text)
+    types, _ = inferred(Request(path))
+    alone, errors = inferred(Request(path, errors=False))
+    assert types
+    assert alone == types
+    assert errors == []
+
+
+def test_types_alone_of_a_decoder_are_the_same_types(tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx", typed=False)
+    assert inferred(Request(path, errors=False))[0] == inferred(Request(path))[0]

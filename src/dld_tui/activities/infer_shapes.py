@@ -45,6 +45,9 @@ class Request:
     home: Path | None = param(
         None, label="Home", help="The model file whose folder holds the external data."
     )
+    errors: bool = param(
+        True, label="Errors", help="Look for what no runtime will take, not for types alone."
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def run(request: Request) -> Iterator[Event]:
     if home is not None:
         take_in_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
-    inferred, predictions = predict(model, contrib_types)
+    inferred, predictions = predict(model, contrib_types, errors=request.errors)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
             break

@@ -30,7 +30,7 @@ RULE = "onnx:shape-inference"
 def infer(document: Document, home: Path) -> bool:
     """Note the types that shape inference finds; False when it finds none."""
     try:
-        _run(document, home)
+        _run(document, home, errors=False)
     except DldError as error:
         narrate(f"{home}: {error.message}")
     return any(scope.inferred for scope in document.scopes())
@@ -54,7 +54,7 @@ def predicted(document: Document, home: Path) -> list[Finding]:
         return [Finding("warning", RULE, f"shapes are not known: {visible(error.message)}")]
 
 
-def _run(document: Document, home: Path) -> list[Prediction]:
+def _run(document: Document, home: Path, *, errors: bool = True) -> list[Prediction]:
     """Note inferred types and return what is wrong; see the activity ``infer_shapes``."""
 
     def take(event: Event) -> None:
@@ -69,7 +69,9 @@ def _run(document: Document, home: Path) -> list[Prediction]:
     with tempfile.TemporaryDirectory(prefix="dld-") as folder:
         path = Path(folder) / "snapshot.onnx"
         path.write_bytes(b"".join(snapshot(document, doubtful=True)))
-        request: dict[str, JSON] = {"model": str(path), "snapshot": True, "home": str(home)}
+        request: dict[str, JSON] = {
+            "model": str(path), "snapshot": True, "home": str(home), "errors": errors,
+        }  # fmt: skip
         with registry.get().start("infer_shapes", request) as job:
 
             def stop() -> None:

@@ -382,13 +382,14 @@ _MOST_SAID = 200
 
 
 def predict(
-    model: onnx.ModelProto, told: ToldTypes | None = None
+    model: onnx.ModelProto, told: ToldTypes | None = None, *, errors: bool = True
 ) -> tuple[onnx.ModelProto, list[Prediction]]:
     """Return a model with the types that can be inferred, and what is wrong in it.
 
     Args:
         model: The model, whose payloads may be cut out. It is changed.
         told: As for :func:`~dld_tui.core.document.type_inference.infer`.
+        errors: Look for what is wrong, which takes most of the time.
     """
     imported = _imports(model)
     for domain, newest in facts().opsets.items() if imported else ():
@@ -396,6 +397,8 @@ def predict(
             model.opset_import.add(domain=domain, version=newest)
     inference = infer(model, told=told)
     inferred = inference.model
+    if not errors:
+        return inferred, []
     predictions = _told_by(inference)
     whole = _inlined(inference) if model.functions else inference
     if whole is not inference:

@@ -215,16 +215,14 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(NodeLinks(self.nodes, self._taken_columns()))
+            self._links = LinkIndex(NodeLinks(self.nodes, self._columns))
         return self._links
 
     def texts(self) -> NodeTexts:
         """Return what its nodes are called and linked to now."""
-        return NodeTexts(self.nodes, self._taken_columns())
-
-    def _taken_columns(self) -> NodeColumns | None:
+        # They hold the whole model as bytes, and who wants texts again is rare.
         columns, self._columns = self._columns, None
-        return columns
+        return NodeTexts(self.nodes, columns)
 
     def index(self, texts: NodeTexts) -> None:
         """Make now, of what was read, the indexes that are made when they are first needed."""
