@@ -177,7 +177,7 @@ def _record(
         "settings": to_json(request),
         "profiles": profiles_json(profiles),
         "device": encode(built.device),
-        "environment": environment(_PACKAGES),
+        "environment": {**environment(_PACKAGES)},
         "seconds": round(built.seconds, 3),
         "timing_cache": built.timing_cache,
         "retyping": built.retyping,

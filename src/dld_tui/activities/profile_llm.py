@@ -21,6 +21,7 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
+from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.report.store import ReportWriter
-    from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def run(request: Request) -> Iterator[Event]:
 
 class _Run:
     def __init__(
-        self, request: Request, model: Path, document: Document, facts: dict[str, JSON]
+        self, request: Request, model: Path, document: Document, facts: Facts
     ) -> None:
         self._request, self._model, self._document, self._facts = request, model, document, facts
         self._figures: list[GenerationFigures] = []

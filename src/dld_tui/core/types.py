@@ -17,8 +17,8 @@ JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON
 Foreign: TypeAlias = Mapping[str, JSON]
 """An object as another program wrote it: nothing in it is checked, and nothing of it is changed."""
 
-Facts: TypeAlias = "dict[str, str | int | float | bool | None]"
-"""What was found out of a machine, a device or a run: plain values by name."""
+Facts: TypeAlias = "dict[str, str | int | float | bool | None | list[JSON]]"
+"""What was found out of a machine, a device or a run: plain values by name, and lists of these."""
 
 
 @dataclass(frozen=True)

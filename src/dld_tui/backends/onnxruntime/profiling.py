@@ -301,14 +301,14 @@ class ProfilingRun:
         UsageError: A shape is given for what is no input, or a size for no free dimension.
     """
 
-    def __init__(self, plan: Plan, document: Document, environment: dict[str, JSON]) -> None:
+    def __init__(self, plan: Plan, document: Document, environment: Mapping[str, JSON]) -> None:
         self.latencies: list[float] = []
         """Of the timed passes, in milliseconds."""
         self.report_path = plan.report
         self.timed = plan.timed
         self._plan = plan
         self._document = document
-        self._environment = environment
+        self._environment = dict(environment)
         self._gpu = GpuCapture(plan.gpu) if plan.gpu is not None else None
         self._board = BoardWatch(lock_clocks=plan.lock_clocks, gpu=plan.gpu is None)
         self._bound: list[BoundFeed] = []

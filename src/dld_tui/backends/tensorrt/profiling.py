@@ -16,7 +16,7 @@ import tempfile
 import time
 from array import array
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -495,7 +495,7 @@ class ProfilingRun:
         plan: Plan,
         library: Library,
         document: Document | None,
-        environment: dict[str, JSON],
+        environment: Mapping[str, JSON],
         cuda: Cuda | None = None,
         capture: GpuCapture | None = None,
     ) -> None:
@@ -507,7 +507,7 @@ class ProfilingRun:
         self.saved: list[Path] = []
         """Files beside the report."""
         self._plan, self._library, self._document = plan, library, document
-        self._environment = environment
+        self._environment = dict(environment)
         self._gpu = capture if capture is not None else GpuCapture(plan.gpu)
         self._board = BoardWatch(lock_clocks=plan.gpu.lock_clocks, gpu=False)
         self._origin_ns: int | None = None

@@ -35,13 +35,13 @@ _ARM = "0x41"
 """The implementer number of Arm itself in ``/proc/cpuinfo``."""
 
 
-def environment(packages: Iterable[str] = ()) -> dict[str, JSON]:
+def environment(packages: Iterable[str] = ()) -> Facts:
     """Return facts of this machine at this moment; what cannot be read is left out.
 
     Args:
         packages: Distributions whose versions matter, e.g. ``onnxruntime``.
     """
-    facts: dict[str, JSON] = {
+    facts: Facts = {
         "cpu": cpu_name(),
         "cpu_cores": physical_cores(),
         "cpu_threads": usable_threads(),
