@@ -154,9 +154,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 class _Run:
-    def __init__(
-        self, request: Request, model: Path, document: Document, facts: Facts
-    ) -> None:
+    def __init__(self, request: Request, model: Path, document: Document, facts: Facts) -> None:
         self._request, self._model, self._document, self._facts = request, model, document, facts
         self._figures: list[GenerationFigures] = []
 
