@@ -21,8 +21,6 @@ from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitte
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot
 from dld_tui.widgets.explorer.findings import level_glyph
-from dld_tui.widgets.lists.line_source import ListSource
-from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.results.report_summary import (
     Advice,
@@ -31,7 +29,7 @@ from dld_tui.widgets.results.report_summary import (
     figure_block,
     layers_block,
 )
-from dld_tui.widgets.results.report_views import ChartPane
+from dld_tui.widgets.results.report_views import ChartPane, LaidOutView
 from dld_tui.widgets.shell import glyphs
 
 # --- the report card of an engine as lines: its time, precisions, types, findings ----------------
@@ -251,7 +249,7 @@ def _missing(facts: PlanFacts, width: int) -> list[Line]:
 _ROOF_BAR = 16
 
 
-class PlanSummary(LineView):
+class PlanSummary(LaidOutView):
     """What the engine is, how long it takes, where the time goes, and what to look at."""
 
     HELP = (
@@ -261,29 +259,17 @@ class PlanSummary(LineView):
     )
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, gutter=False, classes="frame")
+        super().__init__(id=id)
         self.about: PlanFacts | None = None
 
     def set_plan(self, facts: PlanFacts) -> None:
         """Show an engine."""
         self.about = facts
         self.frame.show("Engine")
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        """Lay the blocks out for the new width."""
-        self._draw()
-
-    def notify_style_update(self) -> None:
-        """Draw again when the glyph set changes with the theme."""
-        super().notify_style_update()
-        if self.is_mounted:
-            self._draw()
-
-    def _draw(self) -> None:
-        if self.about is not None and self.size.width > 4:
-            lines = summary_lines(self.about, self.size.width - 2)
-            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+    def laid_out(self, width: int) -> Sequence[Line] | None:
+        return None if self.about is None else summary_lines(self.about, width)
 
 
 class PlanCharts(ChartPane):

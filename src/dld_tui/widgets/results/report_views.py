@@ -188,7 +188,34 @@ _LEAST_FOR_BOTH = 10
 """Rows from which two charts are shown."""
 
 
-class SummaryView(LineView):
+class LaidOutView(LineView):
+    """Lines that are laid out for the width, and again for another width or set of glyphs."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, gutter=False, classes="frame")
+
+    def laid_out(self, width: int) -> Sequence[Line] | None:
+        """Return the lines for a width; None while there is nothing to show."""
+        raise NotImplementedError
+
+    def draw(self) -> None:
+        """Lay the lines out."""
+        lines = self.laid_out(self.size.width - 2) if self.size.width > 4 else None
+        if lines is not None:
+            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+
+    def on_resize(self) -> None:
+        """Lay the lines out for the new width."""
+        self.draw()
+
+    def notify_style_update(self) -> None:
+        """Draw again when the glyph set changes with the theme."""
+        super().notify_style_update()
+        if self.is_mounted:
+            self.draw()
+
+
+class SummaryView(LaidOutView):
     """What was measured, the median, the costliest layers, what to look at first."""
 
     HELP = (
@@ -197,7 +224,7 @@ class SummaryView(LineView):
     )
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, gutter=False, classes="frame")
+        super().__init__(id=id)
         self.report: Report | None = None
         self.advice: Sequence[Advice] = ()
         self.gpu: GpuSummary | None = None
@@ -214,23 +241,12 @@ class SummaryView(LineView):
         self.report, self.advice, self.gpu, self.story = report, advice, gpu, story
         shared = shared_names(report.layers).said
         self.frame.show(f"Summary · {shared}" if shared else "Summary", "{report.card} share")
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        """Lay the blocks out for the new width."""
-        self._draw()
-
-    def notify_style_update(self) -> None:
-        """Draw again when the glyph set changes with the theme."""
-        super().notify_style_update()
-        if self.is_mounted:
-            self._draw()
-
-    def _draw(self) -> None:
-        if self.report is not None and self.size.width > 4:
-            width = self.size.width - 2
-            lines = summary_lines(self.report, self.advice, width, self.gpu, self.story)
-            self.set_lines(ListSource([[(" ", ""), *line] for line in lines]), keep=False)
+    def laid_out(self, width: int) -> Sequence[Line] | None:
+        if self.report is None:
+            return None
+        return summary_lines(self.report, self.advice, width, self.gpu, self.story)
 
 
 def passes_lines(values: Sequence[float], width: int, rows: int) -> list[Line]:
