@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.params import from_json
 from dld_tui.core.report.model import Report
-from dld_tui.core.report.story import next_steps, opening, request_of
+from dld_tui.core.report.story import advice_json, next_steps, opening, request_of
 from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.tune.changes import MEASURED, Gains
 from tests.support.report_files import layer, writer
@@ -80,6 +81,26 @@ def test_a_step_is_tried_as_the_report_was_made(tmp_path: Path) -> None:
     assert activity == "tune"
     assert from_json(Request, values).only == step.changes
     assert (values["model"], values["provider"]) == ("m.onnx", "CPU")
+
+
+def test_advice_names_nodes_gains_and_a_command_that_can_be_run(tmp_path: Path) -> None:
+    report = report_of(tmp_path / "r.dldprof", types=PRODUCTS)
+    [step], [told] = next_steps(report), advice_json(report)
+    assert isinstance(told, dict)
+    assert (told["what"], told["changes"]) == ("int8", ["int8-dynamic"])
+    products = {layer.index for layer in report.layers if layer.type in ("MatMul", "Gemm")}
+    assert set(step.layers) == products
+    share = sum(layer.percent or 0 for layer in report.layers if layer.index in products)
+    # Were the products free, that much less time would be left; models gained from -4 %.
+    assert told["gain_percent"] == pytest.approx([100 * (1 - 1 / 0.96), share], abs=0.1)
+    command, *words = shlex.split(str(told["command"]))
+    assert (command, words[0]) == ("dld", "tune")
+    assert words[-2:] == ["--only", "int8-dynamic"]
+    types = {"Conv": "MatMul", "Relu": "Softmax", "Add": "Erf"}
+    *_, gelu = advice_json(report_of(tmp_path / "g.dldprof", types=types))
+    assert isinstance(gelu, dict)
+    assert gelu["gain_percent"] is None
+    assert str(gelu["command"]).startswith("dld rewrite ")
 
 
 def test_layers_that_only_move_values_are_to_be_simplified(tmp_path: Path) -> None:

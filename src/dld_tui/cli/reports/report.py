@@ -25,6 +25,7 @@ from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.story import next_steps, step_command
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
 
@@ -128,6 +129,14 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
     for line in triage(report):
         write(line)
     write()
+    steps = next_steps(report)
+    if steps:
+        write("What may help:")
+        for step in steps:
+            write(f"  {step.line}")
+            if not step.rules:  # whose command is in the line
+                write(f"    {step_command(report, step)}")
+        write()
     if by is None or by == "layer":
         _write_layers(report)
     else:

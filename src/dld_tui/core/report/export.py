@@ -18,6 +18,7 @@ from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
+from dld_tui.core.report.story import advice_json
 from dld_tui.core.tables.rendering import csv_of, parquet_of
 from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON
@@ -51,6 +52,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         ),
         "joined_percent": report.joined_percent,
         "inputs": [one.to_json() for one in report_inputs(report)],
+        "advice": advice_json(report),
         "gpu": gpu_json(report),
         "measured": measured_json(report),
         "layers": [

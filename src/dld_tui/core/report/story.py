@@ -6,6 +6,8 @@ Everything said is a figure of the report, or follows from its figures and says 
 from __future__ import annotations
 
 import io
+import math
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -21,7 +23,7 @@ from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
 from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
-from dld_tui.core.report.triage import CUDA_GRAPH, full_precision_percent
+from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
 from dld_tui.core.rewrite import command_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import measured_gains
@@ -116,6 +118,17 @@ class Step:
     """Rules of ``dld rewrite`` that do it; they are looked at in the model first."""
     most: float | None = None
     """How many times as fast at most: were that which it is about free."""
+    layers: tuple[int, ...] = ()
+    """Indices of the layers that it is about; none where it is about the run."""
+
+    @property
+    def gain_percent(self) -> tuple[float, float] | None:
+        """How much less time a run may take: from what models gained, or 0, to the most."""
+        gains = measured_gains(self.changes)
+        if self.most is None and gains is None:
+            return None
+        least, most = (gains.least, gains.most) if gains else (1.0, math.inf)
+        return _less_percent(least), _less_percent(min(most, self.most or math.inf))
 
     @property
     def line(self) -> str:
@@ -126,6 +139,45 @@ class Step:
             could += f"; measured {gains.least:.1f} to {gains.most:.1f} x, {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
         return f"{self.text}: {self.basis}{could}{command}"
+
+
+def _less_percent(factor: float) -> float:
+    return 100 * (1 - 1 / factor)
+
+
+def step_command(report: Report, step: Step) -> str:
+    """Return the command that tries a step. Fit for a terminal."""
+    model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
+    if step.rules:
+        return command_of(step.rules).replace("MODEL", model)
+    activity, values = request_of(report, step, Path())
+    words = ["dld", *activity.split("_"), model]
+    if step.changes:
+        words += ["--only", ",".join(step.changes)]
+    for name in ("provider", "shape", "inputs", "device_id"):
+        value = values.get(name)
+        for one in value if isinstance(value, list) else [value]:
+            if one not in (None, "", 0, "CPU"):
+                words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(one)))]
+    return " ".join(words)
+
+
+def advice_json(report: Report) -> list[JSON]:
+    """Return what may help, as the documents of ``dld report --json`` have it."""
+    layers = {layer.index: layer for layer in report.layers}
+    found: list[JSON] = []
+    for step in next_steps(report):
+        nodes = dict.fromkeys(
+            link.node for index in step.layers for link in layers[index].nodes if link.share
+        )
+        gain = step.gain_percent
+        found.append({
+            "what": step.text, "why": step.basis, "nodes": [*nodes],
+            "gain_percent": None if gain is None else [*gain],
+            "changes": [*step.changes], "rules": [*step.rules],
+            "command": step_command(report, step),
+        })  # fmt: skip
+    return found
 
 
 def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, JSON]]:
@@ -168,26 +220,27 @@ def _gpu_steps(report: Report) -> list[Step]:
 
 def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     """Return what helps the layers that take most."""
-    steps = []
+    steps: list[Step] = []
+    if _is_launched_only(report):
+        return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
     what = "MatMul and Conv" if on_gpu else "MatMul"
-    share = full_precision_percent(report, convolutions=on_gpu, narrow_weights=on_gpu)
+    share, full = _share(
+        report, lambda layer: is_full_precision(layer, convolutions=on_gpu, narrow_weights=on_gpu)
+    )
     if share >= _WORTH_PERCENT:
         basis = f"{share:.0f} % of the time is {what} in fp32"
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
-        steps.append(Step(text, basis, (change,), most=_most(share)))
-    if _is_launched_only(report):
-        return steps
-    small = _share(report, lambda layer: limiter(layer) == "launch")
+        steps.append(Step(text, basis, (change,), most=_most(share), layers=full))
+    small, layers = _share(report, lambda layer: limiter(layer) == "launch")
     if small >= _WORTH_PERCENT and not on_gpu:
         basis = f"{small:.0f} % of the time are layers too small for many threads"
-        steps.append(
-            Step("other threads", basis, ("threads-1", "blocks", "no-spinning"), most=_most(small))
-        )
-    tidy = _share_of(report, _TIDIED)
+        changes = ("threads-1", "blocks", "no-spinning")
+        steps.append(Step("other threads", basis, changes, most=_most(small), layers=layers))
+    tidy, layers = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
-        steps.append(Step("simplify", basis, ("simplified",), most=_most(tidy)))
+        steps.append(Step("simplify", basis, ("simplified",), most=_most(tidy), layers=layers))
     return [*steps, *_fusions(report)]
 
 
@@ -212,15 +265,15 @@ def _fusions(report: Report) -> Iterator[Step]:
     if not report.backend.startswith("ONNX Runtime"):
         return
     inner = set(_between_products(report.layers))
-    share = _share(report, lambda layer: layer.index in inner)
+    share, layers = _share(report, lambda layer: layer.index in inner)
     if share >= _FUSED_PERCENT:
         basis = f"{share:.0f} % of the time is Softmax between two products"
-        yield Step("attention in one operator", basis, rules=_ATTENTION)
+        yield Step("attention in one operator", basis, rules=_ATTENTION, layers=layers)
     for text, parts, rules in _FUSIONS:
-        share = _share_of(report, parts)
+        share, layers = _share_of(report, parts)
         if share >= _FUSED_PERCENT:
             basis = f"{share:.0f} % of the time is {', '.join(sorted(parts))}"
-            yield Step(text, basis, rules=rules)
+            yield Step(text, basis, rules=rules, layers=layers)
 
 
 def _between_products(layers: Sequence[Layer]) -> Iterator[int]:
@@ -237,16 +290,17 @@ def _most(percent: float) -> float | None:
     return 100 / (100 - percent) if percent < _BOUNDED_PERCENT else None
 
 
-def _share_of(report: Report, types: frozenset[str]) -> float:
+def _share_of(report: Report, types: frozenset[str]) -> tuple[float, tuple[int, ...]]:
     return _share(report, lambda layer: layer.type in types)
 
 
-def _share(report: Report, wanted: Callable[[Layer], bool]) -> float:
-    """Return which part of the layers' time those take that are wanted, in percent."""
+def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tuple[int, ...]]:
+    """Return how many percent of the layers' time those take that are wanted, and which."""
     layers = priced(report.layers)
     total = sum(layer.time_ms or 0.0 for layer in layers)
-    found = sum(layer.time_ms or 0.0 for layer in layers if wanted(layer))
-    return 100 * found / total if total > 0 else 0.0
+    chosen = [layer for layer in layers if wanted(layer)]
+    share = sum(layer.time_ms or 0.0 for layer in chosen)
+    return 100 * share / total if total > 0 else 0.0, tuple(layer.index for layer in chosen)
 
 
 @dataclass(frozen=True)

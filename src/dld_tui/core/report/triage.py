@@ -191,28 +191,19 @@ def _has_narrow_weights(layer: Layer) -> bool:
     return any(part in layer.type.lower() for part in _NARROW_WEIGHTS)
 
 
-def full_precision_percent(report: Report, *, convolutions: bool, narrow_weights: bool) -> float:
-    """Return the share of time that layers of MatMul in fp32 take, on any device.
-
-    0 where only launches were timed: these say little of what the layers cost.
+def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool) -> bool:
+    """Tell whether a layer is a product in fp32, for which other types have quicker kernels.
 
     Args:
-        report: The report.
+        layer: The layer.
         convolutions: Count those, too.
         narrow_weights: Count layers whose weights have few bits, too; they compute in fp32.
     """
-    if not has_gpu_times(report.layers) and any(map(is_launched, report.layers)):
-        return 0.0
-    layers = priced(report.layers)
-    total = sum(layer.time_ms or 0.0 for layer in layers)
-    full = sum(
-        layer.time_ms or 0.0
-        for layer in layers
-        if _is_full(layer)
+    return (
+        _is_full(layer)
         and (convolutions or "conv" not in layer.type.lower())
         and (narrow_weights or not _has_narrow_weights(layer))
     )
-    return 100 * full / total if total > 0 else 0.0
 
 
 def _named(layer: Layer) -> str:
