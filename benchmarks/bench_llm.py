@@ -12,7 +12,6 @@ few tokens.
 
 from __future__ import annotations
 
-import math
 import random
 import statistics
 import subprocess
@@ -112,10 +111,15 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
     draws are below the median as a fair coin shows heads.
     """
     ordered, count = sorted(values), len(values)
-    below = outside = 0
-    while below < count // 2 and (outside + math.comb(count, below)) / 2.0**count <= 0.025:
-        outside += math.comb(count, below)
+    below, outside, ways = (
+        0,
+        0,
+        1,
+    )  # of heads in `count` throws, by whole numbers: 2**count is large
+    while below < count // 2 and 40 * (outside + ways) <= 2**count:
+        outside += ways
         below += 1
+        ways = ways * (count - below + 1) // below
     first = max(below - 1, 0)
     return statistics.median(ordered), ordered[first], ordered[count - 1 - first]
 
