@@ -114,7 +114,7 @@ def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> Calla
 def test_pairs_are_made_until_the_interval_is_narrow() -> None:
     dice = np.random.default_rng(4)
     for noise, least, most in ((0.001, 10, 10), (0.02, 11, 40), (0.05, 60, 400)):
-        pairs = in_turns(drawn(dice, noise))
+        pairs = in_turns(drawn(dice, noise), within_percent=1.0)
         assert least <= len(pairs) <= most
         row = judge("x", [one.base.ms for one in pairs], [one.new.ms for one in pairs])
         assert row.high_percent - row.low_percent < 2.05
