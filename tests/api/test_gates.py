@@ -68,6 +68,7 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
     assert page.read_text().startswith("### dld gate: slower")
     assert 'failures="1"' in xml.read_text()
     assert run("--tolerance", "60").return_value == 0
+    assert run("--slower", "60%", "--budget", "9s").return_value == 0
     assert isinstance(run("--markdown", str(page)).exception, UsageError), "the file is there"
     assert isinstance(run("--commands", "--threads", "2").exception, UsageError)
 

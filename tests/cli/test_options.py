@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.cli.options import Measure, parameters_of, request_from
 from dld_tui.core.params import param
 
 
@@ -105,3 +105,14 @@ def test_flags_that_set_a_value(arguments: list[str], expected: Flagged) -> None
     assert request_from(Flagged, values) == expected
     assert values == {}
     assert "--plain" in command.get_help(click.Context(command))
+
+
+def test_a_number_may_be_written_with_its_unit() -> None:
+    percent = Measure("%", 0, open=True)
+    assert [percent.convert(text, None, None) for text in ("3%", " 3 %", "0.5", "1e1%")] == [
+        3, 3, 0.5, 10,
+    ]  # fmt: skip
+    assert Measure("").convert("2", None, None) == 2
+    for wrong in ("3s", "%", "0%", "-1 %"):
+        with pytest.raises(click.BadParameter):
+            percent.convert(wrong, None, None)

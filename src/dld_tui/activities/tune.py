@@ -98,6 +98,7 @@ class Request:
     tolerance: tuple[str, ...] = like(
         ToleranceSettings,
         "tolerance",
+        spellings=("--tolerance", "--accuracy"),
         help="What outputs may be off: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all,"
         " NAME:atol=… for one. By default what suits the precision of each candidate.",
     )

@@ -116,6 +116,28 @@ class _Choice(click.Choice[str]):
         return super().convert(self.words.get(str(value).lower(), value), param, ctx)
 
 
+class Measure(click.FloatRange):
+    """A number that may be written with its unit, as 90s or 3%.
+
+    Args:
+        unit: The unit.
+        least: The smallest that is taken.
+        open: Whether `least` itself is not.
+    """
+
+    def __init__(self, unit: str, least: float | None = None, *, open: bool = False) -> None:
+        super().__init__(min=least, min_open=open)
+        self._unit = unit
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        if isinstance(value, str) and self._unit:
+            value = value.strip().removesuffix(self._unit)
+        return super().convert(value, param, ctx)
+
+
 def click_type(setting: Setting) -> click.ParamType[Any]:
     """Return the type of a setting's values; of a tuple, of one of them."""
     kind = setting.type
@@ -127,7 +149,7 @@ def click_type(setting: Setting) -> click.ParamType[Any]:
         return click.Path(path_type=Path)
     types: dict[Any, click.ParamType[Any]] = {
         int: click.INT,
-        float: click.FLOAT,
+        float: Measure(setting.param.unit),
         bool: click.BOOL,
     }
     return types.get(kind, click.STRING)

@@ -12,7 +12,7 @@ import click
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.activities.time_pair import NOT_SET, Request, pairs_of
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.options import PLACE, click_type, parameters_of
+from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (
@@ -147,16 +147,16 @@ command = click.Command(
             help="Runs of each, in place of as many as are needed.",
         ),
         click.Option(
-            ["--within"], type=click.FloatRange(min=0, min_open=True), default=WITHIN_PERCENT,
+            ["--within"], type=Measure("%", 0, open=True), default=WITHIN_PERCENT,
             metavar="PERCENT", show_default=True,
             help="Go on until the interval is no wider than this to each side.",
         ),
         click.Option(
-            ["--limit"], type=click.FloatRange(min=0), default=LIMIT_S, metavar="S",
+            ["--limit", "--budget"], type=Measure("s", 0), default=LIMIT_S, metavar="S",
             show_default=True, help="But no longer than this.",
         ),
         click.Option(
-            ["--tolerance"], type=click.FloatRange(min=0), default=0.0, metavar="PERCENT",
+            ["--tolerance", "--slower"], type=Measure("%", 0), default=0.0, metavar="PERCENT",
             show_default=True, help="NEW may be slower by so much.",
         ),
         click.Option(["--commands"], is_flag=True, help="BASE and NEW are command lines."),
