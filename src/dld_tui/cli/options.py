@@ -125,6 +125,8 @@ class Measure(click.FloatRange):
         open: Whether `least` itself is not.
     """
 
+    name = "number"
+
     def __init__(self, unit: str, least: float | None = None, *, open: bool = False) -> None:
         super().__init__(min=least, min_open=open)
         self._unit = unit
