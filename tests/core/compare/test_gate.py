@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import count
 from xml.etree import ElementTree
 
@@ -44,20 +46,24 @@ def test_a_model_against_itself_alarms_in_at_most_five_percent() -> None:
     assert alarms <= 600 * 0.05
 
 
-def test_the_interval_is_that_of_the_signed_rank_test() -> None:
+def test_the_interval_is_that_of_the_sign_test() -> None:
     base = [1.0] * 15
     ratios = [1 + at**2 / 100 for at in range(15)]
+    # Of 15 pairs P(at most 3 below the median) = 576 / 32768 = 1.8 %, at most 4: 5.9 %.
     row = judge("x", base, ratios)
-    # The slow way: all 2^15 ways to have ranks above the median, and all means of two figures.
-    sums = np.zeros(1, int)
-    for rank in range(1, 16):
-        sums = np.concatenate([sums, sums + rank])
-    beyond = max(k for k in range(60) if np.mean(sums <= k) <= 0.025)
-    logs = np.log(ratios)
-    means = sorted((logs[i] + logs[j]) / 2 for i in range(15) for j in range(i, 15))
-    assert row.low_percent == pytest.approx(100 * np.expm1(means[beyond]))
-    assert row.high_percent == pytest.approx(100 * np.expm1(means[-1 - beyond]))
-    assert row.change_percent == pytest.approx(100 * np.expm1(np.median(means)))
+    assert row.low_percent == pytest.approx(100 * (ratios[3] - 1))
+    assert row.high_percent == pytest.approx(100 * (ratios[11] - 1))
+    assert row.change_percent == pytest.approx(100 * (ratios[7] - 1))
+
+
+@pytest.mark.parametrize("count", [6, 9, 20, 57, 400, 3000])
+def test_as_many_ratios_are_outside_as_the_binomial_distribution_says(count: int) -> None:
+    beyond = gate._beyond(count)
+    tails = [
+        sum(Fraction(math.comb(count, below), 2**count) for below in range(most + 1))
+        for most in (beyond, beyond + 1)
+    ]
+    assert tails[0] <= Fraction(25, 1000) < tails[1]
 
 
 def test_a_planted_slow_down_is_found() -> None:
