@@ -138,14 +138,16 @@ class _ArraySteps:
     """Runs of the processor: it takes and gives arrays without a copy, faster than by binding."""
 
     def __init__(self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape]) -> None:
-        self._session, self._decoder = session, decoder
-        self._outputs = [one.name for one in session.inference.get_outputs()]
+        self._session = session
+        outputs = [one.name for one in session.inference.get_outputs()]
+        self._presents = [(pair.past, outputs.index(pair.present)) for pair in decoder.pairs]
+        self._logits_at = outputs.index(decoder.logits)
         self._cache: dict[str, Any] = {
             name: np.zeros(shape, numpy_dtype(decoder.caches[name].dtype))
             for name, shape in shapes.items()
         }
         self._fed: dict[str, Any] = {}
-        self._made: dict[str, AnyArray] = {}
+        self._made: list[AnyArray] = []
 
     def feed(self, inputs: Mapping[str, AnyArray]) -> None:
         """Take the inputs of the next run, without the cache."""
@@ -153,16 +155,16 @@ class _ArraySteps:
 
     def run(self) -> None:
         """Run, and keep the cache for the next time."""
-        values = self._session.inference.run(None, self._fed)
-        self._made = dict(zip(self._outputs, values, strict=True))
-        self._cache = {pair.past: self._made[pair.present] for pair in self._decoder.pairs}
+        self._made = made = self._session.inference.run(None, self._fed)
+        self._cache = {past: made[at] for past, at in self._presents}
+        self._fed.clear()  # the former cache is given back while the processor still knows it
 
     def begin_decode(self) -> None:
         """Take note that all further runs have the same shapes but for what is past."""
 
     def logits(self) -> AnyArray:
         """Return the logits of the last run."""
-        return self._made[self._decoder.logits]
+        return self._made[self._logits_at]
 
     def cache_bytes(self) -> int:
         """Return the size of the cache."""
