@@ -115,7 +115,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: ONNX Runtime cannot run a model.
     """
-    from dld_tui.activities.profile_onnxruntime import plan_of
+    from dld_tui.activities.profile_onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
@@ -131,7 +131,10 @@ def run(request: Request) -> Iterator[Event]:
             document = stack.enter_context(contextlib.closing(Document.open(one.model)))
             weights += summarise(document).initializer_bytes
             plan = plan_of(replace(one, output=folder / f"{name}.dldprof"))
-            is_on_cpu = is_on_cpu and plan.session.memory == "cpu"
+            if plan.session.memory == "cpu":
+                yield from require_memory(document, facts)
+            else:
+                is_on_cpu = False
             runs.append(ProfilingRun(plan, document, dict(facts)))
             stack.enter_context(runs[-1].kept_report())
         memory = facts.get("memory_bytes")

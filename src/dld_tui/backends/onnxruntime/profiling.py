@@ -14,6 +14,7 @@ import json
 import os
 import tempfile
 import time
+from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -387,9 +388,15 @@ class ProfilingRun:
 
     @property
     def timer(self) -> TimeCalls:
-        """What makes and times passes, once it is prepared."""
+        """What makes and times passes, once it is prepared; errors are those of this program."""
         assert self._session is not None
-        return self._timer(self._session)
+        timer = self._timer(self._session)
+
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            with errors_of(self._plan.model, "run"):
+                return timer(first, durations, most, until)
+
+        return time_calls
 
     def finish(self) -> Iterator[Event]:
         """Measure the rest, the layers above all, and write the report of :attr:`latencies`."""
