@@ -31,6 +31,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.folder import find_decoder
+from dld_tui.core.report.statistics import median_ranks
 
 DEVIATION, GENAI_DEVIATION = 0.03, 0.05
 _BURST = 4
@@ -107,21 +108,11 @@ def take_turns(
 def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """Return the median, and between which values that of all turns lies in 95 of 100 runs.
 
-    By the order of the values alone, as they are not normally distributed: at least so many of `n`
-    draws are below the median as a fair coin shows heads.
+    By the order of the values alone, as they are not normally distributed.
     """
-    ordered, count = sorted(values), len(values)
-    below, outside, ways = (
-        0,
-        0,
-        1,
-    )  # of heads in `count` throws, by whole numbers: 2**count is large
-    while below < count // 2 and 40 * (outside + ways) <= 2**count:
-        outside += ways
-        below += 1
-        ways = ways * (count - below + 1) // below
-    first = max(below - 1, 0)
-    return statistics.median(ordered), ordered[first], ordered[count - 1 - first]
+    ordered = sorted(values)
+    low, high = median_ranks(len(ordered))
+    return statistics.median(ordered), ordered[low], ordered[high]
 
 
 def verdict(low: float, high: float, deviation: float) -> str:

@@ -27,6 +27,7 @@ from dld_tui.core.compare.gate import (
     time_command,
 )
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
 
 
@@ -58,7 +59,8 @@ def test_the_interval_is_that_of_the_sign_test() -> None:
 
 @pytest.mark.parametrize("count", [6, 9, 20, 57, 400, 3000])
 def test_as_many_ratios_are_outside_as_the_binomial_distribution_says(count: int) -> None:
-    beyond = gate._beyond(count)
+    beyond, above = median_ranks(count)
+    assert above == count - 1 - beyond
     tails = [
         sum(Fraction(math.comb(count, below), 2**count) for below in range(most + 1))
         for most in (beyond, beyond + 1)

@@ -26,7 +26,6 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
@@ -37,6 +36,7 @@ from dld_tui.core.compare.matching import discoveries, p_value
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import visible
 
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["slower", "faster", "no difference"]
 LEVEL_PERCENT = 95.0
-_ONE_IN = round(2 / (1 - LEVEL_PERCENT / 100))
-"""Of so many intervals one lies above what is true, and one below."""
 LEAST_RUNS = 6
 """With fewer even the whole range is no interval of this level."""
 RUNS = 15
@@ -274,22 +272,8 @@ def judge(
 def _interval(figures: FloatArray) -> tuple[float, float, float]:
     """Return the low end of the interval, the median and the high end."""
     ordered = np.sort(figures)
-    beyond = _beyond(len(ordered))
-    return float(ordered[beyond]), float(np.median(ordered)), float(ordered[-1 - beyond])
-
-
-@lru_cache(maxsize=256)
-def _beyond(count: int) -> int:
-    """Return how many figures are outside of the interval at each end."""
-    # How many of 2^count outcomes have so many figures below the median, and no more than so many.
-    ways = below = 1
-    beyond = 0
-    while True:
-        ways = ways * (count - beyond) // (beyond + 1)
-        below += ways
-        if _ONE_IN * below > 2**count:  # whole numbers: a float ends at 2^1023
-            return beyond
-        beyond += 1
+    low, high = median_ranks(len(ordered), LEVEL_PERCENT / 100)
+    return float(ordered[low]), float(np.median(ordered)), float(ordered[high])
 
 
 def gate_result(
