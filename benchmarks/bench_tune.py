@@ -93,7 +93,7 @@ def _row(
         gated = _gate(model, faster, _settings(tuned["best"]), folder, options)
         held = f"{(1 - 1 / gated) / claimed:.0%}"
     seconds = tuned["seconds"]
-    share = tuned["attributed_percent"]
+    share = tuned["explained_percent"]
     sets = input_sets(model, folder / "sets")
     swept: dict[str, Any] = {"model": str(model), "settings": {}, "name": "no inputs"}
     cosine = "–"

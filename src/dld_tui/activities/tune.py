@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dld_tui.core.compare.gate import GateRow
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import Feeds
+    from dld_tui.core.tune.gain import Gain
     from dld_tui.core.tune.race import Race
 
 Result = TuneResult
@@ -45,6 +47,11 @@ _ROUNDS = 12
 _CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
+_PROFILES = ("before", "after")
+_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 3, 6.0, 0.5
+"""How often both are profiled in new sessions, after how long no more, and for how long each."""
+_MOST_NODES = 500
+"""Of those that a result lists."""
 _SETS = 3
 _HELD_BYTES = 2 << 30
 """Weights of sessions that are held at once; with more, sessions are made for each turn."""
@@ -591,23 +598,23 @@ class _Tuning:
         chosen = winner if is_faster else self._base
         model, reports = None, list[str]()
         why: list[str] = []
+        gain: Gain | None = None
         share = None
-        if is_faster:
+        if confirmed is not None and is_faster:
             if chosen.model != self._base.model:
                 model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
             used = replace(chosen, model=Path(model or self._base.model))
-            for name, setup in (("before", self._base), ("after", used)):
-                target = path.with_name(f"{path.stem}.{name}.dldprof")
-                yield from self._profiled(setup, target)
-                reports.append(str(target))
-            why, share = _explained(reports, confirmed)
+            targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
+            yield from self._profiled_pair([self._base, used], targets)
+            reports = [str(target) for target in targets]
+            gain, share, why = _explained(targets, confirmed.change_percent)
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
         seconds = {**self._seconds, "all": time.monotonic() - self._begin}
         remarks = self._feeds.remarks if self._feeds is not None else []
         result = TuneResult(
             report=str(path), source=str(self._base.model), best=chosen.key,
             title=winner.title if winner.changes else chosen.title, confirmed=confirmed,
-            model=model, why=tuple(why), attributed_percent=share, code=code,
+            model=model, why=tuple(why), code=code,
             candidates=candidates(
                 self._setups, self._races, self._problems, self._near, chosen.key
             ),
@@ -615,6 +622,9 @@ class _Tuning:
             tolerance=" ".join(asked.tolerance) or "by the precision of each",
             inputs="; ".join(remarks) or "files",
             asked=tuple(asked.only),
+            explained_percent=share,
+            nodes=() if gain is None else gain.rows[:_MOST_NODES],
+            settings={"provider": asked.provider, **chosen.session},
         )  # fmt: skip
         if is_faster:
             write_text(path.with_name(f"{path.stem}.py"), code.python)
@@ -648,6 +658,55 @@ class _Tuning:
                 external=document.external, spill=document.spill,
             ).write()  # fmt: skip
         return target
+
+    def _profiled_pair(self, setups: Sequence[Setup], targets: Sequence[Path]) -> Iterator[Event]:
+        """Profile both, in turns where that can be, as a few turns in new sessions each time.
+
+        Sessions differ: kept are the profiles of those whose ratio is the middle one.
+        """
+        on_cpu = all(self._settings(one).memory == "cpu" for one in setups)
+        if not on_cpu or not self._holds(2 * len(setups)):
+            for setup, target in zip(setups, targets, strict=True):
+                yield from self._profiled(setup, target)
+            return
+        tried: list[tuple[float, Sequence[Path]]] = []
+        begin = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
+            while len(tried) < _PROFILE_PAIRS:
+                folder = Path(name) / str(len(tried))
+                folder.mkdir()
+                paths = [folder / target.name for target in targets]
+                with self._doing("measuring"):
+                    ratio = yield from self._turned(setups, paths)
+                tried.append((ratio, paths))
+                if time.monotonic() - begin > _PROFILE_S:
+                    break
+            middle = sorted(tried)[(len(tried) - 1) // 2][1]
+            for path, target in zip(middle, targets, strict=True):
+                path.replace(target)
+
+    def _turned(
+        self, setups: Sequence[Setup], paths: Sequence[Path]
+    ) -> Generator[Event, None, float]:
+        """Profile both in turns; return how many times as long the second one takes."""
+        from dld_tui.activities.profile_onnxruntime import plan_of
+        from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
+        from dld_tui.core.document.document import Document
+        from dld_tui.core.machine.environment import environment
+
+        facts = environment(())
+        with contextlib.ExitStack() as stack:
+            runs = []
+            for setup, path in zip(setups, paths, strict=True):
+                plan = plan_of(self._profile_request(setup, output=str(path), warm_up=3))
+                document = stack.enter_context(contextlib.closing(Document.open(setup.model)))
+                runs.append(ProfilingRun(plan, document, dict(facts)))
+                stack.enter_context(runs[-1].kept_report())
+            for event in profile_in_turns(runs, _TURNS_S):
+                if isinstance(event, Progress):
+                    yield replace(event, stage=f"Profiling both: {event.stage}")
+            pairs = zip(runs[0].latencies, runs[1].latencies, strict=True)
+            return statistics.median(new / base for base, new in pairs)
 
     def _profiled(self, setup: Setup, target: Path) -> Iterator[Event]:
         from dld_tui.activities import registry
@@ -683,13 +742,18 @@ def _value_problem(result: Any) -> str:
 _NOTHING = "there is nothing to change"
 
 
-def _explained(reports: Sequence[str], confirmed: GateRow | None) -> tuple[list[str], float | None]:
-    from dld_tui.core.compare.comparison import Comparison
-    from dld_tui.core.compare.subject import open_subject
-    from dld_tui.core.tune.result import gain_lines
+def _explained(
+    reports: Sequence[Path], change_percent: float
+) -> tuple[Gain | None, float | None, list[str]]:
+    """Return where the gain is, how much of it is at named nodes, and sentences on it."""
+    from dld_tui.core.report.model import open_report
+    from dld_tui.core.tune.gain import gain_lines, gain_of
 
     try:
-        comparison = Comparison([open_subject(Path(path)) for path in reports])
+        with open_report(reports[0]) as before, open_report(reports[1]) as after:
+            gain = gain_of(before, after)
     except DldError as error:
-        return [f"the profiles cannot be compared: {visible(error.message)}"], None
-    return gain_lines(comparison)
+        return None, None, [f"the profiles cannot be compared: {visible(error.message)}"]
+    if gain is None:
+        return None, None, ["No layer was measured in both profiles."]
+    return gain, gain.percent_of(change_percent), gain_lines(gain, change_percent)

@@ -60,7 +60,15 @@ from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
-from dld_tui.core.report.latency import Burst, Extent, TimeCalls, measure, noting_times
+from dld_tui.core.report.latency import (
+    TURN_PASSES,
+    TURN_S,
+    Burst,
+    Extent,
+    TimeCalls,
+    measure,
+    noting_times,
+)
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
@@ -254,6 +262,7 @@ def copies_note(copies: Copies, on_host: Sequence[str]) -> Note:
 
 
 _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
+_LEAST_IN_TURNS = 12
 _MOST_LAYER_EVENTS = 900_000
 """ONNX Runtime stops to record at 1,000,000."""
 _WRITE_SECONDS = 1.0
@@ -400,6 +409,18 @@ class ProfilingRun:
 
     def finish(self) -> Iterator[Event]:
         """Measure the rest, the layers above all, and write the report of :attr:`latencies`."""
+        yield from self._end_latency()
+        passes = self._layer_passes()
+        if passes:
+            if self._plan.layer_passes and passes < self._plan.layer_passes:
+                text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"
+                yield Log(text, "warning")
+            with self._layer_session():
+                yield from self._run_layers(passes)
+        yield from self._end()
+
+    def _end_latency(self) -> Iterator[Event]:
+        """Do what is left to do with the session of the latency, and give it back."""
         session = self._session
         assert session is not None
         self._write_latencies()
@@ -407,8 +428,9 @@ class ProfilingRun:
         yield from self._record_gpu(session)
         self._bound.clear()
         self._session = None
-        del session  # two at once would take twice the memory
-        yield from self._measure_layers()
+
+    def _end(self) -> Iterator[Event]:
+        yield Progress(0, None, stage="Writing the report")
         yield from self._save_optimized()
         self._close()
         self.report_path = self._report.finish()
@@ -568,29 +590,24 @@ class ProfilingRun:
         self._written = len(self.latencies)
         self._written_at = time.monotonic()
 
-    def _measure_layers(self) -> Iterator[Event]:
-        passes = self._layer_passes()
-        if not passes:
-            return
-        if self._plan.layer_passes and passes < self._plan.layer_passes:
-            text = f"layers: {passes} passes, which is what ONNX Runtime's profile has room for"
-            yield Log(text, "warning")
+    @contextlib.contextmanager
+    def _layer_session(self) -> Generator[None]:
+        """Have a session that records a profile; at the end the profile goes into the report."""
         with tempfile.TemporaryDirectory(prefix="layers-") as name:
             folder = Path(name)
-            session = profiled_session(self._plan.model, self._plan.session, folder)
+            self._session = profiled_session(self._plan.model, self._plan.session, folder)
             if self._plan.io_binding:
-                self._bound = session.bind(self._feeds)
-            yield from self._run_layers(session, passes)
-            origin_ns = self._profile_ns = session.profiling_start_ns()
-            profile = session.end_profiling()
+                self._bound = self._session.bind(self._feeds)
+            yield
+            origin_ns = self._profile_ns = self._session.profiling_start_ns()
+            profile = self._session.end_profiling()
             self._bound.clear()
-            del session
-            yield Progress(0, None, stage="Writing the report")
+            self._session = None
             self._write_layers(profile, folder / OPTIMIZED, origin_ns)
 
-    def _run_layers(self, session: Session, passes: int) -> Iterator[Event]:
+    def _run_layers(self, passes: int) -> Iterator[Event]:
         """Run the passes and one more to warm up, with the calls recorded that launch the work."""
-        timer, gpu = self._timer(session), self._gpu
+        timer, gpu = self.timer, self._gpu
         if gpu is not None and self._origin_ns is None:  # the GPU's work cannot be recorded
             yield from self._watched_passes(timer, gpu, passes, _LAYERS)
             return
@@ -607,7 +624,12 @@ class ProfilingRun:
         if wanted is None:
             room = max(5, _AUTO_LAYER_EVENTS // nodes)
             wanted = min(_AUTO_LAYER_PASSES, len(self.latencies), room)
-        return min(wanted, max(1, _MOST_LAYER_EVENTS // nodes - 1))
+        return min(wanted, self._most_layer_passes())
+
+    def _most_layer_passes(self) -> int:
+        """Return how many passes a profile has room for."""
+        nodes = max(1, self._identity.nodes if self._identity else 0)
+        return max(1, _MOST_LAYER_EVENTS // nodes - 1)
 
     def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
         spans: list[PassSpan] = []
@@ -673,3 +695,47 @@ class ProfilingRun:
                 if burst is None:
                     return
                 yield burst, Progress(*extent.progress(burst.calls, burst.seconds), stage)
+
+
+def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[Event]:
+    """Measure two runs whose passes take turns, with and without a profile recorded.
+
+    So what disturbs the machine hits all alike, and what recording adds is known of each. Takes
+    four sessions at once; not for a GPU, whose work can be recorded for one at a time.
+
+    Args:
+        runs: As they were made.
+        seconds: How long each of the four runs, unless a profile has less room.
+    """
+    for one in runs:
+        yield from one.prepare()
+    with contextlib.ExitStack() as stack:
+        plain = [one.timer for one in runs]
+        for one in runs:
+            stack.enter_context(one._layer_session())
+        timers = [*plain, *(one.timer for one in runs)]
+        durations, cold = array("q", [0]), list[float]()
+        for timer in timers:  # the first pass of a session is slow and counts nowhere
+            timer(0, durations, 1, 0)
+            cold.append(durations[0] / 1e9)
+        size = max(1, int(TURN_S / max(cold)))
+        extent = Extent(_LEAST_IN_TURNS, seconds, min(one._most_layer_passes() for one in runs))
+        begin = time.perf_counter()
+        calls, took = 0, 0.0
+        while not extent.done(calls, took):
+            order = range(len(timers)) if calls // size % 2 == 0 else range(len(timers))[::-1]
+            for at in order:
+                for _ in range(size):
+                    timers[at](calls, durations, 1, 0)
+                    if at < len(runs):
+                        runs[at].latencies.append(durations[0] / 1e6)
+            calls += size
+            took = (time.perf_counter() - begin) / len(timers)
+            yield Progress(*extent.progress(calls, took), _LAYERS)
+        plain.clear()
+        timers.clear()
+    for one in runs:
+        one._report.set_fact(TURN_PASSES, size)
+        one._write_latencies()
+        one._measure_memory()
+        yield from one._end()

@@ -41,7 +41,13 @@ from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.tensorrt.routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
-from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_table
+from dld_tui.core.tune.result import (
+    TuneResult,
+    load_result,
+    result_lines,
+    tune_document,
+    tune_table,
+)
 
 _TENSORS: tuple[Column[dict[str, Any]], ...] = (
     Column("name", "tensor", itemgetter("name"), keep="end"),
@@ -253,7 +259,7 @@ def show_tune(result: TuneResult, as_json: bool) -> int:
     Exit status 1 where changes were asked for by name and are taken back.
     """
     if as_json:
-        write_json(encode(result))
+        write_json(tune_document(result))
     else:
         write_table(tune_table(result))
         for line in ("", *result_lines(result)):
@@ -265,7 +271,7 @@ def show_several(paths: Sequence[Path], as_json: bool) -> int:
     """Print the results of several targets, and the status of the worst."""
     results = [load_result(path) for path in paths]
     if as_json:
-        write_json([encode(result) for result in results])
+        write_json([tune_document(result) for result in results])
         return ExitStatus.DONE
     return max(show_tune(result, as_json) for result in results)
 

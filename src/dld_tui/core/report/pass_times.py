@@ -9,12 +9,12 @@ the passes is taken.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -200,6 +200,69 @@ def busy_us(starts: FloatArray, ends: FloatArray) -> float:
     # What lies between the furthest end so far and the next start is covered by none.
     gaps = np.maximum(begins[1:] - reached[:-1], 0.0).sum()
     return float(reached[-1] - begins[0] - gaps)
+
+
+class Stretch(NamedTuple):
+    """Something that ran in a pass."""
+
+    layer: int | None
+    start_us: float
+    """Since the start of the pass."""
+    end_us: float
+    track: object
+    """The thread or stream; of what runs inside each other there, the innermost counts."""
+
+
+class Moments(NamedTuple):
+    """How much of the time of passes is a layer's."""
+
+    running_ms: FloatArray
+    """``float64[layers]``: while it ran; what ran at once shares the time."""
+    waiting_ms: FloatArray
+    """``float64[layers]``: before it could start, with nothing running: scheduling, launches."""
+    other_ms: float
+    """After the last layer, and what ran and is no layer's. All parts sum to the pass."""
+
+
+def moments_of(stretches: Iterable[Stretch], length_us: float, layers: int) -> Moments:
+    """Share out a pass: each moment is of what runs then, else of the layer that starts next.
+
+    Unlike durations these parts sum to the pass, also where layers ran at once.
+
+    Args:
+        stretches: What ran.
+        length_us: Of the pass; what is beyond does not count.
+        layers: How many there are.
+    """
+    running, waiting, other = np.zeros(layers), np.zeros(layers), 0.0
+    points: list[tuple[float, int, float, Stretch]] = []
+    for one in stretches:
+        start, end = (min(max(us, 0.0), length_us) for us in (one.start_us, one.end_us))
+        # What ends comes before what starts; what takes no time ends after it has started.
+        points += [(start, 1, -end, one), (end, 0 if end > start else 2, 0.0, one)]
+    points.sort(key=itemgetter(0, 1, 2))
+    tracks: dict[object, list[Stretch]] = {}
+    now = idle = 0.0
+    for time_us, kind, _, one in points:
+        inner = [stack[-1] for stack in tracks.values() if stack]
+        for top in inner:
+            if top.layer is None:
+                other += (time_us - now) / len(inner)
+            else:
+                running[top.layer] += (time_us - now) / len(inner)
+        idle += 0.0 if inner else time_us - now
+        now = time_us
+        stack = tracks.setdefault(one.track, [])
+        if kind != 1:
+            stack.remove(one)
+            continue
+        stack.append(one)
+        if one.layer is None:
+            other += idle
+        else:
+            waiting[one.layer] += idle
+        idle = 0.0
+    return Moments(running / 1000, waiting / 1000, (other + idle + length_us - now) / 1000)
 
 
 if TYPE_CHECKING:

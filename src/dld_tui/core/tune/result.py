@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.codec import decode
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
-from dld_tui.core.compare.model import Row
 from dld_tui.core.errors import InputError
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import Setup
+from dld_tui.core.tune.gain import GainRow
 from dld_tui.core.tune.race import Race
 from dld_tui.core.types import JSON
 
@@ -115,8 +115,6 @@ class TuneResult:
     candidates: tuple[Candidate, ...]
     why: tuple[str, ...]
     """Where the gain comes from, by node. Fit for a terminal."""
-    attributed_percent: float | None
-    """How much of the gain is that of named nodes."""
     code: Code
     reports: tuple[str, ...]
     """Profiles of the model as it is and of the best one."""
@@ -130,6 +128,12 @@ class TuneResult:
     """False where the time was up before all was tried."""
     asked: tuple[str, ...] = ()
     """The changes that were asked for by name; empty for all that there are."""
+    explained_percent: float | None = None
+    """How much of the gain is that of named nodes: while they ran, and before they could start."""
+    nodes: tuple[GainRow, ...] = ()
+    """Where it is, those that gained most first."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the best one, in the words of ``dld profile onnxruntime``."""
 
     @property
     def is_faster(self) -> bool:
@@ -195,6 +199,23 @@ def result_lines(result: TuneResult) -> list[str]:
     if result.is_faster:
         lines.append(f"Run it: {visible(result.code.command)}")
     return [*lines, f"Result: {visible(near(result.report))}"]
+
+
+def tune_document(result: TuneResult) -> dict[str, JSON]:
+    """Return what ``dld tune --json`` prints: the result, with the best one in full."""
+    data = encode(result)
+    assert isinstance(data, dict)
+    row = result.confirmed
+    best = next((one for one in result.candidates if one.key == result.best), None)
+    found: dict[str, JSON] = {
+        "key": result.best,
+        "title": result.title,
+        "settings": dict(result.settings),
+        "latency_ms": None if row is None else row.new_ms if result.is_faster else row.base_ms,
+        "speedup": result.factor if result.is_faster else 1.0,
+        "accuracy": "" if best is None else best.accuracy,
+    }
+    return {**data, "best": found, "trials": data["candidates"]}
 
 
 def load_result(path: Path) -> TuneResult:
@@ -307,65 +328,3 @@ def _cpp_provider(kind: str, options: Sequence[tuple[str, str]]) -> list[str]:
 def _text(value: str) -> str:
     """Return a text as a literal of Python and C++ both."""
     return json.dumps(visible(value), ensure_ascii=False)
-
-
-_NAMED = 3
-_BETWEEN_PERCENT = 10
-"""A share of named nodes below which the gain is not theirs."""
-_NAME = 40
-
-
-def gain_lines(comparison: Comparison) -> tuple[list[str], float | None]:
-    """Return sentences, and how much of the gain is that of named nodes, in percent.
-
-    Args:
-        comparison: Of two profiles, that of the model as it is first.
-    """
-    whole = comparison.end_to_end.cells[1].delta_ms
-    rows = [row for row in comparison.rows("layer") if row.cells[1].delta_ms]
-    named = [row for row in rows if _is_named(comparison, row)]
-    gained = sum(row.cells[1].delta_ms or 0.0 for row in named)
-    if not whole or not named:
-        return ["No layer was measured in both profiles."], None
-    share = max(0.0, min(100.0, 100 * gained / whole))
-    if share < _BETWEEN_PERCENT:
-        between = "The nodes take as long as before: what is saved is between them, in launches and"
-        return [f"{between} copies."], share
-    top = sorted(named, key=lambda row: row.cells[1].delta_ms or 0.0)[:_NAMED]
-    names = ", ".join(f"{clip(row.title, _NAME, keep='end')} ({_signed(row)} ms)" for row in top)
-    lines = [
-        f"{share:.0f} % of {_ms(whole)} ms is in {fmt.plural(len(named), 'named node')}, most in"
-        f" {names}."
-    ]
-    types = [row for row in comparison.rows("type") if row.cells[1].delta_ms]
-    types.sort(key=lambda row: -abs(row.cells[1].delta_ms or 0.0))
-    told = "; ".join(map(_told, types[:_NAMED]))
-    return [*lines, *([f"By operator: {told}."] if told else [])], share
-
-
-def _is_named(comparison: Comparison, row: Row) -> bool:
-    """Return whether layers of a row are of nodes that the model names."""
-    return any(
-        comparison.subjects[side].layers[index].nodes
-        or comparison.subjects[side].layers[index].name
-        for side, cell in enumerate(row.cells)
-        for index in cell.layers
-    )
-
-
-def _told(row: Row) -> str:
-    before, after = (cell.time_ms for cell in row.cells)
-    name = visible(row.key)
-    if before is None:
-        return f"{name} is new with {fmt.milliseconds(after)} ms"
-    if after is None:
-        return f"{name} with {fmt.milliseconds(before)} ms is gone"
-    return f"{name} takes {fmt.milliseconds(after)} ms where it took {fmt.milliseconds(before)}"
-
-
-def _signed(row: Row) -> str:
-    return _ms(row.cells[1].delta_ms or 0.0)
-
-
-def _ms(value: float) -> str:
-    return f"{value:+.3f}"

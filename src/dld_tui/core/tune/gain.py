@@ -1,0 +1,252 @@
+"""Where a gain comes from: each moment of a pass is given to a node, before and after.
+
+Two profiles, whose profiled passes took turns. A moment in which nothing runs is of the node that
+starts next: it cannot start before (:func:`.pass_times.moments_of`), so the parts sum to the pass,
+and what a CUDA graph saves in launches is saved at nodes, too. Of each layer the median over the
+passes counts, so that another program that hits one of them does not. Then the parts are made those
+of a pass without recording, which is known of each profile: recording adds about the same to every
+run of a node, and delays by other programs hit nodes in proportion to their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dld_tui.core import fmt
+from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.model import PER_ITEM, Row
+from dld_tui.core.compare.subject import subject_of
+from dld_tui.core.report.latency import TURN_PASSES
+from dld_tui.core.report.pass_times import Stretch, moments_of
+from dld_tui.core.report.statistics import median
+from dld_tui.core.text import clip
+
+if TYPE_CHECKING:
+    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.pass_times import FloatArray
+
+_NAMED = 3
+_NAME = 40
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A pass of a profile, in milliseconds."""
+
+    running: FloatArray
+    """By layer, while it ran."""
+    waiting: FloatArray
+    """By layer, before it could start."""
+    other: float
+    """After the last layer, and what is no layer's."""
+    runs: FloatArray
+    """How often each layer ran."""
+
+    @property
+    def total(self) -> float:
+        """The pass."""
+        return float(self.running.sum() + self.waiting.sum() + self.other)
+
+    def made(self, plain_ms: float) -> Parts:
+        """Return the parts of a pass of so many milliseconds, without what recording adds.
+
+        Each run of a layer adds the same, which is taken from waiting first. Where the pass is no
+        longer for being recorded, all parts grow in proportion.
+        """
+        if self.total <= plain_ms or not self.runs.any():
+            factor = plain_ms / self.total if self.total else 1.0
+            return replace(self, running=self.running * factor, waiting=self.waiting * factor,
+                           other=self.other * factor)  # fmt: skip
+        added = (self.total - plain_ms) * self.runs / self.runs.sum()
+        waited = np.minimum(added, self.waiting)
+        return replace(self, running=self.running - added + waited, waiting=self.waiting - waited)
+
+
+_MOST_CELLS = 2_000_000
+"""Layers times passes; of a longer run, passes at even distances are read."""
+
+
+def _parts(report: Report) -> Parts:
+    """Return whose the time of a pass is, with what recording it takes."""
+    passes, count = report.kernel_passes or report.counted_passes, len(report.layers)
+    passes = passes[:: max(1, -(-count * len(passes) // _MOST_CELLS))]
+    stretches_of = _gpu_stretches if report.kernel_passes else _stretches
+    running, waiting, runs = (np.zeros((count, len(passes))) for _ in range(3))
+    other = np.zeros(len(passes))
+    for at, one in enumerate(passes):
+        found = stretches_of(report, one.index)
+        moments = moments_of(found, one.duration_us, count)
+        running[:, at], waiting[:, at], other[at] = moments
+        for stretch in found:
+            if stretch.layer is not None:
+                runs[stretch.layer, at] += 1
+    by_layer = [np.median(array, axis=1) for array in (running, waiting, runs)]
+    return Parts(by_layer[0], by_layer[1], float(np.median(other)), by_layer[2])
+
+
+def _plain_ms(reports: Sequence[Report], parts: Sequence[Parts]) -> list[float]:
+    """Return what a pass of each takes without recording; of turns, by the median ratio."""
+    before, after = (report.latencies for report in reports)
+    if not before or not after:
+        return [one.total for one in parts]
+    first = median(before)
+    if all(report.facts.get(TURN_PASSES) for report in reports):
+        return [
+            first,
+            first
+            * median(new / base for base, new in zip(before, after, strict=False) if base > 0),
+        ]
+    return [first, median(after)]
+
+
+def _stretches(report: Report, index: int) -> list[Stretch]:
+    return [
+        Stretch(event.layer, event.start_us, event.start_us + event.duration_us, event.track)
+        for event in report.pass_events(index)
+    ]
+
+
+def _gpu_stretches(report: Report, index: int) -> list[Stretch]:
+    return [
+        Stretch(event.layer, event.start_us, event.start_us + event.duration_us, event.stream)
+        for event in report.gpu_events(index)
+    ]
+
+
+@dataclass(frozen=True)
+class GainRow:
+    """What nodes have of a gain."""
+
+    nodes: str
+    """Their names, fit for a terminal."""
+    before_ms: float
+    after_ms: float
+    running_ms: float
+    """Of the difference, what is while they ran."""
+    waiting_ms: float
+    """And what is before they could start."""
+
+    @property
+    def delta_ms(self) -> float:
+        """The difference, negative where it became faster."""
+        return self.after_ms - self.before_ms
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Where the difference of two profiles is, in milliseconds of their passes."""
+
+    before_ms: float
+    after_ms: float
+    """Without what recording adds."""
+    rows: tuple[GainRow, ...]
+    """Of nodes that the models name, those that gained most first."""
+
+    @property
+    def whole_ms(self) -> float:
+        """The difference, negative where it became faster."""
+        return self.after_ms - self.before_ms
+
+    @property
+    def named_ms(self) -> float:
+        """How much of it is that of named nodes."""
+        return sum(row.delta_ms for row in self.rows)
+
+    def percent_of(self, change_percent: float) -> float | None:
+        """Return how much of a change of the time of a pass is that of named nodes, at most 100.
+
+        Args:
+            change_percent: What is to be explained, such as -20 for a fifth less.
+        """
+        if not change_percent or not self.before_ms:
+            return None
+        named_percent = 100 * self.named_ms / self.before_ms
+        return max(0.0, min(100.0, 100 * named_percent / change_percent))
+
+
+def gain_of(before: Report, after: Report) -> Gain | None:
+    """Return where the difference of two profiles is, by node; None where layers were not timed.
+
+    Raises:
+        CorruptFileError: A report is damaged.
+    """
+    reports = before, after
+    if any(report.by_pass is None for report in reports):
+        return None
+    parts = [_parts(report) for report in reports]
+    plain = _plain_ms(reports, parts)
+    parts = [one.made(ms) for one, ms in zip(parts, plain, strict=True)]
+    comparison = Comparison([subject_of(report) for report in reports])
+    items = [_items(subject.facts.get(PER_ITEM)) for subject in comparison.subjects]
+    rows = [
+        _row(row, parts, items) for row in comparison.rows("layer") if _is_named(comparison, row)
+    ]
+    rows.sort(key=lambda row: row.delta_ms)
+    totals = [part.total / item for part, item in zip(parts, items, strict=True)]
+    return Gain(totals[0], totals[1], tuple(rows))
+
+
+def _row(row: Row, parts: Sequence[Parts], items: Sequence[int]) -> GainRow:
+    running, waiting = (
+        [
+            float(array[list(cell.layers)].sum()) / item
+            for array, cell, item in zip(arrays, row.cells, items, strict=True)
+        ]
+        for arrays in ([one.running for one in parts], [one.waiting for one in parts])
+    )
+    before, after = (run + wait for run, wait in zip(running, waiting, strict=True))
+    return GainRow(row.title, before, after, running[1] - running[0], waiting[1] - waiting[0])
+
+
+def _items(value: object) -> int:
+    return value if isinstance(value, int) else 1
+
+
+def _is_named(comparison: Comparison, row: Row) -> bool:
+    """Return whether layers of a row are of nodes that a model names."""
+    return any(
+        comparison.subjects[side].layers[index].nodes
+        for side, cell in enumerate(row.cells)
+        for index in cell.layers
+    )
+
+
+def gain_lines(gain: Gain, change_percent: float) -> list[str]:
+    """Return where a gain is, in two sentences fit for a terminal.
+
+    Args:
+        gain: By node.
+        change_percent: Of the time of a pass, as it was confirmed.
+    """
+    share = gain.percent_of(change_percent)
+    if share is None or not gain.rows:
+        return [_NOTHING]
+    running, waiting = (sum(getattr(row, part) for row in gain.rows)
+                        for part in ("running_ms", "waiting_ms"))  # fmt: skip
+    nodes = fmt.plural(len(gain.rows), "named node")
+    lines = [
+        f"{share:.0f} % of the gain is at {nodes}: {_ms(running)} ms while they ran,"
+        f" {_ms(waiting)} ms before they could start (launches, scheduling, copies)."
+    ]
+    top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0]
+    if not top:
+        return lines
+    most = sum(row.delta_ms for row in top) / min(gain.named_ms, -1e-9)
+    names = ", ".join(f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms)} ms)"
+                      for row in top)  # fmt: skip
+    if most < _SPREAD:
+        return [*lines, f"It is spread over many nodes; most gained {names}."]
+    return [*lines, f"Most is at {names}."]
+
+
+_NOTHING = "No layer was measured in both profiles."
+_SPREAD = 0.2
+"""The part of a gain that the largest three rows have, below which no node stands out."""
+
+
+def _ms(value: float) -> str:
+    return f"{value:+.3f}"
