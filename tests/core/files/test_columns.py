@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Barrier, Thread
 
 import onnx
 import pytest
@@ -15,17 +16,18 @@ from onnx import helper
 from dld_tui.core.document import Document
 from dld_tui.core.document import document as document_module
 from dld_tui.core.document.index import LinkIndex
-from dld_tui.core.document.node import NodeLinks, NodeTexts
-from dld_tui.core.errors import DldError
-from dld_tui.core.files import columns
+from dld_tui.core.document.node import Node, NodeLinks, NodeTexts
+from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.errors import CorruptFileError, DldError
+from dld_tui.core.files import columns, parts
 from dld_tui.core.files.columns import (
     MARK,
     AskNodesError,
-    NodeColumns,
+    NodesApart,
     item_of_each,
     items_of_each,
+    nodes_apart,
 )
-from dld_tui.core.files.parts import ModelParts
 from tests.support import models
 
 NODE_TEXTS = (1, 2, 3, 4, 7)
@@ -76,29 +78,48 @@ def model_of(nodes: list[bytes], *, padding: int = 0, apart: int | None = None) 
     return head + field(7, b"".join(fields[:apart]) + weight) + field(7, b"".join(fields[apart:]))
 
 
-def check_columns(document: Document, data: bytes) -> None:
-    """Hold what columns say against what the nodes say."""
-    nodes = document.main.nodes
-    plain, read = NodeTexts(nodes), NodeTexts(nodes, NodeColumns(ModelParts(data)))
-    assert read.names == plain.names == [node.name for node in nodes]
-    assert read.kinds == plain.kinds == [(node.domain, node.op_type) for node in nodes]
-    assert [tuple(own) for own in read.inputs] == [node.inputs for node in nodes]
-    assert [tuple(own) for own in read.outputs] == [node.outputs for node in nodes]
-    links = NodeLinks(nodes, NodeColumns(ModelParts(data)))
-    asked = LinkIndex(NodeLinks(nodes))
-    for index in (LinkIndex(links), LinkIndex(read)):
-        assert _listed(index.producers) == _listed(asked.producers)
-        assert _listed(index.consumers) == _listed(asked.consumers)
-    assert [tuple(own) for own in links.inputs] == [node.inputs for node in nodes]
+def check_columns(data: bytes) -> None:
+    """Hold a document whose nodes nobody has touched against one that protobuf reads alone."""
+    plain = Document(onnx.ModelProto.FromString(data)).main
+    nodes = plain.nodes
+    for class_ in (NodeTexts, NodeLinks):
+        read = class_(untouched(data).main.nodes)
+        if isinstance(read, NodeTexts):
+            assert read.names == [node.name for node in nodes]
+            assert read.kinds == [(node.domain, node.op_type) for node in nodes]
+        asked = LinkIndex(NodeLinks(nodes))
+        index = LinkIndex(read)
+        for table, expected in (
+            (index.producers, asked.producers),
+            (index.consumers, asked.consumers),
+        ):
+            assert _places(table, read.nodes) == _places(expected, nodes)
+        assert [tuple(own) for own in read.inputs] == [node.inputs for node in nodes]
+        assert [tuple(own) for own in read.outputs] == [node.outputs for node in nodes]
+    lazy = untouched(data)
+    assert skeleton_bytes(lazy) == skeleton_bytes(plain.document)  # type: ignore[arg-type]
+    assert [node.proto for node in lazy.main.nodes] == [node.proto for node in nodes]
 
 
-def _listed(table: Mapping[str, Sequence[object]]) -> dict[str, list[object]]:
-    return {name: list(found) for name, found in table.items()}
+def untouched(data: bytes) -> Document:
+    """Return a document as it is made of the bytes of a large file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "_LARGE", 1)
+        found = parts.ModelParts(data)
+        model, nodes = document_module._parsed(found)
+        return Document(model, parts=found.nodes(), nodes=nodes)
 
 
-def document_of(data: bytes) -> Document:
-    """Return a document of bytes, read by protobuf alone."""
-    return Document(onnx.ModelProto.FromString(data))
+def apart(data: bytes) -> NodesApart:
+    """Return a model and its nodes, which are to be apart."""
+    found = nodes_apart(data)
+    assert found is not None
+    return found
+
+
+def _places(table: Mapping[str, Sequence[Node]], nodes: Sequence[Node]) -> dict[str, list[int]]:
+    places = {node: place for place, node in enumerate(nodes)}
+    return {name: [places[node] for node in found] for name, found in table.items()}
 
 
 @given(NODES)
@@ -111,9 +132,8 @@ def document_of(data: bytes) -> Document:
 @example([field(2, b"a"), field(2, b"a")])  # two producers of one value
 def test_columns_say_what_protobuf_says_of_each_node(nodes: list[bytes]) -> None:
     data = model_of(nodes)
-    document = document_of(data)
-    assert len(document.main.nodes) == len(nodes)
-    check_columns(document, data)
+    assert sum(run.count for run in apart(data).nodes) == len(nodes) if nodes else True
+    check_columns(data)
 
 
 @given(NODES, st.integers(0, 2), st.none() | st.integers(0, 5), st.integers(1, 3))
@@ -124,31 +144,33 @@ def test_odd_files_are_read_as_protobuf_reads_them(
     data = model_of(nodes, padding=padding, apart=apart)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_AT_ONCE", at_once)
-        check_columns(document_of(data), data)
+        check_columns(data)
 
 
 def test_nodes_one_after_the_other_are_not_asked() -> None:
     # Of one, two and three bytes of length.
     nodes = [field(2, b"a" * length) for length in (1, 200, 20_000, 3)]
-    [[made]] = NodeColumns(ModelParts(model_of(nodes))).read("output")
+    [run] = apart(model_of(nodes)).nodes
+    [made] = run.read("output")
     assert made[1::2] == [MARK] * 4
     assert [len(name) for name in made[::2]] == [1, 200, 20_000, 3]
 
 
-@pytest.mark.parametrize("odd", [{"padding": 1}, {"apart": 1}])
-def test_nodes_that_stand_apart_are_asked(odd: dict[str, int]) -> None:
-    data = model_of([field(2, b"a"), field(2, b"b")], **odd)
-    with pytest.raises(AskNodesError):
-        list(NodeColumns(ModelParts(data)).read("output"))
-    check_columns(document_of(data), data)
+def test_nodes_that_stand_apart_are_asked() -> None:
+    data = model_of([field(2, b"a"), field(2, b"b")], apart=1)
+    document = untouched(data)
+    assert [node.run for node in document.main.nodes] == [None, None]
+    check_columns(data)
 
 
 def test_a_name_that_is_the_mark_leaves_the_nodes_to_be_asked() -> None:
     data = model_of([field(1, MARK.encode()), field(2, b"a")])
-    with pytest.raises(AskNodesError):
-        list(NodeColumns(ModelParts(data)).read("input"))
-    assert list(NodeColumns(ModelParts(data)).read("output")) == [[[MARK, "a", MARK]]]
-    check_columns(document_of(data), data)
+    [run] = apart(data).nodes
+    for read in (lambda: run.read("input"), run.links):
+        with pytest.raises(AskNodesError):
+            read()
+    assert run.read("output") == [[MARK, "a", MARK]]
+    check_columns(data)
 
 
 def test_lists_with_marks() -> None:
@@ -165,8 +187,14 @@ def test_lists_with_marks() -> None:
 @pytest.fixture
 def opened_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
     """A document of few nodes that is read as one of many is."""
-    monkeypatch.setattr(document_module, "_LARGE_SKELETON", 1)
+    monkeypatch.setattr(parts, "_LARGE", 1)
+    monkeypatch.setattr(columns, "_AT_ONCE", 2)
     return Document.open(models.write(tmp_path, models.CHAIN))
+
+
+def unread(document: Document) -> list[bool]:
+    """Return of which nodes nobody has made messages."""
+    return [node.run is not None and node.run.unread is not None for node in document.main.nodes]
 
 
 @pytest.mark.parametrize("indexed", [False, True])
@@ -187,18 +215,106 @@ def test_an_edit_before_somebody_looked_is_seen(opened_by_columns: Document, ind
     document.close()
 
 
-def test_columns_are_read_once_and_the_nodes_asked_then(opened_by_columns: Document) -> None:
+def test_looking_at_texts_touches_no_node(opened_by_columns: Document) -> None:
     scope = opened_by_columns.main
+    assert all(unread(opened_by_columns))
     first, second = scope.texts(), scope.texts()
-    for name in ("names", "kinds", "inputs", "outputs"):
-        assert list(map(tuple, getattr(first, name))) == list(map(tuple, getattr(second, name)))
+    scope.index(first)
+    assert all(unread(opened_by_columns))
+    last = scope.nodes[-1]
+    assert last.op_type == first.kinds[-1][1]
+    assert not unread(opened_by_columns)[-1]
+    assert unread(opened_by_columns)[0]
+    for texts in (second, scope.texts()):
+        for name in ("names", "kinds", "inputs", "outputs"):
+            assert list(map(tuple, getattr(first, name))) == list(map(tuple, getattr(texts, name)))
     opened_by_columns.close()
+
+
+def test_nodes_that_were_moved_untouched_are_read_where_they_are(
+    opened_by_columns: Document,
+) -> None:
+    scope = opened_by_columns.main
+    names = [texts for texts in scope.texts().names]
+    scope.nodes.reverse()
+    assert scope.texts().names == names[::-1]
+    assert [node.name for node in scope.nodes] == names[::-1]
+    opened_by_columns.close()
+
+
+def test_threads_see_one_message_of_a_node(opened_by_columns: Document) -> None:
+    node = opened_by_columns.main.nodes[0]
+    together, seen = Barrier(4), []
+
+    def look() -> None:
+        together.wait()
+        seen.append(node.proto)
+
+    threads = [Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [message is node.proto for message in seen] == [True] * 4
+    opened_by_columns.close()
+
+
+def deep(levels: int) -> bytes:
+    """Return an attribute whose value is a type in types, so many levels of messages deep."""
+    type_ = b""
+    for _ in range(levels // 2):
+        type_ = field(4, field(1, type_))  # sequence_type, elem_type
+    return field(5, field(14, type_))
+
+
+BROKEN = {
+    "an attribute cut short": field(5, b"\x0a\x05a"),
+    "a tensor in an attribute": field(5, field(5, b"\x0a\xff")),
+    "a packed list that ends in a number": field(5, field(8, b"\x80")),
+    "floats of three bytes": field(5, field(7, b"abc")),
+    "an entry of metadata": field(9, b"\x0a\x09k"),
+    "field number 0": b"\x02\x01a",
+    "the end of no group": b"\x0c",
+    "messages in messages": deep(400),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_node_is_told_when_the_model_is_opened(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.onnx"
+    nodes = [field(2, b"%d" % at) for at in range(5)]
+    path.write_bytes(model_of([*nodes, BROKEN[kind], *nodes]))
+    told = []
+    for large in (1 << 30, 1):
+        monkeypatch.setattr(parts, "_LARGE", large)
+        with pytest.raises(CorruptFileError) as error:
+            Document.open(path)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+
+
+def test_each_depth_is_refused_when_the_model_is_opened_or_never() -> None:
+    refused = []
+    for levels in range(80, 110, 2):
+        data = model_of([field(2, b"a"), deep(levels)])
+        try:
+            onnx.ModelProto.FromString(data)
+        except DecodeError:
+            refused.append(levels)
+            with pytest.raises(DecodeError):
+                untouched(data)
+        else:
+            check_columns(data)
+    assert refused
+    assert refused[0] > 80
 
 
 def test_columns_of_real_and_hostile_files(
     real_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(document_module, "_LARGE_SKELETON", 1)
+    monkeypatch.setattr(parts, "_LARGE", 1)
     seen = 0
     for path in sorted(real_models.rglob("*.onnx")):
         try:
@@ -207,9 +323,9 @@ def test_columns_of_real_and_hostile_files(
             onnx.ModelProto.FromString(data)
         except (DldError, DecodeError, OSError):
             continue
-        check_columns(document, data)
-        scope = document.main
-        assert scope.texts().names == [node.name for node in scope.nodes]
+        names = document.main.texts().names
+        assert names == [node.name for node in document.main.nodes]
         document.close()
+        check_columns(data)
         seen += 1
     assert seen > 50

@@ -5,7 +5,8 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from dld_tui.core.files import wire
-from dld_tui.core.files.wire import Kind, read_varint, varint
+from dld_tui.core.files.varints import MODEL_TAGS, read_varint, tag_of, varint
+from dld_tui.core.files.wire import Kind
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def paths_to_payloads(message: Descriptor) -> dict[int, Descriptor | str]:
     """Return what onnx's own description of a message says about where payloads may be."""
     found: dict[int, Descriptor | str] = {}
     for field in message.fields:
-        tag = wire.tag_of(field.number)
+        tag = tag_of(field.number)
         if field.name in PAYLOADS:
             found[tag] = field.name
         elif field.message_type is not None and leads_to_payload(field.message_type, set()):
@@ -93,7 +94,7 @@ def test_tables_are_those_of_the_onnx_package(kind: Kind, message: type) -> None
 
 def test_model_tags_are_those_of_the_onnx_package() -> None:
     expected = {
-        field.number: wire.tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
+        field.number: tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
         for field in onnx.ModelProto.DESCRIPTOR.fields
     }
-    assert expected == wire.MODEL_TAGS
+    assert expected == MODEL_TAGS

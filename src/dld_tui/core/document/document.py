@@ -17,17 +17,14 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope, ShownTypes
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
-from dld_tui.core.files.columns import NodeColumns
+from dld_tui.core.files.columns import NodeBytes
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.parts import NodeParts
+from dld_tui.core.files.parts import ModelParts, NodeParts
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut_to_parts
 from dld_tui.core.llm.folder import model_in
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-
-_LARGE_SKELETON = 256 << 10
-"""Bytes from which on reading the nodes column by column is worth what it takes."""
 
 NEW_DATA_LIMIT = 4 << 30
 """Bytes of values that edits of one document make out of nothing, unless more are asked for."""
@@ -39,7 +36,7 @@ class Document:
     Args:
         parts: What nodes of the main graph, or of functions, may have: looking for it in each of
             them takes longer than all else, and much memory.
-        columns: What the file says of the nodes of the main graph.
+        nodes: The nodes of the main graph, where the model comes without them.
     """
 
     def __init__(
@@ -52,7 +49,7 @@ class Document:
         external: ExternalFiles | None = None,
         journaled: bool = False,
         parts: NodeParts = NodeParts(),  # noqa: B008 - immutable
-        columns: NodeColumns | None = None,
+        nodes: Sequence[NodeBytes] = (),
     ) -> None:
         self.model = model
         """The model's own fields; nodes and other records of graphs live in the scopes."""
@@ -81,7 +78,7 @@ class Document:
         """Whether edits are written to a journal: where a person makes them. A command that writes
         another file leaves no journal of its source."""
         self._recorder = Recorder(Journal(path)) if journaled and path is not None else None
-        self.main = Scope(model.graph, self, parts=parts, columns=columns)
+        self.main = Scope(model.graph, self, parts=parts, nodes=nodes)
         functions = [Scope(function, self, parts=parts) for function in model.functions]
         self.main.records["function"] = functions  # there, so that a splice can edit the list
         del model.functions[:]
@@ -120,9 +117,8 @@ class Document:
         try:
             blobs = BlobTable()
             parts = cut_to_parts(source, blobs, progress=progress, cancelled=cancelled)
-            model = onnx.ModelProto()
             try:
-                model.ParseFromString(parts.model)
+                model, nodes = _parsed(parts)
             except DecodeError as error:
                 raise CorruptFileError(f"not an ONNX protobuf: {error}", where=str(path)) from None
             if not model.HasField("graph"):
@@ -137,7 +133,7 @@ class Document:
                     external=external,
                     journaled=journaled,
                     parts=parts.nodes(),
-                    columns=NodeColumns(parts) if len(parts.model) >= _LARGE_SKELETON else None,
+                    nodes=nodes,
                 )
         except BaseException:
             source.close()
@@ -342,3 +338,17 @@ class Document:
         # Payloads that only the undo history refers to still need the old file open.
         if old is not None and not self.history.done and not self.history.undone:
             old.close()
+
+
+def _parsed(parts: ModelParts) -> tuple[onnx.ModelProto, Sequence[NodeBytes]]:
+    """Return a model without nodes, and these; or with its nodes, where they do not stand together.
+
+    Raises:
+        DecodeError: protobuf does not read it.
+    """
+    rest, nodes = parts.apart
+    if nodes:
+        model = onnx.ModelProto.FromString(rest)
+        if not model.graph.node:
+            return model, nodes
+    return onnx.ModelProto.FromString(parts.model), ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.collector import collector_paused
@@ -178,16 +177,19 @@ class LinkIndex:
             # Most values have one producer and one consumer: each node has one tuple for these,
             # as a list for each value would take a tenth of the memory of a large model.
             alone = list(zip(texts.nodes, strict=True))
-            if texts.marked_inputs is not None:
-                self._build_marked(self.consumers, alone, texts.marked_inputs)
-            else:
-                self._build(self.consumers, alone, texts.inputs)
-            made = list(chain.from_iterable(texts.outputs))
-            if len(made) == len(alone) and all(texts.outputs) and all(made):  # one for each node
-                self.producers.update(zip(made, alone, strict=True))
-            if len(self.producers) < len(made):
-                self.producers.clear()
+            if texts.marked is None:
                 self._build(self.producers, alone, texts.outputs)
+                self._build(self.consumers, alone, texts.inputs)
+                return
+            outputs, inputs = texts.marked
+            self._build_marked(self.consumers, alone, inputs)
+            made = outputs[::2]
+            # Mostly each node has one output, which is no other's.
+            if len(outputs) == 2 * len(alone) and outputs[1::2].count(MARK) == len(alone):
+                self.producers.update(zip(made, alone, strict=True))
+            if len(self.producers) < len(made) or "" in self.producers:
+                self.producers.clear()
+                self._build_marked(self.producers, alone, outputs)
 
     @staticmethod
     def _build(

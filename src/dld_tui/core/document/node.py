@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import chain
+from itertools import chain, repeat
+from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dld_tui.core import protos as onnx
 from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.proto_text import text_of, texts_of
-from dld_tui.core.files.columns import AskNodesError, NodeColumns, item_of_each, items_of_each
+from dld_tui.core.files.columns import MARK, AskNodesError, NodeBytes, item_of_each, items_of_each
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
@@ -127,15 +128,28 @@ _NO_CHILDREN: Mapping[str, list[Scope]] = MappingProxyType({})
 class Node:
     """An operator call. Identity is stable for the life of the document."""
 
-    __slots__ = ("__weakref__", "children", "place", "proto", "scope")
+    __slots__ = ("__weakref__", "children", "place", "proto", "run", "scope")
+
+    run: NodeRun | None
+    """Those with which its message is made when it is first asked for."""
 
     def __init__(self, proto: onnx.NodeProto, scope: Scope, place: int = 0) -> None:
         self.proto = proto
+        self.run = None
         self.scope = scope
         self.children: Mapping[str, list[Scope]] = _NO_CHILDREN
         """Subgraphs by attribute name."""
         self.place = place
         """Where it was in its list when it was looked for last: for :meth:`Scope.index_of`."""
+
+    if not TYPE_CHECKING:  # else every attribute would be one of its own
+
+        def __getattr__(self, name: str) -> Any:
+            # Only for what is not there: the message of a node that nobody has touched.
+            if name != "proto":
+                raise AttributeError(f"'Node' object has no attribute {name!r}")
+            self.run.read()
+            return self.proto
 
     def __repr__(self) -> str:
         return f"<Node {self.op_type} {self.name!r}>"
@@ -241,6 +255,65 @@ class Node:
         return [scope for scopes in self.children.values() for scope in scopes]
 
 
+class NodeRun:
+    """Nodes that follow one another in a file. Their messages are made when one is touched.
+
+    Args:
+        own: What the file says of them.
+        scope: Where they are.
+        first: The place of the first one there.
+    """
+
+    __slots__ = ("nodes", "unread")
+
+    def __init__(self, own: NodeBytes, scope: Scope, first: int) -> None:
+        self.unread: NodeBytes | None = own
+        """What the file says of them; None when they have messages, which an edit may change."""
+        # Half the time of a call of `Node` for each.
+        self.nodes = list(map(Node.__new__, repeat(Node, own.count)))
+        for place, node in enumerate(self.nodes, first):
+            node.scope, node.place, node.children, node.run = scope, place, _NO_CHILDREN, self
+
+    def read(self) -> None:
+        """Make the messages of the nodes."""
+        with _ONE_READS, collector_paused():
+            if self.unread is not None:
+                for node, message in zip(self.nodes, self.unread.messages(), strict=True):
+                    node.proto = message
+                self.unread = None
+
+
+_ONE_READS = Lock()
+"""Else two threads would make two messages of one node."""
+
+
+def unread_nodes(parts: Iterable[NodeBytes], scope: Scope) -> list[Node]:
+    """Return the nodes of a scope, in the order of the file."""
+    nodes: list[Node] = []
+    for own in parts:
+        nodes += NodeRun(own, scope, len(nodes)).nodes
+    return nodes
+
+
+def _as_read(nodes: Sequence[Node]) -> Iterator[tuple[NodeBytes | None, Sequence[Node]]]:
+    """Yield nodes as they are best read: from the file together, or else one by one (None)."""
+    at = asked = 0
+    while at < len(nodes):
+        run = nodes[at].run
+        own = run.unread if run is not None else None
+        # Edits may have moved nodes that nobody has touched.
+        if run is None or own is None or nodes[at : at + own.count] != run.nodes:
+            at += 1
+            continue
+        if asked < at:
+            yield None, nodes[asked:at]
+        asked = at + own.count
+        yield own, nodes[at:asked]
+        at = asked
+    if asked < at:
+        yield None, nodes[asked:at]
+
+
 def permutation(node: Node) -> list[int] | None:
     """Return which axis of its input each axis of a Transpose is; None when that is not known."""
     attribute = node.attribute("perm")
@@ -259,42 +332,59 @@ class NodeLinks:
 
     Args:
         nodes: The nodes.
-        columns: What the file says of these very nodes, where no edit has changed them: that is
-            read faster than node by node.
     """
 
-    outputs: list[Sequence[str]]
-    """The names of the values that come out of each node."""
-    marked_inputs: list[str] | None = None
-    """The inputs of all nodes with a mark after those of each, where they were read so."""
+    marked: tuple[list[str], list[str]] | None
+    """The outputs and the inputs of all nodes with a mark after those of each, where nodes were
+    read so."""
 
-    def __init__(self, nodes: Iterable[Node], columns: NodeColumns | None = None) -> None:
+    _MARKED: ClassVar = True
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = list(nodes)
+        self.marked = ([], []) if self._MARKED else None
         with collector_paused():
-            if columns is not None and len(columns) == len(self.nodes):
-                with suppress(AskNodesError):
-                    self._read(columns)
-                    return
-            self._ask([node.proto for node in self.nodes])
+            for own, some in _as_read(self.nodes):
+                if own is not None:
+                    with suppress(AskNodesError):
+                        self._read(own)
+                        continue
+                self._ask([node.proto for node in some])
 
-    def _read(self, columns: NodeColumns) -> None:
-        outputs: list[Sequence[str]] = []
-        marked: list[str] = []
-        for made, used in columns.read("output", "input"):
-            outputs += items_of_each(_texts(made))
-            marked += _texts(used)
-        self.outputs, self.marked_inputs = outputs, marked
+    def _read(self, own: NodeBytes) -> None:
+        made, used = map(_texts, own.links())
+        if self.marked is not None:
+            self.marked[0].extend(made)
+            self.marked[1].extend(used)
+        else:
+            self.outputs += items_of_each(made)
+            self.inputs += items_of_each(used)
 
     def _ask(self, protos: list[onnx.NodeProto]) -> None:
         # Slices: protobuf hands over a list faster than one name after the other.
-        self.outputs = _lists_of_texts([proto.output[:] for proto in protos])
-        self.inputs = _lists_of_texts([proto.input[:] for proto in protos])
+        made = _lists_of_texts([proto.output[:] for proto in protos])
+        used = _lists_of_texts([proto.input[:] for proto in protos])
+        if self.marked is not None:
+            if MARK not in chain(*made, *used) and len(self) != len(protos):
+                for marked, lists in zip(self.marked, (made, used), strict=True):
+                    marked.extend(chain.from_iterable((*names, MARK) for names in lists))
+                return
+            self.outputs, self.inputs = self.outputs, self.inputs
+            self.marked = None
+        self.outputs += made
+        self.inputs += used
+
+    @cached_property
+    def outputs(self) -> list[Sequence[str]]:
+        """The names of the values that come out of each node."""
+        assert self.marked is not None
+        return items_of_each(self.marked[0])
 
     @cached_property
     def inputs(self) -> list[Sequence[str]]:
         """The names of the values that go into each node."""
-        assert self.marked_inputs is not None
-        return items_of_each(self.marked_inputs)
+        assert self.marked is not None
+        return items_of_each(self.marked[1])
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -303,45 +393,47 @@ class NodeLinks:
 class NodeTexts(NodeLinks):
     """What nodes were called, too; to be kept: each name of a value is one object."""
 
-    names: list[str]
-    kinds: list[tuple[str, str]]
-    """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+    _MARKED = False
 
-    def _read(self, columns: NodeColumns) -> None:
-        outputs: list[Sequence[str]] = []
-        inputs: list[Sequence[str]] = []
-        names: list[str] = []
-        kinds = _Kinds()
-        known: dict[str, str] = {}
-        for lists in columns.read("output", "input", "name", "op_type", "domain"):
-            made, used, own, op_types, domains = map(_texts, lists)
-            known.update(zip(made, made, strict=True))
-            outputs += items_of_each(made)
-            inputs += items_of_each([*map(known.setdefault, used, used)])
-            names += item_of_each(own)
-            kinds.add(item_of_each(domains), item_of_each(op_types))
-        self.outputs, self.inputs, self.names, self.kinds = outputs, inputs, names, kinds.found
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.names: list[str] = []
+        self.outputs, self.inputs = [], []
+        self._same_kinds = _Kinds()
+        self.kinds = self._same_kinds.found
+        """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+        self._same: dict[str, str] = {}
+        super().__init__(nodes)
+        del self._same, self._same_kinds
+
+    def _read(self, own: NodeBytes) -> None:
+        names, op_types, domains = map(_texts, own.read("name", "op_type", "domain"))
+        made, used = map(_texts, own.links())
+        self._same.update(zip(made, made, strict=True))
+        self.outputs += items_of_each(made)
+        self.inputs += items_of_each([*map(self._same.setdefault, used, used)])
+        self.names += item_of_each(names)
+        self._same_kinds.add(item_of_each(domains), item_of_each(op_types))
 
     def _ask(self, protos: list[onnx.NodeProto]) -> None:
+        first = len(self.outputs)
         super()._ask(protos)
-        self._share_names()
-        self.names = _texts([proto.name for proto in protos])
-        kinds = _Kinds()
-        kinds.add(
+        self._share_names(first)
+        self.names += _texts([proto.name for proto in protos])
+        self._same_kinds.add(
             _texts([proto.domain for proto in protos]), _texts([proto.op_type for proto in protos])
         )
-        self.kinds = kinds.found
 
-    def _share_names(self) -> None:
+    def _share_names(self, first: int) -> None:
         """Keep one object of each name, and no list for a single one: a third of their memory."""
-        made = {name: name for names in self.outputs for name in names}
+        same = self._same
+        same.update((name, name) for names in self.outputs[first:] for name in names)
         for lists in (self.outputs, self.inputs):
-            for at, names in enumerate(lists):
+            for at, names in enumerate(lists[first:], first):
                 if len(names) == 1:
                     [name] = names
-                    lists[at] = (made.get(name, name),)
+                    lists[at] = (same.setdefault(name, name),)
                 else:
-                    lists[at] = [made.get(name, name) for name in names]
+                    lists[at] = [same.setdefault(name, name) for name in names]
 
 
 class _Kinds:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dld_tui.core.files.wire import tag_of, varint
+from dld_tui.core.files.varints import tag_of, varint
 
 
 def text_of(value: str | bytes) -> str:

@@ -10,12 +10,12 @@ from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
-from dld_tui.core.document.node import Node, NodeLinks, NodeTexts, attribute_type
+from dld_tui.core.document.node import Node, NodeLinks, NodeTexts, attribute_type, unread_nodes
 from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.value_types import ValueType, value_type_of
-from dld_tui.core.files.columns import NodeColumns
+from dld_tui.core.files.columns import NodeBytes
 from dld_tui.core.files.parts import NodeParts
 
 GRAPH_LISTS = (
@@ -65,7 +65,7 @@ class Scope:
 
     Args:
         parts: What its nodes may have.
-        columns: What the file says of its nodes.
+        nodes: Its nodes, where the message comes without them.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Scope:
         attribute: str = "",
         position: int | None = None,
         parts: NodeParts = NodeParts(),  # noqa: B008 - immutable
-        columns: NodeColumns | None = None,
+        nodes: Sequence[NodeBytes] = (),
     ) -> None:
         self.proto = proto
         self.document = document
@@ -102,16 +102,16 @@ class Scope:
             del container[:]
         self.holders: dict[Node, None] = {}
         """Nodes that have subgraphs (a dict for its order)."""
-        self.nodes: list[Node] = [
-            Node(node, self, place) for place, node in enumerate(self.records["node"])
-        ]
+        self.nodes: list[Node] = (
+            unread_nodes(nodes, self)
+            if nodes
+            else [Node(node, self, place) for place, node in enumerate(self.records["node"])]
+        )
         self.records["node"] = self.nodes
         if parts.bodies:
             for node in self.nodes:
                 self._adopt_all(node)
             self.holders.update((node, None) for node in self.nodes if node.children)
-        self._columns = columns
-        """What the file says of its nodes, until somebody has read it or an edit makes it old."""
         self._links: LinkIndex | None = None
         self._named: dict[str, NameIndex] = {}
         self._by_name: NodeIndex | None = None
@@ -215,14 +215,12 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(NodeLinks(self.nodes, self._columns))
+            self._links = LinkIndex(NodeLinks(self.nodes))
         return self._links
 
     def texts(self) -> NodeTexts:
         """Return what its nodes are called and linked to now."""
-        # They hold the whole model as bytes, and who wants texts again is rare.
-        columns, self._columns = self._columns, None
-        return NodeTexts(self.nodes, columns)
+        return NodeTexts(self.nodes)
 
     def index(self, texts: NodeTexts) -> None:
         """Make now, of what was read, the indexes that are made when they are first needed."""
@@ -257,7 +255,6 @@ class Scope:
                 self._named[list_name].add(record)
             return
         self.annotated = True
-        self._columns = None
         if self.entered is not None:
             self.entered[record] = None
         for index in (self._links, self._by_name, self._by_type):
@@ -272,7 +269,6 @@ class Scope:
             if list_name in self._named:
                 self._named[list_name].remove(record)
             return
-        self._columns = None
         for index in (self._links, self._by_name, self._by_type):
             if index is not None:
                 index.remove(record)

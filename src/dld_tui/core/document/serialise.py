@@ -25,7 +25,7 @@ from dld_tui.core.files.cloning import can_clone, clone
 from dld_tui.core.files.external import in_huggingface_cache
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, is_pending
-from dld_tui.core.files.wire import (
+from dld_tui.core.files.varints import (
     DELIMITED,
     FIXED64,
     MODEL_TAGS,

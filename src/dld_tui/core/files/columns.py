@@ -1,105 +1,194 @@
-"""The texts of many nodes as lists, read from the bytes of a model and not node by node."""
+"""The nodes of a model as bytes, and their texts as lists, read from there and not node by node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from google.protobuf.message import DecodeError
+from dld_tui.core import protos as onnx
+from dld_tui.core.files.kinds import TEXT_FIELDS, field_bytes, message_kind, nodes_as_one
+from dld_tui.core.files.varints import DELIMITED, MODEL_TAGS, VARINT, read_varint, tag_of, varint
 
-from dld_tui.core.files.parts import TEXT_FIELDS, ModelParts, field_bytes, message_kind
-from dld_tui.core.files.wire import DELIMITED, MODEL_TAGS, VARINT, read_varint, tag_of
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 MARK: Final = "\0"
 """Stands after what a node has in a list; all texts of one such letter are one object."""
-_AT_ONCE = 1000
+_AT_ONCE = 300
 """Nodes that are read as one message: so many that the memory for them is used again."""
+_NODE = tag_of(1)
 
 Texts: TypeAlias = "list[str | bytes]"
 """As protobuf hands them over: bytes where they are not UTF-8."""
-
-
-class NodeColumns:
-    """The texts of the nodes of the main graph as they are in the file, field by field.
-
-    protobuf hands over a whole list at the speed of C, but needs an object for each node to ask it
-    for its lists, and one for each of these. So many nodes are read as one message here, with a
-    mark after each of them: its lists hold the items of all.
-
-    Args:
-        parts: A serialised model that protobuf reads.
-    """
-
-    def __init__(self, parts: ModelParts) -> None:
-        self._model = parts.model
-        self._lengths = parts.node_lengths()
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def read(self, *fields: str) -> Iterator[list[Texts]]:
-        """Yield the items of lists, :data:`MARK` after those of each node, of some nodes at a time.
-
-        Args:
-            fields: Some of :data:`TEXT_FIELDS`. One that is no list may be there several times,
-                too, and the last one holds.
-
-        Raises:
-            AskNodesError: The file has to be read node by node: its nodes do not follow one another
-                as all exporters write them, or one of their texts is the mark itself.
-        """
-        nodes_kind, texts_kind = message_kind("GraphPieces"), message_kind("Texts")
-        marks = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
-        end = _first_node(self._model) if len(self) else 0
-        for first in range(0, len(self), _AT_ONCE):
-            lengths = self._lengths[first : first + _AT_ONCE]
-            start, end = end, end + _room_of(lengths)
-            try:
-                nodes = nodes_kind.FromString(self._model[start:end]).node[:]
-            except DecodeError:
-                raise AskNodesError from None
-            # So many nodes fit in there only where nothing else stands between them.
-            if len(nodes) != len(lengths):
-                raise AskNodesError
-            joined = texts_kind.FromString(marks.join([*nodes, b""]))
-            lists = [getattr(joined, field)[:] for field in fields]
-            if any(items.count(MARK) != len(nodes) for items in lists):
-                raise AskNodesError
-            yield lists
 
 
 class AskNodesError(Exception):
     """The texts of nodes cannot be read column by column."""
 
 
-def _first_node(model: bytes) -> int:
-    """Return where the first node of the main graph starts."""
-    position = 0
-    for wanted in (MODEL_TAGS[7], tag_of(1)):
-        while True:
-            start = position
-            tag, position = read_varint(model, position)
-            if tag & 7 == DELIMITED:
-                length, position = read_varint(model, position)
-                if tag == wanted:
-                    break
-                position += length
-            elif tag & 7 == VARINT:
-                _, position = read_varint(model, position)
+class NodeBytes:
+    """Some nodes of the main graph that follow one another, as they are in the file.
+
+    protobuf hands over a whole list at the speed of C, but needs an object for each node to ask it
+    for its lists, and one for each of these. So all these nodes are read as one message here, with
+    a mark after each of them: its lists hold the items of all.
+
+    Args:
+        model: The model.
+        start: Where the first one starts, as a field of the graph.
+        stop: Where the last one ends.
+
+    Raises:
+        DecodeError: They are none that protobuf reads.
+    """
+
+    def __init__(self, model: bytes, start: int, stop: int) -> None:
+        self._model, self._start, self._stop = model, start, stop
+        nodes = self._nodes()
+        self.count = len(nodes)
+        self.longest = max(map(len, nodes))
+        """Bytes of the longest node."""
+        one = self._as_one(nodes, "output", "input")
+        self.has_bodies: bool = one.attribute.HasField("g") or bool(one.attribute.graphs)
+        """Whether an attribute is a graph."""
+        self.has_metadata: bool = one.HasField("metadata_props")
+        """Whether a node has ``metadata_props``."""
+        self._links: tuple[Texts, Texts] | None = one.output[:], one.input[:]
+
+    def _nodes(self) -> list[bytes]:
+        nodes: list[bytes] = message_kind("GraphPieces").FromString(self._data()).node[:]
+        return nodes
+
+    def _data(self) -> bytes:
+        # Cut out anew each time: what is kept would be memory that is touched for the first time.
+        return self._model[self._start : self._stop]
+
+    @staticmethod
+    def _as_one(nodes: list[bytes], *fields: str) -> Any:
+        mark = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
+        joined = mark.join([*nodes, b""])
+        node = varint(tag_of(1)) + varint(len(joined))
+        graph = varint(tag_of(7)) + varint(len(node) + len(joined))
+        return nodes_as_one().FromString(b"".join((graph, node, joined))).graph.node
+
+    def messages(self) -> Sequence[NodeProto]:
+        """Return new messages of the nodes."""
+        return onnx.GraphProto.FromString(self._data()).node
+
+    def links(self) -> tuple[Texts, Texts]:
+        """Return the outputs and the inputs, :data:`MARK` after those of each node.
+
+        Raises:
+            AskNodesError: The mark itself is one of them.
+        """
+        # They were read when the model was opened; who wants them again is rare.
+        links, self._links = self._links, None
+        if links is None:
+            made, used = self.read("output", "input")
+            return made, used
+        self._check(links)
+        return links
+
+    def read(self, *fields: str) -> list[Texts]:
+        """Return the items of lists, :data:`MARK` after those of each node.
+
+        Args:
+            fields: Some of ``TEXT_FIELDS``. One that is no list may be there several times, too,
+                and the last one holds.
+
+        Raises:
+            AskNodesError: The mark itself is one of them.
+        """
+        one = self._as_one(self._nodes(), *fields)
+        lists: list[Texts] = [getattr(one, field)[:] for field in fields]
+        self._check(lists)
+        return lists
+
+    def _check(self, lists: Sequence[Texts]) -> None:
+        if any(items.count(MARK) != self.count for items in lists):
+            raise AskNodesError
+
+
+class NodesApart(NamedTuple):
+    """A model whose nodes are apart from all else that it holds."""
+
+    rest: bytes
+    """The model without these nodes; it may have more, which stand elsewhere."""
+    nodes: list[NodeBytes]
+    """Those that follow one another in the main graph, as all exporters write them."""
+
+
+def nodes_apart(model: bytes) -> NodesApart | None:
+    """Take the nodes of the main graph out of a model; None where that is not possible.
+
+    Args:
+        model: A serialised model. One that protobuf does not read gives None, or a rest that
+            it does not read.
+    """
+    from google.protobuf.message import DecodeError
+
+    try:
+        graph, content, end = _find(model, 0, len(model), MODEL_TAGS[7])
+        first, _, _ = _find(model, content, end, _NODE)
+        ends = _ends_of_nodes(model, first)
+        if ends[-1] > end:
+            return None
+        nodes = [NodeBytes(model, start, stop) for start, stop in pairwise([first, *ends])]
+    except (LookupError, ValueError, DecodeError):
+        return None
+    head = model[:graph] + varint(MODEL_TAGS[7]) + varint(end - content - (ends[-1] - first))
+    return NodesApart(head + model[content:first] + model[ends[-1] :], nodes)
+
+
+def _find(model: bytes, position: int, end: int, wanted: int) -> tuple[int, int, int]:
+    """Return where the first field with a tag starts, where its content starts, and its end.
+
+    Raises:
+        LookupError: There is none, or something that no exporter writes comes before it.
+        ValueError: A number is too long.
+    """
+    while position < end:
+        start = position
+        tag, position = read_varint(model, position)
+        if tag & 7 == DELIMITED:
+            length, position = read_varint(model, position)
+            if tag == wanted and position + length <= end:
+                return start, position, position + length
+            position += length
+        elif tag & 7 == VARINT:
+            _, position = read_varint(model, position)
+        else:
+            break
+    raise LookupError
+
+
+def _ends_of_nodes(model: bytes, position: int) -> list[int]:
+    """Return where each :data:`_AT_ONCE` nodes that follow one another end, and the last ones.
+
+    Args:
+        model: A serialised model.
+        position: Where the first node starts.
+    """
+    ends = []
+    size = len(model)
+    while position < size:
+        start = position
+        for _ in range(_AT_ONCE):
+            if position >= size or model[position] != _NODE:
+                break
+            length = model[position + 1]
+            if length < 0x80:
+                position += length + 2
+            elif model[position + 2] < 0x80:
+                position += (model[position + 2] - 1 << 7) + length + 3
             else:
-                raise AskNodesError
-            if position >= len(model):
-                raise AskNodesError
-    return start
-
-
-def _room_of(lengths: Sequence[int]) -> int:
-    """Return the bytes of messages of these lengths as fields of another one."""
-    room, limit, longest = sum(lengths) + 2 * len(lengths), 1 << 7, max(lengths)
-    while longest >= limit:
-        room += sum(map(limit.__le__, lengths))
-        limit <<= 7
-    return room
+                length, position = read_varint(model, position + 1)
+                position += length
+        if position == start:
+            break
+        ends.append(position)
+    return ends
 
 
 def items_of_each(items: list[str]) -> list[Sequence[str]]:

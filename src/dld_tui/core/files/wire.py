@@ -22,6 +22,20 @@ from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.parts import ModelParts
 from dld_tui.core.files.source import Source
+from dld_tui.core.files.varints import (
+    DELIMITED,
+    FIXED32,
+    FIXED64,
+    GROUP_END,
+    GROUP_START,
+    MAX_TAG_LENGTH,
+    MAX_VARINT_LENGTH,
+    MODEL_TAGS,
+    VARINT,
+    read_varint,
+    tag_of,
+    varint,
+)
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
@@ -77,23 +91,13 @@ def _numbers(data: np.ndarray[Any, Any], ends: np.ndarray[Any, Any]) -> np.ndarr
     return numbers
 
 
-VARINT, FIXED64, DELIMITED, GROUP_START, GROUP_END, FIXED32 = range(6)
-"""Wire types: the low three bits of a tag."""
-
 MAX_DEPTH: Final = 100
 """Levels of messages that protobuf parses; deeper ones are refused by it."""
 
 MAX_MESSAGE: Final = 2**31 - 1
 """Bytes of the largest message that protobuf reads or writes."""
 
-MAX_TAG_LENGTH, MAX_VARINT_LENGTH = 5, 10
-
 Kind: TypeAlias = "dict[int, Kind | str]"
-
-
-def tag_of(number: int, wire_type: int = DELIMITED) -> int:
-    """Return the tag of a field."""
-    return number << 3 | wire_type
 
 
 TENSOR: Final[Kind] = {
@@ -120,42 +124,9 @@ FUNCTION: Final[Kind] = {tag_of(7): NODE, tag_of(11): ATTRIBUTE}
 TRAINING: Final[Kind] = {tag_of(1): GRAPH, tag_of(2): GRAPH}
 MODEL: Final[Kind] = {tag_of(7): GRAPH, tag_of(20): TRAINING, tag_of(25): FUNCTION}
 
-MODEL_TAGS: Final = {
-    **{number: tag_of(number, VARINT) for number in (1, 5)},
-    **{number: tag_of(number) for number in (2, 3, 4, 6, 7, 8, 14, 20, 25, 26)},
-}
-"""The tag of each field of ModelProto by its number: what an ONNX file may start with."""
-
 ELEMENT_WIDTH: Final = {"float_data": 4, "double_data": 8}
 """Bytes of one value in the packed fields of fixed width; protobuf refuses a length that is no
 multiple."""
-
-
-def varint(value: int) -> bytes:
-    """Return the shortest encoding of a non-negative number."""
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def read_varint(data: bytes, start: int, max_length: int = MAX_VARINT_LENGTH) -> tuple[int, int]:
-    """Return the number at `start` and the position after it.
-
-    Raises:
-        ValueError: It is longer than `max_length` bytes.
-        IndexError: The data ends within it.
-    """
-    value = shift = 0
-    for position in range(start, start + max_length):
-        byte = data[position]
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, position + 1
-        shift += 7
-    raise ValueError(f"a number of more than {max_length} bytes")
 
 
 def splice(skeleton: bytes, blobs: BlobTable, *, kind: Kind = MODEL) -> list[bytes | Blob]:
