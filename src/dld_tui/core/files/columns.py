@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.files.kinds import TEXT_FIELDS, field_bytes, message_kind, nodes_as_one
 from dld_tui.core.files.varints import DELIMITED, MODEL_TAGS, VARINT, read_varint, tag_of, varint
 
@@ -74,6 +73,8 @@ class NodeBytes:
 
     def messages(self) -> Sequence[NodeProto]:
         """Return new messages of the nodes."""
+        from dld_tui.core import protos as onnx  # late: `dld --help` and the like go without
+
         return onnx.GraphProto.FromString(self._data()).node
 
     def links(self) -> tuple[Texts, Texts]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.files.varints import DELIMITED, tag_of, varint
 
 _PACKAGE = "dld_parts"
@@ -64,6 +63,8 @@ def nodes_as_one() -> Any:
     messages at the depth at which they are in a model: where the bytes of nodes are read without an
     error, each of them is.
     """
+    from dld_tui.core import protos as onnx  # late, see `_class_of`
+
     node = onnx.NodeProto.DESCRIPTOR
     message = _text(1, "AsOne")
     for field in node.fields:
