@@ -76,6 +76,9 @@ def use_times(
         contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
     )
     monkeypatch.setattr(tune, "_CONFIRM_S", 0.0)
+    monkeypatch.setattr(  # they are those of this test
+        "dld_tui.backends.onnxruntime.session.processor_times_compare", lambda *settings: False
+    )
 
 
 def test_the_fastest_is_found_confirmed_written_and_explained(

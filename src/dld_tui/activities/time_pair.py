@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.core.compare.gate import GATE_SETTINGS, NODE_PAIRS, Pair, RunFigures, node_times
+from dld_tui.core.compare.gate import (
+    GATE_SETTINGS,
+    NODE_PAIRS,
+    Pair,
+    RunFigures,
+    node_times,
+    pair_of_turns,
+)
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import from_json, param, settings_of, to_json
@@ -25,6 +32,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+    from dld_tui.core.report.latency import Turn
 
 Result = Pair
 NOT_SET = frozenset({"model", "output", "optimized_model"})
@@ -117,6 +125,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.activities.profile_onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
+    from dld_tui.backends.onnxruntime.session import processor_times_compare
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
     from dld_tui.core.machine.environment import environment
@@ -125,7 +134,7 @@ def run(request: Request) -> Iterator[Event]:
     facts = environment(())
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
-        runs, weights, is_on_cpu = [], 0, True
+        runs, sessions, weights = [], [], 0
         for name, one in zip(("base", "new"), sides, strict=True):
             one.require()
             document = stack.enter_context(contextlib.closing(Document.open(one.model)))
@@ -133,53 +142,60 @@ def run(request: Request) -> Iterator[Event]:
             plan = plan_of(replace(one, output=folder / f"{name}.dldprof"))
             if plan.session.memory == "cpu":
                 yield from require_memory(document, facts)
-            else:
-                is_on_cpu = False
+            sessions.append(plan.session)
             runs.append(ProfilingRun(plan, document, dict(facts)))
             stack.enter_context(runs[-1].kept_report())
         memory = facts.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
-        measured = _in_turns if fits and is_on_cpu else _one_by_one
-        ratio = yield from measured(runs, new_first=request.new_first)
-        base, new = map(_figures, runs)
-    yield Finished(Pair(base, new, ratio))
+        if fits and all(session.memory == "cpu" for session in sessions):
+            turns = yield from _in_turns(runs, new_first=request.new_first)
+            pair = pair_of_turns(turns, by_processor=processor_times_compare(*sessions))
+        else:
+            yield from _one_by_one(runs, new_first=request.new_first)
+            base, new = (RunFigures(statistics.median(run.latencies)) for run in runs)
+            pair = Pair(base, new, new.ms / base.ms)
+        base, new = (
+            replace(figures, nodes=_node_times(run))
+            for figures, run in zip((pair.base, pair.new), runs, strict=True)
+        )
+    yield Finished(replace(pair, base=base, new=new))
 
 
-def _in_turns(runs: Sequence[ProfilingRun], *, new_first: bool) -> Generator[Event, None, float]:
-    """Measure both at once; return the median ratio of the turns."""
+def _in_turns(
+    runs: Sequence[ProfilingRun], *, new_first: bool
+) -> Generator[Event, None, list[Turn]]:
+    """Measure both at once."""
     from dld_tui.core.report.latency import measure_in_turns
 
     order = runs[::-1] if new_first else runs
     for one in order:
         yield from one.prepare()
     base, new = runs
-    ratios = list[float]()
+    done: list[Turn] = []
     told = time.monotonic()
     turns = measure_in_turns(base.timer, new.timer, base.timed, new_first=new_first)
     with contextlib.closing(turns):
         for turn in turns:
-            ratios.append(turn.ratio)
+            done.append(turn)
             base.latencies += turn.base_ms
             new.latencies += turn.new_ms
             if time.monotonic() - told >= _PROGRESS_S:
                 told = time.monotonic()
-                yield Progress(len(ratios), None, _STAGE)
+                yield Progress(len(done), None, _STAGE)
     for one in order:
         yield from one.finish()
-    return statistics.median(ratios)
+    return done
 
 
-def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Generator[Event, None, float]:
+def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Iterator[Event]:
     for one in runs[::-1] if new_first else runs:
         yield from one.prepare()
         yield from one.measure_latency()
         yield from one.finish()
-    base, new = (statistics.median(one.latencies) for one in runs)
-    return new / base
 
 
-def _figures(run: ProfilingRun) -> RunFigures:
+def _node_times(run: ProfilingRun) -> dict[str, float]:
     from dld_tui.core.report.model import open_report
 
     with contextlib.closing(open_report(run.report_path)) as report:
-        return RunFigures(statistics.median(run.latencies), node_times(report.layers))
+        return node_times(report.layers)

@@ -30,7 +30,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
-    from dld_tui.core.compare.gate import GateRow
+    from dld_tui.core.compare.gate import GateRow, Pair
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import Feeds
     from dld_tui.core.tune.gain import Gain
@@ -542,22 +542,25 @@ class _Tuning:
 
     def _confirmed(self, winner: Setup) -> Generator[Event, None, GateRow]:
         """Compare the winner with the model as it is, in new sessions that take turns."""
-        from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, judge
+        from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, compared_times, judge
 
-        pairs: list[tuple[float, float, float]] = []
+        pairs: list[Pair] = []
         while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > 0):
             pairs.append(self._timed_pair(winner, new_first=len(pairs) % 2 == 1))
             yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
-        base, new, ratios = zip(*pairs, strict=True)
-        return judge("end to end", base, new, ratios=ratios)
+        times = compared_times(pairs)
+        return judge("end to end", times.base_ms, times.new_ms, ratios=times.ratios)
 
-    def _timed_pair(self, winner: Setup, *, new_first: bool) -> tuple[float, float, float]:
-        """Time both as ``time_pair`` does; return their milliseconds of an item, and the ratio."""
+    def _timed_pair(self, winner: Setup, *, new_first: bool) -> Pair:
+        """Time an item of both as ``time_pair`` does."""
+        from dld_tui.backends.onnxruntime.session import processor_times_compare
+        from dld_tui.core.compare.gate import Pair, RunFigures, pair_of_turns
         from dld_tui.core.report.latency import Extent, measure_in_turns
 
         times: dict[Contestant, float] = {}
         base, new = sides = self._contestant(self._base), self._contestant(winner)
-        on_cpu = all(self._settings(one).memory == "cpu" for one in (self._base, winner))
+        settings = [self._settings(one) for one in (self._base, winner)]
+        on_cpu = all(one.memory == "cpu" for one in settings)
         if not on_cpu or not self._holds(len(sides)):
             for one in sides[::-1] if new_first else sides:
                 with self._doing("loading"):
@@ -565,7 +568,7 @@ class _Tuning:
                 with self._doing("measuring"):
                     times[one] = one.time(_CONFIRM_S)
                 one.close()
-            return times[base], times[new], times[new] / times[base]
+            return Pair(RunFigures(times[base]), RunFigures(times[new]), times[new] / times[base])
         with self._doing("loading"):
             for one in sides[::-1] if new_first else sides:
                 one.open()
@@ -578,11 +581,8 @@ class _Tuning:
                 turns = list(measured)[1:]  # the first passes of a session are slow
         for one in sides:
             one.close()
-        items = base.items / new.items
-        ratio = statistics.median(turn.ratio for turn in turns) * items
-        before = statistics.median(ms for turn in turns for ms in turn.base_ms) / base.items
-        after = statistics.median(ms for turn in turns for ms in turn.new_ms) / new.items
-        return before, after, ratio
+        by_processor = processor_times_compare(*settings)
+        return pair_of_turns(turns, by_processor=by_processor, items=(base.items, new.items))
 
     # --- what is written ------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+import time
+from array import array
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import count
@@ -18,15 +20,18 @@ from dld_tui.core.compare.gate import (
     Pair,
     RunFigures,
     command_pairs,
+    compared_times,
     gate_result,
     gate_table,
     in_turns,
     judge,
     junit,
     markdown,
+    pair_of_turns,
     time_command,
 )
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.report.latency import Extent, Turn, measure_in_turns
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
 
@@ -139,6 +144,68 @@ def test_pairs_end_when_the_change_is_clear_or_the_time_is_up() -> None:
     found = gate_result("a", "b", late, within_percent=1.0)
     assert found.within_percent == 1.0
     assert found.line.endswith("; the machine is too busy for ±1 % in this time")
+
+
+def busy_pair(waited: tuple[float, float], ratio: float, processor: float) -> Pair:
+    """Return a pair whose versions had no processor for these shares of the time."""
+    base, new = RunFigures(10.0, {}, 10 * (1 - waited[0])), RunFigures(10 * ratio)
+    new = RunFigures(new.ms, {}, new.ms * (1 - waited[1]))
+    return Pair(base, new, ratio, processor)
+
+
+def test_on_a_busy_machine_processor_times_are_compared() -> None:
+    pairs = [busy_pair((0.6, 0.5), 0.9 + at / 50, 1.03 + at / 1e4) for at in range(12)]
+    found = gate_result("a", "b", pairs)
+    assert found.verdict == "slower"
+    assert found.waited_percent == pytest.approx(50)
+    assert found.ratios == tuple(pair.processor_ratio for pair in pairs)
+    assert found.base_runs_ms == pytest.approx([4.0] * 12)
+    assert found.new_runs_ms == pytest.approx([pair.new.ms / 2 for pair in pairs])
+    assert found.end_to_end.change_percent == pytest.approx(3.055)
+    assert "5.050 ms of processor time, +3.1 %" in found.line
+    assert found.line.endswith("; other programs had the processor 50 % of the time")
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [busy_pair((0.02, 0.02), 1.0, 1.1)] * 6,  # a machine that is free
+        [busy_pair((0.01, 0.5), 1.0, 0.5)] * 6,  # one version that waits by itself
+        [*[busy_pair((0.6, 0.5), 1.0, 1.1)] * 5, pair_of(1.0)],  # not known of each pair
+    ],
+)
+def test_elsewhere_the_times_are_compared(pairs: list[Pair]) -> None:
+    assert compared_times(pairs).ratios == (1.0,) * 6
+    found = gate_result("a", "b", pairs)
+    assert (found.verdict, found.waited_percent) == ("no difference", None)
+    assert "processor" not in found.line
+
+
+def test_a_pair_is_the_medians_of_its_turns_of_an_item() -> None:
+    turns = [Turn([4.0, 6.0], [9.0], 2.0, 3.0), Turn([8.0], [6.0, 8.0, 30.0], 4.0, 8.0),
+             Turn([6.0], [6.0], 1.0, 5.0)]  # fmt: skip
+    pair = pair_of_turns(turns, by_processor=True, items=(1, 2))
+    assert pair == Pair(RunFigures(6.0, {}, 2.0), RunFigures(4.0, {}, 2.5), 0.5, 1.0)
+    assert pair_of_turns(turns, by_processor=False).processor_ratio is None
+    coarse = [*turns, Turn([1.0], [1.0], 0.0, 1.0)]
+    assert pair_of_turns(coarse, by_processor=True).processor_ratio is None
+
+
+def test_a_version_that_sleeps_has_less_processor_time() -> None:
+    def sleeping(seconds: float) -> Callable[[int, array[int], int, int], int]:
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            begin = time.perf_counter_ns()
+            sum(range(1000))
+            time.sleep(seconds)
+            durations[0] = time.perf_counter_ns() - begin
+            return 1
+
+        return time_calls
+
+    for turn in measure_in_turns(sleeping(0.02), sleeping(0.02), Extent(calls=3, most=3)):
+        assert min(turn.base_ms + turn.new_ms) >= 20
+        assert 0 < turn.base_processor_ms < 20
+        assert 0 < turn.new_processor_ms < 20
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
+from dld_tui.core.machine.environment import usable_threads
 from dld_tui.core.machine.jetson import lacks_gpu_wheels
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
@@ -216,6 +217,17 @@ class SessionSettings:
             for provider, options in self.provider_options.items()
         }
         return replace(self, provider_options=plain)
+
+
+def processor_times_compare(one: SessionSettings, other: SessionSettings) -> bool:
+    """Return whether processor times of the calling thread tell which of two is faster.
+
+    On the CPU it computes or spins until a pass ends, and waits for nothing but a processor; it
+    waits for others where operators run at once, or where threads are more than processors. Where
+    threads differ, it does another share of the work.
+    """
+    alike = one.threads == other.threads and one.threads <= usable_threads()
+    return alike and all(each.providers == ("CPU",) and not each.parallel for each in (one, other))
 
 
 def session_options(runtime: Any, settings: SessionSettings) -> Any:

@@ -64,6 +64,8 @@ class Burst:
     """All calls so far, these included."""
     seconds: float
     """Since the first call, with the pauses between bursts."""
+    processor_ms: float
+    """Processor time of the calling thread, a call, on average."""
 
 
 def measure(
@@ -86,10 +88,13 @@ def measure(
             else:
                 left = min(burst_s, extent.seconds - seconds)
             until = time.perf_counter_ns() + int(left * 1e9)
+            processor = time.thread_time_ns()
             count = time_calls(calls, durations, most, until)
+            processor = time.thread_time_ns() - processor
             calls += count
             seconds = (time.perf_counter_ns() - begin) / 1e9
-            yield Burst([nanoseconds / 1e6 for nanoseconds in durations[:count]], calls, seconds)
+            times = [nanoseconds / 1e6 for nanoseconds in durations[:count]]
+            yield Burst(times, calls, seconds, processor / count / 1e6)
     finally:
         if collecting:
             gc.enable()
@@ -101,11 +106,24 @@ class Turn:
 
     base_ms: list[float]
     new_ms: list[float]
+    base_processor_ms: float
+    """Processor time of the calling thread, a pass, on average."""
+    new_processor_ms: float
 
     @property
     def ratio(self) -> float:
         """How many times as long the new version takes."""
         return statistics.median(self.new_ms) / statistics.median(self.base_ms)
+
+    @property
+    def processor_ratio(self) -> float:
+        """The same of the processor time."""
+        return self.new_processor_ms / self.base_processor_ms
+
+    @property
+    def least_processor_ms(self) -> float:
+        """The less of both."""
+        return min(self.base_processor_ms, self.new_processor_ms)
 
 
 def measure_in_turns(
@@ -131,15 +149,15 @@ def measure_in_turns(
         order = (1, 0) if new_first else (0, 1)
         begin, calls = time.perf_counter(), [0, 0]
         while not extent.done(min(calls), (time.perf_counter() - begin) / 2):
-            passes: list[list[float]] = [[], []]
-            for side in order:
-                burst = next(sides[side])
-                calls[side] = burst.calls
-                # The first pass finds the other version's data in the caches.
-                warm = int(len(burst.milliseconds) > _COLD_PASSES)
-                passes[side] = burst.milliseconds[warm:]
+            bursts = {side: next(sides[side]) for side in order}
             order = order[::-1]
-            yield Turn(*passes)
+            calls = [bursts[side].calls for side in (0, 1)]
+            # The first pass finds the other version's data in the caches.
+            base_ms, new_ms = (
+                bursts[side].milliseconds[int(len(bursts[side].milliseconds) > _COLD_PASSES) :]
+                for side in (0, 1)
+            )
+            yield Turn(base_ms, new_ms, bursts[0].processor_ms, bursts[1].processor_ms)
 
 
 def noting_times(timer: TimeCalls, spans: list[tuple[int, int]]) -> TimeCalls:
