@@ -149,11 +149,40 @@ def test_costs_as_text_json_and_csv(dld: Dld, tmp_path: Path) -> None:
     assert outcome.status == 0
     assert outcome.out.startswith("MACs       0\nFLOPs      36\nmoved      336 B\n")
     data = dld("inspect", path, "--cost", "--shape", "x:3x4", "--json").json
-    assert data["total"]["flops"] == 36  # of three nodes: of the If two, one branch runs
-    assert (tmp_path / "c.csv").read_text().count("\n") == len(data["nodes"]) + 1
-    assert dld("inspect", path, "--cost", "--json").json["total"]["flops"] == "12·N"
+    assert data["cost"]["flops"] == 36  # of three nodes: of the If two, one branch runs
+    assert (tmp_path / "c.csv").read_text().count("\n") == len(data["cost"]["nodes"]) + 1
+    symbolic = dld("inspect", path, "--cost", "--json").json
+    assert symbolic["cost"]["flops"] == "12·N"
+    assert symbolic["inputs"] == data["inputs"]  # as the file has them, whatever was counted
     assert dld("inspect", path, "--shape", "x:3x4").status == 2
     assert dld("inspect", path, "--cost", "--csv", tmp_path / "c.csv").status == 2
+
+
+def test_costs_have_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2, 4] x, bool c) => (float[2, 3] y) <float[4, 3] w = {1,2,3,4,5,6,7,8,9,10,11,12}>
+    {
+        [dense] d = MatMul (x, w)
+        [choose] y = If (c) <then_branch = a () => (float[2, 3] t) { [flip] t = Neg (d) },
+                             else_branch = b () => (float[2, 3] e) { [keep] e = Identity (d) }>
+    }
+    """
+    path = models.write(tmp_path, text)
+    data = dld("inspect", path, "--cost", "--json").json
+    plain = dld("inspect", path, "--json").json
+    assert {name: data[name] for name in plain if name != "findings"} == {
+        name: value for name, value in plain.items() if name != "findings"
+    }
+    cost = data["cost"]
+    assert (cost["macs"], cost["flops"], cost["parameters"]) == (24, 54, 12)
+    assert (cost["weight_bytes"], cost["activation_bytes"]) == (48, 48)
+    rows = {row["node"]: row for row in cost["nodes"]}
+    assert rows["dense"] == {
+        "scope": [], "node": "dense", "op_type": "MatMul", "domain": "", "macs": 24, "flops": 48,
+        "read_bytes": 32 + 48, "written_bytes": 24, "parameters": 12, "intensity": 48 / 104,
+    }  # fmt: skip
+    assert (rows["flip"]["scope"], rows["flip"]["flops"]) == (["choose:then_branch"], 6)
 
 
 def test_memory_is_told_with_what_is_alive_at_the_peak(tmp_path: Path, dld: Dld) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
 from tests.support.cli import Dld, process
 from tests.support.gpu_reports import make_gpu_report
 
@@ -162,3 +164,58 @@ def test_times_on_the_gpu_rank_the_layers(dld: Dld, tmp_path: Path) -> None:
 def csv_of(dld: Dld, path: Path, folder: Path) -> str:
     assert dld("report", path, "--csv", folder / "t.csv").status == 0
     return (folder / "t.csv").read_text(encoding="utf-8")
+
+
+def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
+    writer = ReportWriter.create(
+        tmp_path / "net.dldprof", network="net", backend="ONNX Runtime 1", execution_provider="CPU",
+        device="a processor", model={}, settings={}, environment={},
+    )  # fmt: skip
+    told = {"name": "x", "dtype": "float32", "shape": [2, 3], "why": "batch by its name"}
+    for name, value in (("load_ms", 12.5), ("energy_per_inference_j", 0.25), ("inputs", [told])):
+        writer.set_fact(name, value)
+    details: dict[str, JSON] = {
+        "flops": 3000, "moved_bytes": 600, "roof_ms": 1.5, "bound": "compute",
+        "in_use_bytes": 4096, "arena_bytes": 8192,
+    }  # fmt: skip
+    layers = [
+        writer.add_layer(replace(LAYERS[0], details=details)), writer.add_layer(LAYERS[1])
+    ]  # fmt: skip
+    for index in range(3):
+        start = 10_000.0 * index
+        writer.add_pass(index, start, 5000.0)
+        writer.add_samples(
+            index, [(layers[0], start, 3000.0, 3000.0, 1), (layers[1], start + 3e3, 1e3, 1e3, 1)]
+        )
+    writer.finish()
+    data = dld("report", tmp_path / "net.dldprof", "--json").json
+    assert data["covered_percent"] == pytest.approx(80.0)
+    assert (data["energy_j"], data["gpu"]) == (0.25, None)
+    assert data["startup"] == [{"stage": "session", "ms": 12.5}]
+    assert data["inputs"][0].items() >= {
+        "name": "x", "dtype": "float32", "shape": [2, 3], "guessed": True,
+        "reason": "batch by its name",
+    }.items()  # fmt: skip
+    assert data["memory"] == {
+        "peak_bytes": 4096, "arena_bytes": 8192, "alive": None,
+        "at": {"layer": 0, "name": "fused", "nodes": ["stem/Conv", "stem/Relu"]},
+    }  # fmt: skip
+    cost = data["cost"]
+    assert (cost["flops"], cost["moved_bytes"], cost["limiter"]) == (3000, 600, "compute")
+    assert cost["achieved_flops"] == pytest.approx(1e6)  # 3,000 in 3 ms
+    assert [(one["node"], one["achieved_bytes_s"], one["limiter"]) for one in cost["nodes"]] == [
+        ("stem/Conv", pytest.approx(2e5), "compute"), ("stem/Relu", pytest.approx(2e5), "compute"),
+    ]  # fmt: skip
+
+
+def test_json_of_a_gpu_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
+    profiled = dld("report", make_gpu_report(tmp_path / "g.dldprof"), "--json").json["gpu"]
+    names = ("busy_percent", "gaps_ms", "timeline_slowdown_percent")
+    assert [profiled[name] for name in names] == [None] * 3  # not at true speed
+    gpu = dld("report", make_gpu_report(tmp_path / "h.dldprof", alone=5), "--json").json["gpu"]
+    summary = gpu["median_pass"]
+    assert gpu["busy_percent"] == pytest.approx(100 * summary["busy_us"] / summary["length_us"])
+    assert gpu["gaps_ms"] == pytest.approx(summary["gaps_us"] / 1000)
+    assert gpu["timeline_slowdown_percent"] == pytest.approx(
+        100 * (summary["recorded_us"] / summary["length_us"] - 1)
+    )

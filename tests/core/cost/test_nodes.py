@@ -7,8 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_lines, cost_table, total_json
+from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.type_inference import infer, take_types
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.tables.rendering import csv_of
@@ -126,7 +127,7 @@ def test_unknown_operators_are_said(tmp_path: Path) -> None:
         "MACs       0", "FLOPs      2", "moved      32 B",
         "unknown    1 node, not counted: own.Magic",
     ]  # fmt: skip
-    assert total_json(costs)["unknown_nodes"] == 1
+    assert cost_json(costs, summarise(costs.document))["unknown_nodes"] == 1
 
 
 def test_the_table_is_one_for_text_and_csv(tmp_path: Path) -> None:

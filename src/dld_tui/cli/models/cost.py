@@ -16,8 +16,9 @@ from dld_tui.core.cost.memory import (
     memory_table,
     plan_json,
 )
-from dld_tui.core.cost.nodes import ModelCosts, cost_lines, cost_table, total_json
+from dld_tui.core.cost.nodes import ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.summary import ModelSummary
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
@@ -51,12 +52,14 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
     return ModelCosts(document, sizes)
 
 
-def write_costs(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: bool) -> None:
+def write_costs(
+    costs: ModelCosts, summary: ModelSummary, csv: Path | None, *, as_json: bool
+) -> None:
     """Print what the nodes of a model cost.
 
     Args:
         costs: Of the model.
-        path: Its file.
+        summary: Of the model as it is in its file.
         csv: Where to write the table, too; None for nowhere.
         as_json: Print one JSON document.
     """
@@ -65,7 +68,7 @@ def write_costs(costs: ModelCosts, path: Path, csv: Path | None, *, as_json: boo
         write_text(csv, csv_of(table), overwrite=True)
         narrate(f"wrote {csv}")
     if as_json:
-        write_json({"path": str(path), "total": total_json(costs), "nodes": json_of(table)})
+        write_json({**summary.to_json(), "cost": cost_json(costs, summary)})
         return
     for line in cost_lines(costs):
         write(line)

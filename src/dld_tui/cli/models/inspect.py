@@ -111,7 +111,9 @@ def _write_counted(
         if memory:
             cost.write_memory(document, path, shapes, csv, as_json=as_json)
         else:
-            cost.write_costs(cost.counted(document, path, shapes), path, csv, as_json=as_json)
+            summary = summarise(document)  # of the file, which counting changes
+            costs = cost.counted(document, path, shapes)
+            cost.write_costs(costs, summary, csv, as_json=as_json)
 
 
 def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> None:

@@ -39,7 +39,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
-from dld_tui.core.types import Facts
+from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     import onnx
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.summary import ModelSummary
 
 
 _DEEPEST = 64
@@ -485,8 +486,36 @@ def cost_lines(costs: ModelCosts) -> list[str]:
     return found
 
 
-def total_json(costs: ModelCosts) -> Facts:
-    """Return the sums over the main graph, without what is not known, and how much that is."""
+def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
+    """Return what a model costs, and each node: the entry ``cost`` of ``dld inspect --cost``.
+
+    Sums are over the main graph, without what is not known, and say how many nodes that is.
+    """
     known = costs.known
-    fields = {key: plain(value) for key, value in known._asdict().items() if key != "parameters"}
-    return {**fields, "unknown_nodes": len(costs.unknown)}
+    scopes = costs.document.scopes()
+    return {
+        "macs": plain(known.macs),
+        "flops": plain(known.flops),
+        "read_bytes": plain(known.read),
+        "written_bytes": plain(known.written),
+        "parameters": summary.parameters,
+        "weight_bytes": summary.initializer_bytes,
+        "activation_bytes": plain(known.written),
+        "unknown_nodes": len(costs.unknown),
+        "nodes": [_node_json(node, costs.nodes[node]) for scope in scopes for node in scope.nodes],
+    }
+
+
+def _node_json(node: Node, cost: Cost) -> JSON:
+    return {
+        "scope": [*node.scope.path],
+        "node": node.ref,
+        "op_type": node.op_type,
+        "domain": node.domain,
+        "macs": plain(cost.macs),
+        "flops": plain(cost.flops),
+        "read_bytes": plain(cost.read),
+        "written_bytes": plain(cost.written),
+        "parameters": cost.parameters,
+        "intensity": intensity(cost),
+    }

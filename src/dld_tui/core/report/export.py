@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core.cost.roofline import limiter, measured_ms, per_second
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.report.formats.export_trace import write_trace
@@ -54,6 +55,10 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "inputs": [one.to_json() for one in report_inputs(report)],
         "advice": advice_json(report),
         "gpu": gpu_json(report),
+        "cost": cost_json(report.layers),
+        "memory": memory_json(report.layers),
+        "startup": startup_json(report),
+        "energy_j": report.facts.get("energy_per_inference_j"),
         "measured": measured_json(report),
         "layers": [
             {**record, "time_interval_ms": interval_json(report, layer)}
@@ -79,7 +84,12 @@ def gpu_json(report: Report) -> JSON:
     if summary is None and not report.counters and report.gpu_absent is None:
         return None
     counters: list[JSON] = [asdict(counter) for counter in report.counters]
+    slowed = None if summary is None else summary.slowed_by
+    true_speed = summary is not None and summary.true_speed
     return {
+        "busy_percent": summary.busy_percent if summary is not None and true_speed else None,
+        "timeline_slowdown_percent": None if slowed is None else 100 * (slowed - 1),
+        "gaps_ms": summary.gaps_us / 1000 if summary is not None and true_speed else None,
         "absent": report.gpu_absent,
         "median_pass": None
         if summary is None
@@ -93,6 +103,67 @@ def gpu_json(report: Report) -> JSON:
         "timeline": report.facts.get("gpu_timeline"),
         "counters": counters,
     }
+
+
+def cost_json(layers: Sequence[Layer]) -> JSON:
+    """Return operations and bytes of a pass, and by node; None where no layer has any.
+
+    Rates and limiters of nodes are those of the layer that they are in.
+    """
+    counted = [layer for layer in layers if layer.flops is not None]
+    if not counted:
+        return None
+    times = [(measured_ms(layer) or 0.0) * (layer.count or 1.0) for layer in counted]
+    flops, moved = (sum((getattr(layer, name) or 0.0) * (layer.count or 1.0) for layer in counted)
+                    for name in ("flops", "moved_bytes"))  # fmt: skip
+    whole = sum(times)
+    by_limiter: dict[str, float] = {}
+    for layer, ms in zip(counted, times, strict=True):
+        if (found := limiter(layer)) is not None:
+            by_limiter[found] = by_limiter.get(found, 0.0) + ms
+    return {
+        "flops": flops,
+        "moved_bytes": moved,
+        "achieved_flops": 1000 * flops / whole if whole else None,
+        "achieved_bytes_s": 1000 * moved / whole if whole else None,
+        "limiter": max(by_limiter, key=lambda name: by_limiter[name], default=None),
+        "nodes": [
+            {
+                "scope": [*link.scope],
+                "node": link.node,
+                "op_type": link.op_type,
+                "layer": layer.index,
+                "share": link.share,
+                "achieved_flops": per_second(layer, layer.flops),
+                "achieved_bytes_s": per_second(layer, layer.moved_bytes),
+                "limiter": limiter(layer),
+            }
+            for layer in counted
+            for link in layer.nodes
+        ],
+    }
+
+
+def memory_json(layers: Sequence[Layer]) -> JSON:
+    """Return the most that activations take in a pass; None where that was not measured.
+
+    A report knows no tensors: those that are alive then are what ``dld memory`` tells.
+    """
+    most = max(layers, key=lambda layer: layer.in_use_bytes or 0, default=None)
+    if most is None or not most.in_use_bytes:
+        return None
+    return {
+        "peak_bytes": round(most.in_use_bytes),
+        "at": {"layer": most.index, "name": most.name, "nodes": [one.node for one in most.nodes]},
+        "arena_bytes": max(layer.arena_bytes or 0 for layer in layers) or None,
+        "alive": None,
+    }
+
+
+def startup_json(report: Report) -> JSON:
+    """Return how long making the session took; ``dld startup`` tells its stages."""
+    load = report.facts.get("load_ms")
+    return [] if load is None else [{"stage": "session", "ms": load}]
 
 
 def interval_json(report: Report, layer: Layer) -> JSON:

@@ -47,6 +47,7 @@ class ReportInput:
     """Where the sizes that the model leaves open come from; empty when nothing was guessed."""
     values: str = ""
     values_reason: str = ""
+    dtype: str | None = None
 
     @property
     def shape_text(self) -> str:
@@ -56,7 +57,8 @@ class ReportInput:
     def to_json(self) -> JSON:
         """Return it as JSON data."""
         return {
-            "name": self.name, "shape": [*self.shape], "guessed": bool(self.why), "why": self.why,
+            "name": self.name, "dtype": self.dtype, "shape": [*self.shape],
+            "guessed": bool(self.why), "reason": self.why, "why": self.why,
             "values": self.values, "values_reason": self.values_reason,
         }  # fmt: skip
 
@@ -79,11 +81,11 @@ def _stored(value: JSON) -> ReportInput | None:
     shape = _shape(value.get("shape"))
     if shape is None:
         return None
-    why, values, reason = (
+    why, values, reason, dtype = (
         text if isinstance(text := value.get(key), str) else ""
-        for key in ("why", "values", "values_reason")
+        for key in ("why", "values", "values_reason", "dtype")
     )
-    return ReportInput(str(value["name"]), shape, why, values, reason)
+    return ReportInput(str(value["name"]), shape, why, values, reason, dtype or None)
 
 
 def _shape(value: JSON) -> tuple[int, ...] | None:
