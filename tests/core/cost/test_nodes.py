@@ -151,3 +151,37 @@ def test_packed_weights_take_the_bytes_that_they_are_stored_in(tmp_path: Path, b
     cost = by_name(costs_of(text, tmp_path))["q"]
     macs, read = 3 * 64 * 32, 3 * 64 * 4 + 64 * 4 + 64 * bits * 4
     assert cost == Cost(macs, 2 * macs, read, 3 * 32 * 4)
+
+
+@pytest.mark.parametrize(("taken", "macs"), [("1", 64), ("0", 0)])
+def test_an_if_with_a_constant_condition_costs_what_it_takes(
+    taken: str, macs: int, tmp_path: Path
+) -> None:
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[4, 4] x) => (float[4, 4] y) <bool c = {{{taken}}}>
+    {{
+        [choose] y = If (c) <then_branch = a () => (float[4, 4] t) {{ [mm] t = MatMul (x, x) }},
+                             else_branch = b () => (float[4, 4] e) {{ [n] e = Neg (x) }}>
+    }}
+    """
+    costs = costs_of(text, tmp_path)
+    assert costs.known.macs == macs
+    assert {node.ref: cost.flops for node, cost in costs.nodes.items()} == {
+        "choose": 2 * macs or 16, "mm": 128, "n": 16,
+    }  # fmt: skip
+
+
+def test_sizes_of_outputs_that_follow_from_inputs_are_numbers(tmp_path: Path) -> None:
+    """Exporters name the sizes of outputs: 17 is that of 33 in steps of two."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2, 8, 33] x, float[12, 4, 5] w, float[N, 3] z) => (float[2, 12, Convy_dim_2] y, float[N, 3] s)
+    {
+        [c] y = Conv <group = 2, auto_pad = "SAME_UPPER", strides = [2], kernel_shape = [5]> (x, w)
+        [s] s = Relu (z)
+    }
+    """  # noqa: E501
+    costs = costs_of(text, tmp_path)
+    found = {node.ref: (str(cost.macs), str(cost.written)) for node, cost in costs.nodes.items()}
+    assert found == {"c": (str(2 * 12 * 17 * 4 * 5), str(2 * 12 * 17 * 4)), "s": ("0", "12·N")}

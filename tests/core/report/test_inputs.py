@@ -51,8 +51,9 @@ def test_what_was_guessed_is_in_lines_json_and_html(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in lines)
     assert isinstance(data, list)
     assert data[1] == {
-        "name": "attention_mask", "shape": [1, 128], "guessed": True, "values": "ones",
-        "why": "batch 1 by its name batch, sequence length 128 by its name seq",
+        "name": "attention_mask", "dtype": "int64", "shape": [1, 128], "guessed": True,
+        "values": "ones", "why": "batch 1 by its name batch, sequence length 128 by its name seq",
+        "reason": "batch 1 by its name batch, sequence length 128 by its name seq",
         "values_reason": "a mask by the name attention_mask",
     }  # fmt: skip
     assert "sequence length 128 by its name seq" in page

@@ -206,8 +206,12 @@ class ModelCosts:
                 if name in touched and name in inferred and list_name != "output":
                     continue
                 known = self._declared(record.type)
-                if known is not None:
-                    values[name] = known
+                if known is None:
+                    continue
+                # Exporters name the sizes of outputs that follow from those of the inputs.
+                if list_name == "output" and _has_more_numbers(inferred.get(name), known.shape):
+                    continue
+                values[name] = known
         for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
             if kind[1] not in _TYPED_BY_NODE:
                 for name in outs:  # else all that is known is above
@@ -352,6 +356,10 @@ class ModelCosts:
         if not bodies:
             return UNKNOWN
         if node.op_type == "If":
+            taken = _whole_constant(node.scope, node.inputs[0]) if node.inputs else None
+            if taken is not None:
+                name = "then_branch" if taken else "else_branch"
+                return total([self._body(one, depth + 1) for one in node.children.get(name, ())])
             return max(bodies, key=lambda cost: size_at(cost.flops, _TYPICAL) or 0)
         return bodies[0].times(self._trips(node, values))
 
@@ -370,6 +378,15 @@ class ModelCosts:
             shape = self._value(node.scope, ins[len(ins) - count]).shape if count > 0 else None
             return None if shape is None or not shape else shape[axes[0] if axes else 0]
         return None
+
+
+def _has_more_numbers(inferred: ValueType | None, declared: Shape | None) -> bool:
+    """Return whether inference has numbers for all sizes, and the model has not."""
+    dims = None if inferred is None else inferred.dims
+    if dims is None or (declared is not None and len(declared) != len(dims)):
+        return False
+    is_open = declared is None or not all(isinstance(dim, int) for dim in declared)
+    return is_open and all(isinstance(dim, int) for dim in dims)
 
 
 def _times(count: Count | None, factor: int) -> Count | None:
