@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dld_tui.core import collector
-from tests.support import quick_textual
+from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -133,6 +133,13 @@ def few_descriptors() -> Iterator[None]:
 def quick_screens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an app under test draw only what a test reads, and wait only while it works."""
     quick_textual.apply(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def quick_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the workers of jobs from a process that has imported what they need."""
+    if request.node.get_closest_marker("real_workers") is None:
+        fork_server.apply(monkeypatch)
 
 
 @pytest.fixture(scope="session")

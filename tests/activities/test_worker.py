@@ -10,6 +10,8 @@ import pytest
 from dld_tui.core.events import Event, Failed, Finished, Log, event_from_line
 from tests.support.jobs import start
 
+pytestmark = pytest.mark.real_workers
+
 
 def serve(first_line: bytes, *, close: bool = True) -> tuple[list[Event | None], str, int]:
     """Run ``python -m dld_tui.activities.worker``; return its events, narration and status."""

@@ -15,6 +15,8 @@ from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progres
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support.jobs import FAST, PATIENT, read, start, start_program, texts, wait_until
 
+pytestmark = pytest.mark.real_workers
+
 
 def state_of(pid: int) -> str:
     """Return the state letter of a process, or nothing when there is none."""

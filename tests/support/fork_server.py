@@ -1,0 +1,233 @@
+"""Workers of jobs without what Python takes to start and to import: 0.4 to 0.6 s each.
+
+A process of its own has imported what workers import and nothing else. It forks the workers that
+tests start, with the pipes, the environment and the folder that each would have had, and they
+become children of the test's process, so that all that watches them is as ever. Tests of the
+process itself, those marked ``real_workers``, start workers as users do; so does every test
+whose environment or module path could change what is imported.
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import ctypes
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+BOOTSTRAP = "import sys; sys.path[:] = sys.argv.pop().split("
+"""How the code of a worker begins; its last argument is the module path."""
+
+_AT_START = ("LD_", "MALLOC_", "OMP_", "ORT_", "PYTHON")
+"""Variables that Python or a library reads once, while it starts."""
+_CHILD_SUBREAPER = 36
+_LARGEST = 1 << 20
+_IMPORTED = ("numpy", "onnx", "onnx.shape_inference", "onnxruntime", "dld_tui.activities.worker")
+_ROOMS = ("activities", "backends", "core")
+_START = (
+    "import sys; sys.path[:] = sys.argv[2].split('\\n');"
+    " from tests.support.fork_server import serve; serve(int(sys.argv[1]))"
+)
+
+
+class ForkServer:
+    """The process that forks, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._path = list(sys.path)
+        self._environment = _at_start(os.environ)
+        self._socket: socket.socket | None = None
+        self._modules: set[str] = set()
+
+    def takes(self, command: Any, environment: Mapping[str, str]) -> bool:
+        """Return whether a command is that of a worker that imports what this has imported."""
+        if not isinstance(command, list) or command[:2] != [sys.executable, "-c"]:
+            return False
+        if not str(command[2]).startswith(BOOTSTRAP) or _at_start(environment) != self._environment:
+            return False
+        added = [folder for folder in command[-1].split("\n") if folder not in self._path]
+        return not any(self._hides(Path(folder)) for folder in added)
+
+    def _hides(self, folder: Path) -> bool:
+        """Return whether a folder has another one of the modules that are imported already."""
+        self._started()
+        names = {entry.name.split(".")[0] for entry in folder.iterdir()} if folder.is_dir() else {}
+        return not self._modules.isdisjoint(names)
+
+    def fork(self, asked: Mapping[str, Any], descriptors: Sequence[int]) -> int:
+        """Start a worker and return the number of its process, a child of this one."""
+        connection = self._started()
+        data = json.dumps(asked).encode()
+        assert len(data) < _LARGEST, "a message on a socket is not cut into pieces up to here"
+        ancillary = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
+        _adopt_orphans(True)
+        try:
+            connection.sendmsg([data], [ancillary])
+            return int(connection.recv(_LARGEST))
+        finally:
+            _adopt_orphans(False)
+
+    def _started(self) -> socket.socket:
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LARGEST)
+            root = str(Path(__file__).parents[2])
+            command = [
+                sys.executable,
+                "-c",
+                _START,
+                str(theirs.fileno()),
+                "\n".join([root, *sys.path]),
+            ]
+            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
+            theirs.close()
+            self._socket = ours
+            self._modules = set(json.loads(ours.recv(_LARGEST)))
+
+            def leave() -> None:
+                ours.close()
+                process.wait()
+
+            atexit.register(leave)
+        return self._socket
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_AT_START) and name != "PYTHONPATH"  # it is in the module path
+    }
+
+
+def _adopt_orphans(wanted: bool) -> None:
+    """Become the parent of what a child leaves behind, or not."""
+    ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+
+
+_server = ForkServer()
+
+
+def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process start workers by the server."""
+    if sys.platform != "linux":
+        return
+    start: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def execute_child(self: Any, args: Any, executable: Any, *rest: Any) -> None:
+        preexec_fn, _, pass_fds, folder, environment = rest[:5]
+        environment = os.environ if environment is None else environment
+        if executable or preexec_fn or pass_fds or not _server.takes(args, environment):
+            start(self, args, executable, *rest)
+            return
+        pipes, in_new_session = rest[8:14], rest[19]
+        theirs = (pipes[0], pipes[3], pipes[5])
+        asked = {
+            "code": args[2], "arguments": ["-c", *args[3:]], "environment": dict(environment),
+            "folder": os.fspath(folder or os.getcwd()), "in_new_session": in_new_session,
+        }  # fmt: skip
+        self.pid = _server.fork(asked, [own if end < 0 else end for own, end in enumerate(theirs)])
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", execute_child)
+
+
+# -- in the server ---------------------------------------------------------------------------------
+
+
+def serve(number: int) -> NoReturn:
+    """Fork a worker for each message, until nobody asks any more."""
+    connection = socket.socket(fileno=number)
+    _import_all()
+    gc.freeze()
+    modules = {name.partition(".")[0] for name in sys.modules} - {"tests", "__main__"}
+    connection.send(json.dumps(sorted(modules)).encode())
+    while True:
+        data, descriptors, *_ = socket.recv_fds(connection, _LARGEST, 3)
+        if not data:
+            os._exit(0)
+        read, write = os.pipe()
+        between = os.fork()
+        if not between:
+            parent = os.getpid()
+            if worker := os.fork():
+                os.write(write, str(worker).encode())
+                os._exit(0)
+            os.close(read)
+            os.close(write)
+            connection.close()
+            _run(json.loads(data), descriptors, parent)
+        for descriptor in (write, *descriptors):
+            os.close(descriptor)
+        os.waitpid(between, 0)  # now the worker is a child of the test's process
+        connection.send(os.read(read, 32))
+        os.close(read)
+
+
+def _import_all() -> None:
+    import dld_tui
+
+    names = [*_IMPORTED]
+    for room in _ROOMS:
+        folder = str(Path(dld_tui.__path__[0], room))
+        names += (found.name for found in pkgutil.walk_packages([folder], f"dld_tui.{room}."))
+    for name in names:
+        with contextlib.suppress(ImportError):  # a library that is not installed
+            importlib.import_module(name)
+
+
+def _run(asked: Any, descriptors: Sequence[int], parent: int) -> NoReturn:
+    """Be the process that was asked for."""
+    status = 1
+    try:
+        while os.getppid() == parent:  # until the test's process is that
+            time.sleep(0.0001)
+        if asked["in_new_session"]:
+            os.setsid()
+        for own, given in enumerate(descriptors):
+            os.dup2(given, own)
+        for given in descriptors:
+            os.close(given)
+        os.chdir(asked["folder"])
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        time.tzset()
+        for own, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
+            stream = io.TextIOWrapper(open(own, mode, closefd=False))  # noqa: SIM115
+            if name == "stderr":
+                stream.reconfigure(errors="backslashreplace", line_buffering=True)
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        sys.argv = asked["arguments"]
+        main = type(sys)("__main__")
+        sys.modules["__main__"] = main
+        exec(asked["code"], main.__dict__)
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:  # noqa: BLE001 - as Python does
+        traceback.print_exc()
+    with contextlib.suppress(OSError, ValueError):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(status)
