@@ -81,7 +81,7 @@ def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.Monk
     real = opset.convert_opset
 
     def changed(op_type: str) -> None:
-        def wrong(model: onnx.ModelProto, version: int) -> opset.Conversion:
+        def wrong(model: onnx.ModelProto, version: int) -> opset.OpsetChanges:
             report = real(model, version)
             model.graph.node[0].op_type = op_type
             return report

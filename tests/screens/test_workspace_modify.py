@@ -8,6 +8,7 @@ from typing import cast
 import onnx
 import pytest
 
+from dld_tui.core.conversion.result import TensorLosses
 from dld_tui.core.document.payloads import reference
 from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
@@ -132,7 +133,7 @@ async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
 
 
 def test_nothing_lost_is_said() -> None:
-    assert result_lines({"tensors": []}) == ["nothing is lost"]
+    assert result_lines(TensorLosses("float16", [])) == ["nothing is lost"]
 
 
 async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:

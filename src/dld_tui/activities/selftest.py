@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.activities.apart import apart
 from dld_tui.activities.profile_onnxruntime import Request as Profile
@@ -31,6 +31,9 @@ from dld_tui.core.machine.selftest import (
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON, Facts
+
+if TYPE_CHECKING:
+    from dld_tui.core.conversion.result import ComparedValues, NotCompared
 
 Result = SelfTest
 BACKENDS = ("cpu", "cuda", "tensorrt")
@@ -258,19 +261,19 @@ class _Bench:
     def _half(self) -> Work:
         half = self._folder / "half.onnx"
         result = yield from self.ask("convert_fp16", model=str(self._model), output=str(half))
-        _require_good(result["values"])
+        _require_good(result.values)
         return f"{fmt.size(self._model.stat().st_size)} to {fmt.size(half.stat().st_size)}"
 
     def _simplified(self) -> Work:
         simple = self._folder / "simple.onnx"
         result = yield from self.ask("convert_sanitize", model=str(self._model), output=str(simple))
-        before, after = result["before"]["nodes"], result["after"]["nodes"]
+        before, after = result.before.nodes, result.after.nodes
         if before == after:
             raise UnavailableError(
                 "no simplifier that is installed folds anything of the model",
                 hint="Install one: pip install onnxslim",
             )
-        _require_good(result["values"])
+        _require_good(result.values)
         return f"{before:,} nodes to {after:,}, the same values"
 
     def _placed(self, provider: str) -> Work:
@@ -330,15 +333,15 @@ class _Bench:
         return f"{same} with the new weights"
 
 
-def _require_good(values: dict[str, Any]) -> None:
+def _require_good(values: ComparedValues | NotCompared) -> None:
     """Refuse a conversion's result whose values are wrong, or were not compared.
 
     Raises:
         ActivityError: Says which.
     """
-    if values["skipped"]:
-        raise ActivityError(f"its values were not compared: {values['skipped']}")
-    if not values["is_good"]:
+    if values.skipped:
+        raise ActivityError(f"its values were not compared: {values.skipped}")
+    if values.is_wrong:
         raise ActivityError("it has wrong values")
 
 

@@ -12,7 +12,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -721,22 +721,23 @@ class _Tuning:
                     yield replace(event, stage=f"Profiling {setup.title}: {event.stage}")
 
 
-def _value_problem(result: Any) -> str:
+def _value_problem(result: object) -> str:
     """Return why the result of a conversion does not count, empty where it does."""
-    values = result.get("values") if isinstance(result, Mapping) else None
-    if not isinstance(values, Mapping):
+    from dld_tui.core.conversion.result import NotCompared, VerifiedResult
+
+    if not isinstance(result, VerifiedResult):
         return "not compared"
-    if any(str(note).startswith("nothing was quantized") for note in result.get("notes", ())):
+    if any(note.startswith("nothing was quantized") for note in result.notes):
         return _NOTHING
-    if values.get("skipped"):
-        why = str(values["skipped"])
+    if isinstance(result.values, NotCompared):
+        why = result.values.skipped
         return _NOTHING if why == "nothing was changed" else f"not compared: {visible(why)}"
-    wrong = [
-        f"output {visible(str(name))}: {visible(str(one['problem']))}"
-        for name, one in values.get("outputs", {}).items()
-        if one.get("problem")
-    ]
-    return next(iter(wrong), "")
+    wrong = (
+        f"output {visible(name)}: {visible(error.problem)}"
+        for name, error in result.values.outputs.items()
+        if error.problem
+    )
+    return next(wrong, "")
 
 
 _NOTHING = "there is nothing to change"

@@ -3,7 +3,8 @@
 It needs nothing but Python: workers read requests and journals on targets that have nothing else.
 (msgspec decodes faster, which no job notices; it takes 20 ms to import, as long as a command takes
 to start, and cannot be there on a bare target.) What is decoded is checked against the types of the
-fields; fields that a newer program has added are passed over.
+fields; fields that a newer program has added are passed over. A field that would be a word of
+Python has an underscore at its end, which the JSON data have not: ``from_``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def encode(value: Any) -> Any:
         return value
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            item.name: encode(found)
+            item.name.rstrip("_"): encode(found)
             for item in fields(value)
             if (found := getattr(value, item.name)) or not item.metadata.get(_OPTIONAL)
         }
@@ -187,9 +188,13 @@ def _mapping(kind: Any) -> Decoder:
 
 def _record(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind)
-    decoders = {item.name: _decoder(hints[item.name]) for item in fields(kind) if item.init}
+    decoders = {
+        item.name.rstrip("_"): (item.name, _decoder(hints[item.name]))
+        for item in fields(kind)
+        if item.init
+    }
     needed = {
-        item.name for item in fields(kind)
+        item.name.rstrip("_") for item in fields(kind)
         if item.init and item.default is MISSING and item.default_factory is MISSING
     }  # fmt: skip
 
@@ -197,10 +202,10 @@ def _record(kind: Any) -> Decoder:
         if not isinstance(value, dict):
             raise _MismatchError("an object", value)
         found = {}
-        for name, decoder in decoders.items():
+        for name, (field_name, decoder) in decoders.items():
             if name in value:
                 try:
-                    found[name] = decoder(value[name])
+                    found[field_name] = decoder(value[name])
                 except _MismatchError as error:
                     raise error.within(f".{name}") from None
             elif name in needed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
     Findings,
@@ -20,7 +20,8 @@ from dld_tui.core.conversion.error_attribution import (
     first_culprit,
     nodes_to_keep,
 )
-from dld_tui.core.conversion.report_text import is_wrong, values_lines
+from dld_tui.core.conversion.report_text import values_lines
+from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError
 from dld_tui.core.document import Document
 from tests.support import models
 
@@ -114,14 +115,15 @@ def test_outputs_that_are_nearly_all_noise_are_wrong_however_small() -> None:
         assert bool(FLOAT16.judged(one).problem) is is_wrong_there
 
 
-def values(document: Document, other: Any, **more: Any) -> dict[str, Any]:
+def values(document: Document, other: Any) -> ComparedValues:
     found = findings(document, {"a": GOOD, "b": other, "y": other})
-    outputs = {r.name: {"problem": r.problem, **encode(r.error)} for r in found.rows[-1:]}
-    first = first_culprit(found)
-    is_good = not found.rows[-1].problem
-    told: Any = None if is_good or first is None else encode(first)
-    data = {"skipped": "", "outputs": outputs, "is_good": is_good, "first": told, "repaired": []}
-    return data | more
+    last = found.rows[-1]
+    is_good = not last.problem
+    return ComparedValues(
+        {last.name: OutputError.of(last.error, last.problem)},
+        is_good,
+        None if is_good else first_culprit(found),
+    )
 
 
 def test_the_report_names_the_output_the_node_and_the_ways_out(document: Document) -> None:
@@ -129,23 +131,24 @@ def test_the_report_names_the_output_the_node_and_the_ways_out(document: Documen
     assert values_lines(good) == [
         "values are near the original's on random inputs; worst output y is off by at most 0, exact"
     ]
-    assert not is_wrong(good)
+    assert not good.is_wrong
     noisy = values_lines(values(document, GOOD * 1.4))
     assert noisy[0].startswith("WRONG"), "float16 is held to more"
-    noisy = values_lines(values(document, GOOD * 1.4) | {"is_good": True})
+    noisy = values_lines(replace(values(document, GOOD * 1.4), is_good=True))
     assert noisy[0].startswith(
         "values are within the tolerance on random inputs, with noise of 40%"
     )
     bad = values(document, INFINITE)
-    assert is_wrong(bad)
+    assert bad.is_wrong
     lines = values_lines(bad)
     assert lines[0].startswith("WRONG VALUES: output y is off by at most 0")
     assert lines[1] == "  first at Add second: 'b' becomes infinite or NaN"
     assert len(lines) == 2
-    assert values_lines(bad | {"advice": "do that\x1b"})[2] == "  do that\\x1b"
-    kept = [bad["first"]] * 14
-    repaired = values_lines(values(document, GOOD, repaired=kept))
+    assert values_lines(replace(bad, advice="do that\x1b"))[2] == "  do that\\x1b"
+    assert bad.first is not None
+    repaired = values_lines(replace(values(document, GOOD), repaired=[bad.first] * 14))
     assert repaired[1] == "14 nodes left as they were for the values:"
     assert repaired[14] == "  and 2 more"
-    assert values_lines({"skipped": "it is large"}) == ["values were not compared: it is large"]
-    assert not is_wrong({"skipped": "it is large"})
+    skipped = NotCompared("it is large")
+    assert values_lines(skipped) == ["values were not compared: it is large"]
+    assert not skipped.is_wrong

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.convert.dequantize import Request, run
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.dequantize import dequantized
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
@@ -19,8 +20,7 @@ def convert(path: Path) -> tuple[Path, dict[str, Any]]:
     output = path.with_name(f"{path.stem}.float.onnx")
     *_, last = run(Request(path, output))
     assert isinstance(last, Finished)
-    assert isinstance(last.result, dict)
-    return output, last.result
+    return output, encode(last.result)
 
 
 def run_model(path: Path, feeds: dict[str, Any]) -> list[Any]:

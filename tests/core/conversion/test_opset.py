@@ -8,12 +8,12 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.conversion.opset import (
-    Conversion,
     ConversionError,
-    conversion_lines,
+    OpsetChanges,
     convert_opset,
     known_versions,
 )
+from dld_tui.core.conversion.report_text import conversion_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import bodies
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -66,7 +66,7 @@ def test_what_needs_it_is_converted_and_all_else_is_kept() -> None:
     assert model.opset_import[0].version == 18
     assert (report.changed, report.added) == ({"ReduceSum": 3}, {"Constant": 3})
     assert not report.removed
-    assert report.notes == []
+    assert report.unconverted == []
     reduce = by_name(model, "reduce")
     assert [attribute.name for attribute in reduce.attribute] == ["keepdims"]
     assert reduce.doc_string == "about reduce"
@@ -118,10 +118,10 @@ def test_a_function_that_stands_in_the_way_is_left_and_told() -> None:
 
     assert model.opset_import[0].version == 11
     assert model.functions[0].SerializeToString() == kept
-    (note,) = report.notes
+    (note,) = report.unconverted
     assert note.startswith("function acme:Twice stays at opset 12: Einsum")
     assert "newer" in note
-    assert "  not converted: function acme:Twice" in "\n".join(conversion_lines(report.to_json()))
+    assert "  not converted: function acme:Twice" in "\n".join(conversion_lines(report))
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_what_cannot_be_converted_is_said_in_one_line(
 
 def test_the_same_version_changes_nothing() -> None:
     model = old()
-    assert convert_opset(model, 12) == Conversion(12, 12)
+    assert convert_opset(model, 12) == OpsetChanges(from_=12, to=12)
     assert model == old()
-    assert conversion_lines(Conversion(12, 12).to_json()) == [
+    assert conversion_lines(OpsetChanges(from_=12, to=12)) == [
         "opset 12 to 12: no node had to change"
     ]
 
@@ -210,10 +210,10 @@ def test_payloads_that_are_cut_out(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_report() -> None:
-    report = Conversion(12, 18, initializers=1)
+    report = OpsetChanges(from_=12, to=18, initializers=1)
     report.changed["ReduceSum"] = 3
     report.added["Constant"] = 1200
-    assert conversion_lines(report.to_json()) == [
+    assert conversion_lines(report) == [
         "opset 12 to 18: 3 changed, 1,200 added",
         "  changed  ReduceSum  3",
         "  added    Constant   1,200",

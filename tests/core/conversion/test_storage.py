@@ -11,8 +11,9 @@ from onnx import numpy_helper
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.copies import copy_of, lift_constants
-from dld_tui.core.conversion.report_text import ModelFigures, summary_lines
-from dld_tui.core.conversion.request import ConversionRequest, written
+from dld_tui.core.conversion.report_text import summary_lines
+from dld_tui.core.conversion.request import ConversionRequest
+from dld_tui.core.conversion.result import ConversionResult, ModelFigures, written
 from dld_tui.core.conversion.storage import (
     HASH_KEY,
     content_digest,
@@ -38,7 +39,7 @@ def model_file(folder: Path, scale: float = 1) -> Path:
 
 
 def finish(before: Document, after: Document, output: Path) -> dict[str, JSON]:
-    last = [*written(before, after, output)][-1]
+    last = [*written(before, after, output, ConversionResult)][-1]
     assert isinstance(last, Finished)
     found: dict[str, Any] = encode(last.result)
     return found

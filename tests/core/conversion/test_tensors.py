@@ -8,9 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.report_text import loss_lines
-from dld_tui.core.conversion.request import written
+from dld_tui.core.conversion.result import ConversionResult, written
 from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
@@ -37,7 +36,7 @@ def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelP
         *_, made = convert_tensors(document, "float16", chosen, casts=casts)
         with closing(made.document):
             out = path.with_name("out.onnx")
-            list(written(document, made.document, out))
+            list(written(document, made.document, out, ConversionResult))
     return onnx.load(out)
 
 
@@ -48,7 +47,7 @@ def test_each_tensor_and_its_loss_is_listed(tmp_path: Path) -> None:
             ("w", "initializer"), ("k", "constant"), ("l", "list")
         ]  # fmt: skip
         assert (found[0].overflow, found[1].rounded) == (1, 1)
-        assert loss_lines(encode(found))[:2] == [
+        assert loss_lines(found)[:2] == [
             "3 weights would be rounded:",
             "  w: 1 too large; largest error 0",
         ]

@@ -222,7 +222,7 @@ def test_weights_that_overflow_are_named(tmp_path: Path) -> None:
     found = retyped(opened(tmp_path, text), ["second:fp16"])
     (loss,) = losses(found)
     assert (loss.name, loss.dtype) == ("w", "float16")
-    assert (loss.report.overflow, loss.report.underflow) == (1, 1)
+    assert (loss.overflow, loss.underflow) == (1, 1)
 
 
 def test_lowering_leaves_some_nodes_as_they_are(tmp_path: Path) -> None:

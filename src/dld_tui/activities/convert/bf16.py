@@ -1,7 +1,4 @@
-"""A model in bfloat16, whose values are verified with ONNX Runtime before it is written.
-
-Result: that of :mod:`dld_tui.backends.conversion.half` with ``"library"``, which is ``own``.
-"""
+"""A model in bfloat16, whose values are verified with ONNX Runtime before it is written."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ from dataclasses import dataclass
 
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
@@ -34,5 +30,4 @@ def run(request: Request) -> Iterator[Event]:
     request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document:
-        settings: dict[str, JSON] = {"library": "own", "range_check": request.range_check}
-        yield from convert(request, document, BFLOAT16, settings)
+        yield from convert(request, document, BFLOAT16)

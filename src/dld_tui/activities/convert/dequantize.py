@@ -1,14 +1,11 @@
-"""A model whose weights in few bits are in floating point again.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"weights", "weight_bytes"``
-and what :mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""A model whose weights in few bits are in floating point again."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.events import Event, Progress
@@ -31,7 +28,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.agreement import QUANTIZED
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.dequantize import dequantized
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import DequantizedModel, written
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
@@ -43,11 +40,13 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(made.count, None, "weights", "Dequantizing")
         nothing = "no weight is stored in few bits"
         # The kernels for few bits may quantize what they multiply by as well.
-        figures, notes = yield from verified(
+        verdict, notes = yield from verified(
             request, document, made.document, request.output, QUANTIZED,
             unchanged="" if made.count else nothing,
         )  # fmt: skip
-        yield from written(
-            document, made.document, request.output, notes=[*made.notes, *notes],
-            more={"weights": made.count, "weight_bytes": made.bytes, **figures},
+        result = partial(
+            DequantizedModel, values=verdict.values, latency_ms=verdict.latency_ms,
+            weights=made.count, weight_bytes=made.bytes,
         )  # fmt: skip
+        notes = [*made.notes, *notes]
+        yield from written(document, made.document, request.output, result, notes)

@@ -1,14 +1,11 @@
-"""Weights in a data file beside the model.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``
-and what :mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""Weights in a data file beside the model."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
@@ -57,7 +54,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import MovedWeights, written
     from dld_tui.core.conversion.storage import to_external
 
     yield Progress(0, None, stage="Opening the model")
@@ -65,11 +62,13 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Moving weights to a data file")
         moved = to_external(document, request.location, request.threshold)
         stack.callback(moved.document.close)
-        figures, notes = yield from verified(
+        verdict, notes = yield from verified(
             request, document, moved.document, request.output, EXACT,
             unchanged="" if moved.count else "no weight was moved",
         )  # fmt: skip
-        yield from written(
-            document, moved.document, request.output, notes=[*moved.notes, *notes],
-            more={"moved": moved.count, "moved_bytes": moved.bytes, **figures},
+        result = partial(
+            MovedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
+            moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
+        notes = [*moved.notes, *notes]
+        yield from written(document, moved.document, request.output, result, notes)

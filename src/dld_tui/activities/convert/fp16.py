@@ -1,21 +1,17 @@
-"""A model in float16, verified with ONNX Runtime before it is written.
-
-Result: that of :mod:`dld_tui.backends.conversion.half` with ``"library"``; of other converters than
-the own one only ``"losses", "values", "latency_ms", "library"``.
-"""
+"""A model in float16, verified with ONNX Runtime before it is written."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.errors import ActivityError, DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
@@ -64,7 +60,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         if request.library == "own":
-            yield from convert(request, document, FLOAT16, _settings(request))
+            yield from convert(request, document, FLOAT16)
             return
         verifier = Verifier(request, document, request.output, FLOAT16, hint=HINT)
         yield from _library(request, document, stack.enter_context(verifier), stack)
@@ -76,7 +72,7 @@ def _library(
     from dld_tui.backends.conversion.half import blocked, library_advice
     from dld_tui.backends.conversion.library_fp16 import convert
     from dld_tui.core.conversion.agreement import FP16
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import HalfModel, written
 
     try:
         result = yield from convert(
@@ -92,10 +88,11 @@ def _library(
         ) from error
     advice = library_advice(request.library, FP16)
     verified = yield from verifier.figures(result, checked, advice=advice)
-    yield from written(
-        document, result, request.output, notes=checked.notes,
-        more={"losses": [], **verified, **_settings(request)},
+    half = partial(
+        HalfModel, values=verified.values, latency_ms=verified.latency_ms, losses=[],
+        library=request.library, range_check=request.range_check,
     )  # fmt: skip
+    yield from written(document, result, request.output, half, checked.notes)
 
 
 def _way_out(
@@ -113,7 +110,3 @@ def _way_out(
     except DldError:
         return HINT
     return f"--library own converts it to a model that ONNX Runtime takes. {HINT}"
-
-
-def _settings(request: Request) -> Facts:
-    return {"library": request.library, "range_check": request.range_check}

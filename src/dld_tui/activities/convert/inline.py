@@ -1,14 +1,11 @@
-"""Weights of data files in the model itself, as far as 2 GiB go.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``
-and what :mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""Weights of data files in the model itself, as far as 2 GiB go."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
 from dld_tui.core.events import Event, Progress
@@ -30,7 +27,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import MovedWeights, written
     from dld_tui.core.conversion.storage import to_inline
 
     yield Progress(0, None, stage="Opening the model")
@@ -38,11 +35,13 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Taking in the weights")
         moved = to_inline(document)
         stack.callback(moved.document.close)
-        figures, notes = yield from verified(
+        verdict, notes = yield from verified(
             request, document, moved.document, request.output, EXACT,
             unchanged="" if moved.count else "no weight was moved",
         )  # fmt: skip
-        yield from written(
-            document, moved.document, request.output, notes=[*moved.notes, *notes],
-            more={"moved": moved.count, "moved_bytes": moved.bytes, **figures},
+        result = partial(
+            MovedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
+            moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
+        notes = [*moved.notes, *notes]
+        yield from written(document, moved.document, request.output, result, notes)

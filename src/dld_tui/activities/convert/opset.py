@@ -1,16 +1,11 @@
-"""Another version of the ai.onnx operators, by onnx's version converter, weights never loaded.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"from"``, ``"to"``,
-``"changed": {OPERATOR: NODES}``, ``"added"``, ``"removed"``, ``"initializers"``, ``"unconverted"``,
-what could not be converted, one sentence each, and what
-:mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""Another version of the ai.onnx operators, by onnx's version converter, weights never loaded."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core.conversion.request import ConversionRequest, Verification
@@ -63,7 +58,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     from dld_tui.core.checks.repairs import require_sound
     from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import ConvertedOpset, written
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
 
@@ -74,18 +69,23 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
         make_dense(source)
     model = onnx.ModelProto.FromString(skeleton_bytes(source))
     try:
-        report = convert_opset(model, request.to).to_json()
+        changes = convert_opset(model, request.to)
     except ConversionError as error:
         raise ConversionError(error.message, where=str(request.model)) from None
     result = Document(model, blobs=source.blobs.again(), external=source.external.again())
     if source is not document:
         source.close()
     with contextlib.closing(result):
-        outcome, notes = yield from verified(
+        verdict, notes = yield from verified(
             request, document, result, request.output, same_arithmetic(document), hint=_HINT
         )
         if request.verify:  # ONNX Runtime takes types that the version has not
             require_sound(document, result)
-        yield from written(
-            document, result, request.output, notes=notes, more={**report, **outcome}
-        )
+        converted = partial(
+            ConvertedOpset, values=verdict.values, latency_ms=verdict.latency_ms,
+            from_=changes.from_, to=changes.to, changed=dict(changes.changed.most_common()),
+            added=dict(changes.added.most_common()),
+            removed=dict(changes.removed.most_common()), initializers=changes.initializers,
+            unconverted=changes.unconverted,
+        )  # fmt: skip
+        yield from written(document, result, request.output, converted, notes)

@@ -1,22 +1,16 @@
-"""Casts that give layers the precisions that they are set to, and what that costs and loses.
-
-Result: ``{"lines": [...], "figures": {...}, "losses": [{"name", "dtype", "overflow", "underflow",
-"rounded", "max_error"}]}``, see :class:`dld_tui.core.tensorrt.retyping.Retyping`; unless it is a
-preview with that of :func:`dld_tui.core.conversion.request.written` and what
-:mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""Casts that give layers the precisions that they are set to, and what that costs and loses."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dld_tui.core.conversion.request import PreviewedRequest, Verification
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
 
 _HINT = "Let the node stay as it is: give its layer no precision, or fp32"
 
@@ -63,7 +57,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import of_types
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel, written
     from dld_tui.core.tensorrt.retyping import losses, retyped
 
     request.require()
@@ -73,23 +67,19 @@ def run(request: Request) -> Iterator[Event]:
         retyping = retyped(document, request.layer_precision)
         with contextlib.closing(retyping.document):
             yield Progress(0, None, stage="Reading weights")
-            lost: list[JSON] = [
-                {"name": loss.name, "dtype": loss.dtype, "overflow": loss.report.overflow,
-                 "underflow": loss.report.underflow, "rounded": loss.report.rounded,
-                 "max_error": loss.report.max_error}
-                for loss in losses(retyping)
-            ]  # fmt: skip
-            more: dict[str, JSON] = {
-                "lines": [*retyping.lines()], "figures": retyping.to_json(), "losses": lost,
-            }  # fmt: skip
+            casts = PrecisionCasts(
+                lines=[*retyping.lines()], figures=retyping.figures(), losses=[*losses(retyping)]
+            )
             if request.preview or request.output is None:
-                yield Finished(more)
+                yield Finished(casts)
                 return
             dtypes = {cast.dtype for cast in retyping.plan.casts}
-            figures, notes = yield from verified(
+            verdict, notes = yield from verified(
                 request, document, retyping.document, request.output, of_types(dtypes),
                 hint=_HINT, unchanged="" if retyping.plan.casts else "no cast was added",
             )  # fmt: skip
-            yield from written(
-                document, retyping.document, request.output, notes=notes, more=more | figures
-            )
+            result = partial(
+                PrecisionModel, values=verdict.values, latency_ms=verdict.latency_ms,
+                lines=casts.lines, figures=casts.figures, losses=casts.losses,
+            )  # fmt: skip
+            yield from written(document, retyping.document, request.output, result, notes)

@@ -1,23 +1,16 @@
-"""Quantization by ONNX Runtime: static with QuantizeLinear and DequantizeLinear, or dynamic.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"sets"``, the calibration
-inputs used, ``"method"``, ``"ops"``, what :mod:`dld_tui.backends.conversion.verification` says, and
-``"points"``, the tensors with QuantizeLinear and DequantizeLinear of static quantization:
-``[{"tensor", "kind": "activation", "weight" or "bias", "nodes": [NAME, ...]}, ...]``. With
-`list_only` nothing is written, and the result is these, ``"notes"`` and ``"lines"`` for people.
-"""
+"""Quantization by ONNX Runtime: static with QuantizeLinear and DequantizeLinear, or dynamic."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import inf, log10
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import OPTIMIZED
 from dld_tui.core.conversion.quantization_plan import point_lines
 from dld_tui.core.conversion.request import (
@@ -197,9 +190,10 @@ _Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
 
 
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
+    from dld_tui.core.conversion.result import QuantizationPoints
+
     points = yield from quantizer.points(_chosen_ops(request))
-    yield Finished({"points": encode(points), "notes": [*quantizer.notes],
-                    "lines": [*point_lines(points)], "remarks": []})  # fmt: skip
+    yield Finished(QuantizationPoints([*points], [*quantizer.notes], [*point_lines(points)]))
 
 
 def _quantized(
@@ -207,7 +201,7 @@ def _quantized(
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.agreement import QUANTIZED
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import QuantizedModel, written
 
     yield from quantizer.check_calibration()
     notes = quantizer.notes
@@ -228,12 +222,10 @@ def _quantized(
                 variant.method, variant.ops, variant.kept, _EXACT_SUMS.get(variant.exact)
             )
             checked = yield from verifier.check(made.document, blames=False)
-            latency: JSON = None
+            latency = None
             if request.dynamic:  # the faster of two is taken
-                figures = yield from verifier.figures(made.document, checked)
-                latency = figures["latency_ms"]
-            after = cast("dict[str, float]", latency)["after"] if latency else None
-            return _Quantized(variant, made, checked, after)
+                latency = (yield from verifier.figures(made.document, checked)).latency_ms
+            return _Quantized(variant, made, checked, latency.after if latency else None)
 
         def blamed(one: _Quantized) -> Generator[Event, None, _Quantized]:
             if not one.checked.is_wrong:
@@ -253,19 +245,19 @@ def _quantized(
                 f"{OPTIMIZED}, signal to noise is {_db(best.noise)}, as it is written"
                 f" {_db(written_noise)}: sums of products may be cut off here. {_CUT_OFF}"
             )
-        figures = yield from verifier.figures(
+        verified = yield from verifier.figures(
             best.made.document, best.checked, best.variant.kept, _advice
         )
         result = best.made.document
         if _quantized_nodes(result) <= _quantized_nodes(document):
             notes.append("nothing was quantized: no operator that can be has a weight or is chosen")
         notes += quantizer.unquantized(best.made, best.variant.ops)
-        yield from written(
-            document, result, output, notes=[*notes, *best.checked.notes],
-            more={"sets": quantizer.sets, "method": best.variant.method,
-                  "ops": [*best.variant.ops], **figures,
-                  "points": encode(best.made.points())},
+        quantized = partial(
+            QuantizedModel, values=verified.values, latency_ms=verified.latency_ms,
+            sets=quantizer.sets, method=best.variant.method, ops=[*best.variant.ops],
+            points=[*best.made.points()],
         )  # fmt: skip
+        yield from written(document, result, output, quantized, [*notes, *best.checked.notes])
 
 
 def _best(

@@ -1,8 +1,6 @@
 """A stripped model with its weights again.
 
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``
-and what :mod:`dld_tui.backends.conversion.verification` says;
-the original is the model with the weights.
+For the verification, the original is the model with the weights.
 """
 
 from __future__ import annotations
@@ -10,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dld_tui.core.conversion.request import ConversionRequest, ValueVerification
@@ -61,7 +60,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import MovedWeights, written
     from dld_tui.core.conversion.storage import computes_alike, restored
 
     request.require()
@@ -73,11 +72,13 @@ def run(request: Request) -> Iterator[Event]:
         moved = restored(document, source, any_values=request.any_values)
         stack.callback(moved.document.close)
         alike = computes_alike(moved.document, source)
-        figures, notes = yield from verified(
+        verdict, notes = yield from verified(
             request, source, moved.document, request.output, EXACT,
             unchanged="" if alike else f"{request.weights.name} differs in more than the weights",
         )  # fmt: skip
-        yield from written(
-            document, moved.document, request.output, notes=[*moved.notes, *notes],
-            more={"moved": moved.count, "moved_bytes": moved.bytes, **figures},
+        result = partial(
+            MovedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
+            moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
+        notes = [*moved.notes, *notes]
+        yield from written(document, moved.document, request.output, result, notes)

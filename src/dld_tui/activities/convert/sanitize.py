@@ -5,9 +5,6 @@ process of their own; then the others get the best result, for as long as that m
 result counts when ONNX Runtime computes the same with it, and only where it brings in no operator
 set and no larger file than is allowed. Where none is left, the model stays as it is: that is no
 error.
-
-Result: that of :func:`dld_tui.core.conversion.request.written`, and ``"tried"``: a list of ``{"by",
-"nodes", "problem"}``.
 """
 
 from __future__ import annotations
@@ -15,7 +12,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.request import ConversionRequest, Verification
@@ -27,6 +25,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
+    from dld_tui.core.conversion.result import SimplifierTrial
     from dld_tui.core.document.document import Document
 
 BEST = "best"
@@ -131,7 +130,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion import simplifiers
     from dld_tui.backends.conversion.verification import Checked, Verifier, same_arithmetic
     from dld_tui.core.conversion.copies import copy_of, open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import SanitizedModel, written
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -162,14 +161,15 @@ def run(request: Request) -> Iterator[Event]:
             )
         if note := growth(_weight_bytes(document), _weight_bytes(result)):
             notes.append(note)
-        outcome = yield from verifier.figures(result, checked)
+        verified = yield from verifier.figures(result, checked)
         # What the search found out already is not said twice.
         told = any(note.startswith("not verified") for note in notes)
         notes += [note for note in checked.notes if not (told and note.startswith("not verified"))]
-        yield from written(
-            document, result, request.output, notes=notes,
-            more={"tried": [*search.tried], **outcome},
+        sanitized = partial(
+            SanitizedModel, values=verified.values, latency_ms=verified.latency_ms,
+            tried=search.tried,
         )  # fmt: skip
+        yield from written(document, result, request.output, sanitized, notes)
 
 
 def _absent() -> str:
@@ -205,7 +205,7 @@ class _Search:
     best: Document | None = None
     steps: list[str] = field(default_factory=list)
     """The simplifiers that made the best result, one after the other."""
-    tried: list[JSON] = field(default_factory=list)
+    tried: list[SimplifierTrial] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
     """The simplifiers that failed, or took too long, which are not asked again."""
 
@@ -232,14 +232,12 @@ class _Search:
 
     def why(self) -> str:
         """Return why there is no result."""
-        texts = []
-        for entry in cast("list[dict[str, JSON]]", self.tried):
-            texts.append(f"{entry['by']}: {entry['problem'] or 'no fewer nodes'}")
-        return "; ".join(texts)
+        return "; ".join(f"{trial.by}: {trial.problem or 'no fewer nodes'}" for trial in self.tried)
 
     def _try(self, name: str, source: Document, steps: list[str]) -> Iterator[Event]:
         from dld_tui.backends.conversion import simplifiers
         from dld_tui.backends.conversion.library_file import by_library
+        from dld_tui.core.conversion.result import SimplifierTrial
 
         request = self.request
         options: dict[str, JSON] = {
@@ -265,7 +263,7 @@ class _Search:
             problem = self._problem(result) if self._is_better(result) else None
         count = None if result is None else nodes(result)
         chain = ", then ".join([*steps, name])
-        self.tried.append({"by": chain, "nodes": count, "problem": problem})
+        self.tried.append(SimplifierTrial(chain, count, problem))
         if problem is not None:
             yield Log(f"{chain}: not taken: {problem}", level="warning")
         elif result is not None and self._is_better(result):

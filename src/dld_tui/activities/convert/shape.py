@@ -1,15 +1,11 @@
-"""Dimensions made dynamic or fixed, with the constants that hold their old size.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"dimensions": [{"key",
-"axes": {INPUT: AXIS}, "from", "to"}, ...], "changed": [LINE, ...]`` and what
-:mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""Dimensions made dynamic or fixed, with the constants that hold their old size."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dld_tui.core.conversion.request import ConversionRequest, Verification
 from dld_tui.core.errors import UsageError
@@ -51,11 +47,15 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.resizing import resized
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import ResizedModel, written
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
-        result, notes, more = yield from resized(request, request.dim, document, request.output)
-        stack.callback(result.close)
-        yield from written(document, result, request.output, notes=notes, more=more)
+        copy = yield from resized(request, request.dim, document, request.output)
+        stack.callback(copy.document.close)
+        result = partial(
+            ResizedModel, values=copy.verified.values, latency_ms=copy.verified.latency_ms,
+            dimensions=copy.dimensions, changed=copy.changed,
+        )  # fmt: skip
+        yield from written(document, copy.document, request.output, result, copy.notes)

@@ -1,13 +1,11 @@
-"""A model without the values of its weights, with their hashes.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"moved", "moved_bytes"``.
-"""
+"""A model without the values of its weights, with their hashes."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dld_tui.core.conversion.request import ConversionRequest
 from dld_tui.core.events import Event, Progress
@@ -37,7 +35,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import StrippedModel, written
     from dld_tui.core.conversion.storage import stripped
 
     yield Progress(0, None, stage="Opening the model")
@@ -45,7 +43,5 @@ def run(request: Request) -> Iterator[Event]:
         yield Progress(0, None, stage="Hashing the weights")
         moved = stripped(document, request.threshold)
         stack.callback(moved.document.close)
-        yield from written(
-            document, moved.document, request.output, notes=moved.notes,
-            more={"moved": moved.count, "moved_bytes": moved.bytes},
-        )  # fmt: skip
+        result = partial(StrippedModel, moved=moved.count, moved_bytes=moved.bytes)
+        yield from written(document, moved.document, request.output, result, moved.notes)

@@ -1,17 +1,11 @@
-"""Weights, constants and lists of numbers in another element type, and what that loses.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"converted", "casts"`` and
-what :mod:`dld_tui.backends.conversion.verification` says. With `list_only` nothing
-is written; the result is
-``{"to", "tensors": [{"name", "scope", "kind", "dtype", "shape", "bytes", "overflow", "underflow",
-"rounded", "nan_lost", "max_error"}]}``.
-"""
+"""Weights, constants and lists of numbers in another element type, and what that loses."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +13,6 @@ from dld_tui.core.conversion.request import PreviewedRequest, Verification
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.conversion.tensors import Selection
@@ -114,6 +107,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model
+    from dld_tui.core.conversion.result import TensorLosses
     from dld_tui.core.conversion.tensors import KINDS, Selection, losses
     from dld_tui.core.tensors.elements import element_type
 
@@ -125,7 +119,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document:
         if request.list_only:
             yield Progress(0, None, stage="Reading tensors")
-            yield Finished({"to": dtype, "tensors": [*losses(document, dtype, chosen)]})
+            yield Finished(TensorLosses(dtype, [*losses(document, dtype, chosen)]))
             return
         assert request.output is not None
         yield from _convert(request, dtype, request.output, document, chosen)
@@ -136,7 +130,7 @@ def _convert(
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import of_types
-    from dld_tui.core.conversion.request import written
+    from dld_tui.core.conversion.result import ConvertedWeights, written
     from dld_tui.core.conversion.tensors import convert_tensors
 
     with contextlib.ExitStack() as stack:
@@ -149,10 +143,13 @@ def _convert(
         if not made.count and not notes:
             notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
         agreement = of_types([dtype])
-        figures, remarks = yield from verified(
+        verdict, remarks = yield from verified(
             request, document, made.document, output,
             replace(agreement, has_kernels=agreement.has_kernels or request.casts),
             hint=_HINT, unchanged="" if made.count else "nothing was converted",
         )  # fmt: skip
-        more: dict[str, JSON] = {"converted": made.count, "casts": made.casts, **figures}
-        yield from written(document, made.document, output, notes=[*notes, *remarks], more=more)
+        result = partial(
+            ConvertedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
+            converted=made.count, casts=made.casts,
+        )  # fmt: skip
+        yield from written(document, made.document, output, result, [*notes, *remarks])

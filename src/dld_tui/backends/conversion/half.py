@@ -1,9 +1,4 @@
-"""A conversion to float16 or bfloat16 by the own converter, verified, and repaired when asked for.
-
-Result: that of :func:`dld_tui.core.conversion.request.written` with ``"nodes", "casts", "weights",
-"kept": {REASON: NODES}, "inlined", "losses": [{"name", "count", "overflow", "underflow",
-"largest"}], "to"`` and what :mod:`dld_tui.backends.conversion.verification` says.
-"""
+"""A conversion to float16 or bfloat16 by our own converter, verified, and repaired on request."""
 
 from __future__ import annotations
 
@@ -11,22 +6,22 @@ import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 
 from dld_tui.backends.conversion.verification import Checked, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
 from dld_tui.core.conversion.error_attribution import Culprit
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
-from dld_tui.core.conversion.request import HalfRequest, written
+from dld_tui.core.conversion.request import HalfRequest
+from dld_tui.core.conversion.result import OwnHalfModel, written
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 20.0
@@ -56,7 +51,6 @@ def convert(
     request: HalfRequest,
     document: Document,
     agreement: Agreement,
-    settings: Mapping[str, JSON],
 ) -> Iterator[Event]:
     """Convert, verify, repair and write; yields the events that end the job."""
     narrow = agreement.narrow
@@ -77,15 +71,15 @@ def convert(
         verified = yield from verifier.figures(
             made.document, checked, kept.nodes, own_advice(narrow)
         )
-        losses: list[JSON] = encode(made.losses)
         ends = [f"{visible(name)} stays float32: {why}" for name, why in kept.borders.items()]
-        yield from written(
-            document, made.document, request.output,
-            notes=[*made.notes, *ends, *repair.notes, *checked.notes],
-            more={"nodes": made.nodes, "casts": made.casts, "weights": made.weights,
-                  "kept": dict(made.kept.most_common()), "inlined": made.inlined,
-                  "losses": losses, "to": narrow.dtype, **verified, **settings},
+        result = partial(
+            OwnHalfModel, values=verified.values, latency_ms=verified.latency_ms,
+            nodes=made.nodes, casts=made.casts, weights=made.weights,
+            kept=dict(made.kept.most_common()), inlined=made.inlined, losses=made.losses,
+            to=narrow.dtype, library="own", range_check=request.range_check,
         )  # fmt: skip
+        notes = [*made.notes, *ends, *repair.notes, *checked.notes]
+        yield from written(document, made.document, request.output, result, notes)
 
 
 class _Repair:

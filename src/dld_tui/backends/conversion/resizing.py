@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import onnx
 
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
+    Verified,
     elements_of,
     same_arithmetic,
     session_of,
@@ -25,7 +26,6 @@ from dld_tui.backends.conversion.verification import (
     verify,
 )
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import QUANTIZED, Agreement
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import (
@@ -36,8 +36,14 @@ from dld_tui.core.conversion.dimensions import (
     free_dimension,
     rename_dimension,
 )
-from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.conversion.request import Verification
+from dld_tui.core.conversion.result import (
+    ComparedValues,
+    NotCompared,
+    OutputError,
+    ResizedDimension,
+    figures,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.type_inference import take_in_small_data
@@ -46,7 +52,6 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.guess import Guess, first_that_runs, input_specs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
-from dld_tui.core.types import JSON
 
 _HINT = (
     "Inputs that share a size change together: --dim batch=N --dim state:1=N; --shape gives others"
@@ -57,10 +62,22 @@ _LARGEST_WEIGHT = 64 << 20
 """Bytes of a weight that is looked at to see whether its items are the same."""
 
 
+@dataclass(frozen=True)
+class Resized:
+    """A copy of a model with other dimensions. Close it."""
+
+    document: Document
+    notes: list[str]
+    dimensions: list[ResizedDimension]
+    changed: list[str]
+    """Nodes with constants that held an old size, one sentence each. Foreign text."""
+    verified: Verified
+
+
 def resized(
     request: Verification, texts: Sequence[str], original: Document, output: Path
-) -> Generator[Event, None, tuple[Document, list[str], dict[str, JSON]]]:
-    """Return a copy with other dimensions, notes, and figures of it. Close the copy.
+) -> Generator[Event, None, Resized]:
+    """Return a copy with other dimensions. Close the copy.
 
     Raises:
         UsageError: There is no such dimension.
@@ -89,18 +106,20 @@ def resized(
         with_nodes.close()
     result = Document(model, blobs=original.blobs.again(), external=original.external.again())
     try:
-        more: dict[str, JSON] = {
-            "dimensions": [
-                {"key": one.key, "axes": dict(one.axes), "from": one.size or one.name or None,
-                 "to": one.to} for one in asked
-            ],
-            "changed": [*changed],
-        }  # fmt: skip
         told, remarks = yield from _verified(request, original, result, asked, guess, output)
     except BaseException:
         result.close()
         raise
-    return result, [*notes, *remarks], more | told
+    dimensions = [
+        ResizedDimension(
+            key=dimension.key,
+            axes=dict(dimension.axes),
+            from_=dimension.size or dimension.name or None,
+            to=dimension.to,
+        )
+        for dimension in asked
+    ]
+    return Resized(result, [*notes, *remarks], dimensions, changed, told)
 
 
 def _guess(request: Verification, original: Document, title: Path) -> Guess:
@@ -176,7 +195,7 @@ def _verified(
     asked: Sequence[Dimension],
     guess: Guess,
     output: Path,
-) -> Generator[Event, None, tuple[dict[str, JSON], list[str]]]:
+) -> Generator[Event, None, tuple[Verified, list[str]]]:
     sized = [one for one in asked if isinstance(one.to, int) and one.size not in (None, one.to)]
     if not sized:
         shared = request
@@ -185,19 +204,19 @@ def _verified(
         told, notes = yield from verified(
             shared, original, result, output, _agreement(original), hint=_HINT
         )
-        if cast("Mapping[str, Any]", told["values"])["skipped"]:
+        if isinstance(told.values, NotCompared):
             return told, notes
     elif not request.verify or request.values == "never":
-        return {"values": {"skipped": "it is switched off"}, "latency_ms": None}, []
+        return Verified(NotCompared("it is switched off"), None), []
     else:
         shapes = _texts(_resized(guess, asked))
         notes = yield from verify(original, result, output, shapes, _HINT)
-        told = {"values": {"skipped": "the original takes another size only"}, "latency_ms": None}
+        told = Verified(NotCompared("the original takes another size only"), None)
         if figures(original).weight_bytes > MANY_BYTES:
             return told, notes
     if any(not one.is_batch for one in sized):
         return told, notes
-    values = cast("dict[str, Any]", told["values"])
+    values = told.values
     try:
         session_of(original, output)
     except DldError:
@@ -218,8 +237,7 @@ def _verified(
             feeds = Guess(_shaped(guess, {name: (axis, size) for name, axis in one.axes.items()}))
             _run(session_of(result, output), feeds.values(0), one, size)
             notes.append(f"it runs with {one.key} {size}; values were compared with {one.size}")
-    told["values"] = values
-    return told, notes
+    return told._replace(values=values), notes
 
 
 def _items(
@@ -230,7 +248,7 @@ def _items(
     size: int,
     guess: Guess,
     title: Path,
-) -> dict[str, dict[str, JSON]]:
+) -> dict[str, OutputError]:
     """Compare items that were computed together with those computed by the original."""
     before, after = session_of(original, title), session_of(result, title)
     own = dimension.size
@@ -258,16 +276,14 @@ def _items(
         parse_tolerances(request.tolerance) if request.tolerance
         else Tolerances(agreement.tolerance)
     )  # fmt: skip
-    rows: dict[str, dict[str, JSON]] = {}
+    rows: dict[str, OutputError] = {}
     for name in {**runs[0], **made[0]}:
         one = [runs[index][name] for index in order if name in runs[index]]
         other = [each[name] for each in made if name in each]
         if (len(one), len(other)) != (len(order), len(made)):
             error = TensorError((), 0, mismatch="sequences of other lengths")
-            rows[name] = {
-                "problem": f"at {dimension.key} {size}: {error.mismatch}",
-                **encode(error),
-            }
+            problem = f"at {dimension.key} {size}: {error.mismatch}"
+            rows[name] = OutputError.of(error, problem)
             continue
         axis = _grown(one[0].shape, other[0].shape)
         if axis is not None:
@@ -281,7 +297,7 @@ def _items(
                 problem = agreement.problem(error, problem)
             text = f"at {dimension.key} {size}, items are not what each is alone: {problem}"
             if problem or name not in rows:
-                rows[name] = {"problem": text if problem else "", **encode(error)}
+                rows[name] = OutputError.of(error, text if problem else "")
     return rows
 
 
@@ -301,16 +317,15 @@ def _grown(one: Sequence[int], other: Sequence[int]) -> int | None:
     return next((axis for axis, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), None)
 
 
-def _merged(values: dict[str, Any], rows: dict[str, dict[str, JSON]]) -> dict[str, Any]:
+def _merged(values: ComparedValues | NotCompared, rows: dict[str, OutputError]) -> ComparedValues:
     """Return the figures of the outputs with those at another size where these are worse."""
-    if values["skipped"]:
-        values = {"skipped": "", "outputs": rows, "first": None, "repaired": [], "advice": "",
-                  "inputs": "random", "sets": _SETS, "guess": []}  # fmt: skip
+    if isinstance(values, NotCompared):
+        merged_values = ComparedValues(rows, False, sets=_SETS)
     else:
-        outputs = dict(values["outputs"])
-        outputs |= {name: row for name, row in rows.items() if row["problem"]}
-        values = {**values, "outputs": outputs}
-    return {**values, "is_good": not any(row["problem"] for row in values["outputs"].values())}
+        worse = {name: row for name, row in rows.items() if row.problem}
+        merged_values = replace(values, outputs={**values.outputs, **worse})
+    is_good = not any(row.problem for row in merged_values.outputs.values())
+    return replace(merged_values, is_good=is_good)
 
 
 def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int) -> list[Any]:

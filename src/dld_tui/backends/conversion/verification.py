@@ -10,13 +10,6 @@ Whether a converted model gives the values of the original, and if not, because 
 
 ONNX Runtime runs both on a CPU, one with float16 or bfloat16 rounded between its nodes
 (:mod:`dld_tui.core.conversion.error_attribution`).
-
-Its part of a conversion's result: ``"values"``, which is ``{"skipped": WHY}`` or ``{"is_good",
-"outputs": {NAME: {"problem", ...}}, "first": CULPRIT or null, "repaired": [CULPRIT, ...],
-"advice", "inputs": "random" or "files", "sets", "guess": [LINE, ...]}`` with culprits as
-:mod:`dld_tui.core.conversion.error_attribution` has them, and ``"latency_ms"``, which is
-``{"before", "after", "is_clear"}``, medians on the CPU of this machine and whether the middle
-halves of their passes are apart, or null.
 """
 
 from __future__ import annotations
@@ -28,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -48,7 +41,6 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.checks.repairs import require_sound
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
@@ -60,8 +52,14 @@ from dld_tui.core.conversion.error_attribution import (
     rounded_copy,
 )
 from dld_tui.core.conversion.fp16 import largest
-from dld_tui.core.conversion.report_text import figures
 from dld_tui.core.conversion.request import ValueVerification, Verification
+from dld_tui.core.conversion.result import (
+    ComparedValues,
+    Latencies,
+    NotCompared,
+    OutputError,
+    figures,
+)
 from dld_tui.core.conversion.tensors import Selection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
@@ -77,7 +75,6 @@ from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses, guess_inputs
 from dld_tui.core.inputs.shapes import numpy_dtype, parse_shapes
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 _SETTINGS = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
@@ -250,16 +247,6 @@ class Verdict:
     as_written: Verdict | None = None
     """That on the result as it is written, where `outputs` are of it as ONNX Runtime optimizes it
     for this processor, which is farther off."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the figures of the outputs, and the node, as JSON data."""
-        return {
-            "outputs": {
-                row.name: {"problem": row.problem, **encode(row.error)} for row in self.outputs
-            },
-            "is_good": self.is_good,
-            "first": encode(self.first),
-        }
 
     @property
     def is_good(self) -> bool:
@@ -595,6 +582,14 @@ _SPARED = (
 )
 
 
+class Verified(NamedTuple):
+    """What conversions tell of the verification of their result."""
+
+    values: ComparedValues | NotCompared
+    latency_ms: Latencies | None
+    """None where they were not measured."""
+
+
 @dataclass
 class Checked:
     """What came of one result."""
@@ -742,8 +737,8 @@ class Verifier:
         checked: Checked,
         kept: Mapping[Node, str] | None = None,
         advice: Callable[[Culprit], str] | None = None,
-    ) -> Generator[Event, None, dict[str, JSON]]:
-        """Return ``"values"`` and ``"latency_ms"`` of a result that is to be written.
+    ) -> Generator[Event, None, Verified]:
+        """Return what came of the verification of a result that is to be written.
 
         Args:
             result: The result.
@@ -752,19 +747,23 @@ class Verifier:
             advice: Says what can be done about the first node with wrong values.
         """
         latency = yield from self._latency(result)
-        if checked.verdict is None:
-            return {"values": {"skipped": checked.skipped}, "latency_ms": latency}
-        first = checked.verdict.first
+        verdict = checked.verdict
+        if verdict is None:
+            return Verified(NotCompared(checked.skipped), latency)
+        first = verdict.first
         check = self._check if isinstance(self._check, ValueCheck) else None
-        sets = len(check.feeds.sets) if check is not None else 0
-        values: dict[str, JSON] = {
-            "skipped": "", **checked.verdict.to_json(),
-            "repaired": encode(culprits(kept or {})),
-            "advice": advice(first) if advice is not None and first is not None else "",
-            "inputs": "random" if self._folder is None else "files", "sets": sets,
-            "guess": [] if check is None else [*check.remarks],
-        }  # fmt: skip
-        return {"values": values, "latency_ms": latency}
+        values = ComparedValues(
+            {row.name: OutputError.of(row.error, row.problem)
+             for row in verdict.outputs},
+            verdict.is_good,
+            first,
+            culprits(kept or {}),
+            advice(first) if advice is not None and first is not None else "",
+            "random" if self._folder is None else "files",
+            len(check.feeds.sets) if check is not None else 0,
+            [] if check is None else [*check.remarks],
+        )  # fmt: skip
+        return Verified(values, latency)
 
     def _tried(self, result: Document) -> Generator[Event, None, list[str]]:
         narrow = self._agreement.narrow
@@ -816,7 +815,7 @@ class Verifier:
         self._stack.callback(check.close)
         return check
 
-    def _latency(self, result: Document) -> Generator[Event, None, JSON]:
+    def _latency(self, result: Document) -> Generator[Event, None, Latencies | None]:
         """Return median latencies in ms of both models, whose passes alternate."""
         check = self._check
         is_asked = isinstance(self._asked, Verification) and self._asked.measure
@@ -838,7 +837,7 @@ class Verifier:
                 return None  # that it does not run here was said before
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first
-        return {"before": before, "after": after, "is_clear": is_clear}
+        return Latencies(before, after, is_clear)
 
 
 def verified(
@@ -850,8 +849,8 @@ def verified(
     *,
     hint: str | None = None,
     unchanged: str = "",
-) -> Generator[Event, None, tuple[dict[str, JSON], list[str]]]:
-    """Verify a result that is made in one way only; return its figures, and notes.
+) -> Generator[Event, None, tuple[Verified, list[str]]]:
+    """Verify a result that is made in one way only; return what came of it, and notes.
 
     Args:
         asked: How.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,19 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.reduction import Reduction
-from dld_tui.core.conversion.report_text import is_wrong, loss_lines, report_lines
+from dld_tui.core.conversion.report_text import preview_lines, report_lines
+from dld_tui.core.conversion.result import (
+    ConversionResult,
+    ConvertedOpset,
+    ConvertedWeights,
+    PrecisionModel,
+    PrecisionsResult,
+    QuantizationResult,
+    QuantizedModel,
+    TensorsResult,
+    VerifiedResult,
+)
+from dld_tui.core.conversion.tensors import TensorLoss
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
@@ -49,80 +61,69 @@ from dld_tui.core.tune.result import (
     tune_table,
 )
 
-_TENSORS: tuple[Column[dict[str, Any]], ...] = (
-    Column("name", "tensor", itemgetter("name"), keep="end"),
-    Column("kind", "kind", itemgetter("kind")),
-    Column("dtype", "type", itemgetter("dtype")),
-    Column("shape", "shape", lambda one: fmt.shape(one["shape"])),
-    Column("bytes", "size", lambda one: one["bytes"] or 0, BYTES),
-    Column("overflow", "too large", itemgetter("overflow"), COUNT),
-    Column("underflow", "to zero", itemgetter("underflow"), COUNT),
-    Column("rounded", "rounded", itemgetter("rounded"), COUNT),
-    Column("max_error", "largest error", itemgetter("max_error"), RATIO),
+_TENSORS: tuple[Column[TensorLoss], ...] = (
+    Column("name", "tensor", attrgetter("name"), keep="end"),
+    Column("kind", "kind", attrgetter("kind")),
+    Column("dtype", "type", attrgetter("dtype")),
+    Column("shape", "shape", lambda loss: fmt.shape(loss.shape)),
+    Column("bytes", "size", lambda loss: loss.bytes or 0, BYTES),
+    Column("overflow", "too large", attrgetter("overflow"), COUNT),
+    Column("underflow", "to zero", attrgetter("underflow"), COUNT),
+    Column("rounded", "rounded", attrgetter("rounded"), COUNT),
+    Column("max_error", "largest error", attrgetter("max_error"), RATIO),
 )
 
 
-def show_conversion(result: Mapping[str, Any], as_json: bool) -> int:
+def show_conversion(result: ConversionResult, as_json: bool) -> int:
     """Print the summary of a conversion; exit status 1 when its values are wrong."""
-    _narrate(result)
+    for remark in result.remarks:
+        narrate(remark)
     if as_json:
         write_json(result)
     else:
         for line in report_lines(result):
             write(line)
-        write(f"written to {visible(str(result['path']))}")
-    return ExitStatus.FOUND if is_wrong(result.get("values")) else ExitStatus.DONE
+        write(f"written to {visible(str(result.path))}")
+    is_wrong = isinstance(result, VerifiedResult) and result.values.is_wrong
+    return ExitStatus.FOUND if is_wrong else ExitStatus.DONE
 
 
-def show_opset(result: Mapping[str, Any], as_json: bool) -> int:
+def show_opset(result: ConvertedOpset, as_json: bool) -> int:
     """Print what changed; exit status 1 when a part could not be converted, or values are wrong."""
-    status: int = ExitStatus.FOUND if result["unconverted"] else ExitStatus.DONE
+    status: int = ExitStatus.FOUND if result.unconverted else ExitStatus.DONE
     return max(status, show_conversion(result, as_json))
 
 
-def show_quantization(result: Mapping[str, Any], as_json: bool) -> int:
+def show_quantization(result: QuantizationResult, as_json: bool) -> int:
     """Print the tensors that would be quantized where they are only listed, else the conversion."""
-    if "path" in result:
+    if isinstance(result, QuantizedModel):
         return show_conversion(result, as_json)
-    if as_json:
-        write_json(result)
-    for line in () if as_json else (*result["lines"], *report_lines(result)):
-        write(line)
+    _show(result, preview_lines(result), [], as_json=as_json)
     return ExitStatus.DONE
 
 
-def show_precisions(result: Mapping[str, Any], as_json: bool) -> int:
+def show_precisions(result: PrecisionsResult, as_json: bool) -> int:
     """Print the casts that layers need; exit status 1 when a precision was refused."""
-    refused = result["figures"]["refused"]
-    status: int = ExitStatus.FOUND if refused else ExitStatus.DONE
-    for line in () if as_json else result["lines"]:
+    status: int = ExitStatus.FOUND if result.figures.refused else ExitStatus.DONE
+    if not isinstance(result, PrecisionModel):
+        _show(result, preview_lines(result), [], as_json=as_json)
+        return status
+    for line in () if as_json else result.lines:
         write(line)
-    if "path" in result:
-        return max(status, show_conversion(result, as_json))
-    if as_json:
-        write_json(result)
-    for line in () if as_json else loss_lines(result["losses"]):
-        write(line)
-    return status
+    return max(status, show_conversion(result, as_json))
 
 
-def show_tensors(result: Mapping[str, Any], as_json: bool) -> int:
+def show_tensors(result: TensorsResult, as_json: bool) -> int:
     """Print the tensors that fit where they are only listed, else the conversion."""
-    tensors = result.get("tensors")
-    if not isinstance(tensors, list):
+    if isinstance(result, ConvertedWeights):
         return show_conversion(result, as_json)
     if as_json:
         write_json(result)
-    elif tensors:
-        write_table(Table(_TENSORS, tensors))
+    elif result.tensors:
+        write_table(Table(_TENSORS, result.tensors))
     else:
         write("no tensor fits")
     return ExitStatus.DONE
-
-
-def _narrate(result: Mapping[str, Any]) -> None:
-    for remark in result["remarks"]:
-        narrate(str(remark))
 
 
 _PHASES = (("h2d", "copy to GPU"), ("compute", "compute"), ("d2h", "copy back"), ("enqueue", "CPU"))

@@ -13,21 +13,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx
 import onnx.inliner
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
 
-from dld_tui.core import fmt
 from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 _OLDEST = 7
 """Before it, operators broadcast by attributes."""
@@ -536,60 +533,22 @@ def rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
             field_names.extend(new)
 
 
-_PARTS = ("changed", "added", "removed")
-
-
-def conversion_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return lines that say what a conversion did; the first is a summary. Fit for a terminal.
-
-    Args:
-        result: What the activity ``convert_opset`` gives.
-    """
-    counts: dict[str, dict[str, int]] = {part: result[part] for part in _PARTS}
-    totals = {part: sum(counted.values()) for part, counted in counts.items()}
-    said = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
-    summary = ", ".join(said) or "no node had to change"
-    lines = [f"opset {result['from']} to {result['to']}: {summary}"]
-    width = max((len(op) for counted in counts.values() for op in counted), default=0)
-    for part, counted in counts.items():
-        lines += [
-            f"  {part:<8} {clip(visible(op_type), 60):<{min(width, 60)}}  {fmt.count(number)}"
-            for op_type, number in counted.items()
-        ]
-    if result["initializers"]:
-        lines.append(f"  added    {fmt.plural(result['initializers'], 'initializer')}")
-    lines += [f"  not converted: {visible(str(note))}" for note in result["unconverted"]]
-    return lines
-
-
 _DEFAULT = ("", "ai.onnx")
 
 
-@dataclass
-class Conversion:
+@dataclass(kw_only=True)
+class OpsetChanges:
     """What a conversion did. Counts are of nodes, by operator."""
 
-    before: int
-    after: int
+    from_: int
+    to: int
     changed: Counter[str] = field(default_factory=Counter)
     added: Counter[str] = field(default_factory=Counter)
     removed: Counter[str] = field(default_factory=Counter)
     initializers: int = 0
     """Initializers that were added."""
-    notes: list[str] = field(default_factory=list)
+    unconverted: list[str] = field(default_factory=list)
     """What could not be converted, one sentence each. Foreign text."""
-
-    def to_json(self) -> dict[str, JSON]:
-        """Return the report as JSON data."""
-        return {
-            "from": self.before,
-            "to": self.after,
-            "changed": dict(self.changed.most_common()),
-            "added": dict(self.added.most_common()),
-            "removed": dict(self.removed.most_common()),
-            "initializers": self.initializers,
-            "unconverted": list(self.notes),
-        }
 
 
 def known_versions() -> range:
@@ -597,7 +556,7 @@ def known_versions() -> range:
     return range(1, int(onnx.defs.onnx_opset_version()) + 1)
 
 
-def convert_opset(model: onnx.ModelProto, version: int) -> Conversion:
+def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     """Convert a model in place, which is as it was when this fails.
 
     Args:
@@ -613,7 +572,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> Conversion:
     before = _version_of(model.opset_import)
     if before is None:
         raise ConversionError("the model imports no ai.onnx operators: there is nothing to convert")
-    report = Conversion(before, version)
+    report = OpsetChanges(from_=before, to=version)
     if before == version:
         return report
     if version < before:
@@ -673,7 +632,7 @@ def _set_version(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> No
 
 
 def _convert_function(
-    function: onnx.FunctionProto, version: int, report: Conversion, names: _Names
+    function: onnx.FunctionProto, version: int, report: OpsetChanges, names: _Names
 ) -> None:
     """Convert the body of a function as if it were a graph; leave it as it is when that fails."""
     before = _version_of(function.opset_import)
@@ -688,13 +647,13 @@ def _convert_function(
     model.graph.node.extend(function.node)
     whole = onnx.FunctionProto()
     whole.CopyFrom(function)
-    mine = Conversion(before, version)
+    mine = OpsetChanges(from_=before, to=version)
     try:
         _Merge(mine, names).function(function, _converted(model, version).graph)
     except ConversionError as error:
         function.CopyFrom(whole)
         title = f"{text_of(function.domain)}:{text_of(function.name)}"
-        report.notes.append(f"function {title} stays at opset {before}: {error.message}")
+        report.unconverted.append(f"function {title} stays at opset {before}: {error.message}")
         return
     _set_version(function.opset_import, version)
     for name in ("changed", "added", "removed"):
@@ -732,7 +691,7 @@ class _Names:
 class _Merge:
     """Puts the decisions of the converter into the original."""
 
-    def __init__(self, report: Conversion, names: _Names) -> None:
+    def __init__(self, report: OpsetChanges, names: _Names) -> None:
         self._report = report
         self._names = names
         self._old: dict[str, onnx.NodeProto] = {}
@@ -875,4 +834,4 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
     return copied
 
 
-__all__ = ["Conversion", "ConversionError", "convert_opset", "known_versions"]
+__all__ = ["ConversionError", "OpsetChanges", "convert_opset", "known_versions"]

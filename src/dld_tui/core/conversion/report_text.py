@@ -4,66 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.codec import decode
-from dld_tui.core.conversion.opset import conversion_lines
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.fp16 import WeightLoss
+from dld_tui.core.conversion.opset import OpsetChanges
+from dld_tui.core.conversion.result import (
+    ComparedValues,
+    ConversionResult,
+    ConvertedOpset,
+    HalfModel,
+    Latencies,
+    ModelFigures,
+    NotCompared,
+    OwnHalfModel,
+    PrecisionCasts,
+    PrecisionModel,
+    Preview,
+    ResizedModel,
+    TensorLosses,
+    VerifiedResult,
+)
+from dld_tui.core.conversion.tensors import TensorLoss
+from dld_tui.core.tensorrt.retyping import CastLoss
 from dld_tui.core.text import clip, visible
 
 _LISTED = 12
 """Operators that a summary names."""
-
-
-@dataclass(frozen=True)
-class ModelFigures:
-    """What a conversion changes of a model, in numbers."""
-
-    nodes: int
-    """Of all scopes."""
-    operators: dict[str, int]
-    """Nodes by operator."""
-    initializers: int
-    weight_bytes: int
-    """Of initializers and Constant nodes."""
-    external_bytes: int
-    """In data files."""
-    weights_by_type: dict[str, int]
-    """Bytes by element type, the most first."""
-    functions: int
-    opsets: dict[str, int]
-    """Versions by domain."""
-
-
-def figures(document: Document) -> ModelFigures:
-    """Return nodes, weights, operators and element types of a model."""
-    summary = summarise(document)
-    weights: Counter[str] = Counter()
-    for scope in document.scopes():
-        for tensor in scope.initializers:
-            if tensor.location != "none":
-                weights[tensor.dtype] += tensor.nbytes or 0
-        for node in scope.nodes_of_type("Constant"):
-            for attribute in node.proto.attribute:
-                if attribute.HasField("t"):
-                    tensor = Tensor(attribute.t, document)
-                    weights[tensor.dtype] += tensor.nbytes or 0
-    return ModelFigures(
-        nodes=summary.nodes_total,
-        operators=dict(summary.op_types),
-        initializers=summary.initializers,
-        weight_bytes=sum(weights.values()),
-        external_bytes=summary.external_bytes,
-        weights_by_type=dict(weights.most_common()),
-        functions=len(summary.functions),
-        opsets=dict(summary.opsets),
-    )
 
 
 def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
@@ -111,55 +80,42 @@ _NOISY = 10 ** (-10 / 20)
 """The noise from which values are not called near: that of 10 dB."""
 
 
-def values_lines(values: Mapping[str, Any]) -> list[str]:
-    """Return lines on the ``values`` of a conversion's result. Fit for a terminal.
-
-    Args:
-        values: As :mod:`dld_tui.backends.conversion.verification` has them.
-    """
-    if values["skipped"]:
-        return [f"values were not compared: {visible(values['skipped'])}"]
-    errors = {name: decode(TensorError, error) for name, error in values["outputs"].items()}
-    lines = list(_near(values, errors) if values["is_good"] else _wrong(values, errors))
-    lines += [f"tried with {visible(line)}" for line in values.get("guess", ())]
-    return lines + _repaired(values["repaired"])
+def values_lines(values: ComparedValues | NotCompared) -> list[str]:
+    """Return lines on the values of a conversion's result. Fit for a terminal."""
+    if isinstance(values, NotCompared):
+        return [f"values were not compared: {visible(values.skipped)}"]
+    lines = list(_near(values) if values.is_good else _wrong(values))
+    lines += [f"tried with {visible(line)}" for line in values.guess]
+    return lines + _repaired(values.repaired)
 
 
-def _wrong(values: Mapping[str, Any], errors: Mapping[str, TensorError]) -> Iterator[str]:
-    for name, output in values["outputs"].items():
-        if output["problem"]:
-            problem = visible(output["problem"])
-            yield f"WRONG VALUES: output {_output(name, errors[name])}: {problem}"
-    if (first := values["first"]) is not None:
-        yield f"  first at {_node(first)}: {_short(first['reason'], 200)}"
-    if values.get("advice"):
-        yield f"  {visible(values['advice'])}"
+def _wrong(values: ComparedValues) -> Iterator[str]:
+    for name, error in values.outputs.items():
+        if error.problem:
+            yield f"WRONG VALUES: output {_output(name, error)}: {visible(error.problem)}"
+    if (first := values.first) is not None:
+        yield f"  first at {_node(first)}: {_short(first.reason, 200)}"
+    if values.advice:
+        yield f"  {visible(values.advice)}"
 
 
-def _near(values: Mapping[str, Any], errors: Mapping[str, TensorError]) -> Iterator[str]:
-    if not errors:
+def _near(values: ComparedValues) -> Iterator[str]:
+    if not values.outputs:
         return
-    name, worst = max(errors.items(), key=lambda item: item[1].noise)
-    fed = "random inputs" if values.get("inputs", "random") == "random" else "the inputs"
+    name, worst = max(values.outputs.items(), key=lambda item: item[1].noise)
+    fed = "random inputs" if values.inputs == "random" else "the inputs"
     near = f"values are near the original's on {fed}"
     if worst.noise > _NOISY:  # a tolerance of each element can be above small values themselves
         near = f"values are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
     yield f"{near}; worst output {_output(name, worst)}"
 
 
-def is_wrong(values: object) -> bool:
-    """Return whether the values of a result were compared and are not near enough."""
-    if not isinstance(values, Mapping):
-        return False
-    return not values["skipped"] and not values["is_good"]
-
-
-def _repaired(nodes: list[Mapping[str, Any]]) -> list[str]:
+def _repaired(nodes: Sequence[Culprit]) -> list[str]:
     if not nodes:
         return []
     were = "they were" if nodes[1:] else "it was"
     lines = [f"{fmt.plural(len(nodes), 'node')} left as {were} for the values:"]
-    lines += [f"  {_node(node)}: {_short(node['reason'], 120)}" for node in nodes[:_LISTED_OUTPUTS]]
+    lines += [f"  {_node(node)}: {_short(node.reason, 120)}" for node in nodes[:_LISTED_OUTPUTS]]
     if len(nodes) > _LISTED_OUTPUTS:
         lines.append(f"  and {fmt.count(len(nodes) - _LISTED_OUTPUTS)} more")
     return lines
@@ -172,8 +128,8 @@ def _output(name: str, error: TensorError) -> str:
     return f"{_short(name, 60)}{f' is off by at most {off}' if off else ''}{ratio}"
 
 
-def _node(one: Mapping[str, Any]) -> str:
-    return f"{visible(one['op_type'])} {_short(one['node'], 80)}"
+def _node(culprit: Culprit) -> str:
+    return f"{visible(culprit.op_type)} {_short(culprit.node, 80)}"
 
 
 def _short(text: str, width: int) -> str:
@@ -183,23 +139,23 @@ def _short(text: str, width: int) -> str:
 _LISTED_LOSSES = 12
 
 
-def loss_lines(losses: Sequence[Mapping[str, Any]]) -> list[str]:
+def loss_lines(losses: Sequence[CastLoss | TensorLoss]) -> list[str]:
     """Return lines on weights that lose something, those out of range first. Fit for a terminal."""
     if not losses:
         return []
 
-    ordered = sorted(losses, key=lambda loss: -(loss["overflow"] + loss["underflow"]))
+    ordered = sorted(losses, key=lambda loss: -(loss.overflow + loss.underflow))
     lines = [f"{fmt.plural(len(losses), 'weight')} would be rounded:"]
-    for one in ordered[:_LISTED_LOSSES]:
+    for loss in ordered[:_LISTED_LOSSES]:
         counts = [
-            f"{fmt.count(one[key])} {text}"
-            for key, text in (
-                ("overflow", "too large"), ("underflow", "to zero"), ("rounded", "rounded")
+            f"{fmt.count(count)} {text}"
+            for count, text in (
+                (loss.overflow, "too large"), (loss.underflow, "to zero"), (loss.rounded, "rounded")
             )
-            if one[key]
+            if count
         ]  # fmt: skip
-        name = clip(visible(str(one["name"])), 50, keep="middle")
-        lines.append(f"  {name}: {', '.join(counts)}; largest error {one['max_error']:.3g}")
+        name = clip(visible(loss.name), 50, keep="middle")
+        lines.append(f"  {name}: {', '.join(counts)}; largest error {loss.max_error:.3g}")
     if len(ordered) > _LISTED_LOSSES:
         lines.append(f"  and {fmt.count(len(ordered) - _LISTED_LOSSES)} more")
     return lines
@@ -213,78 +169,111 @@ _LISTED_LINES = 5
 """Weights out of range that are named when not all are asked for."""
 
 
-def report_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return lines on what a conversion did, what counts most first. Fit for a terminal.
-
-    Args:
-        result: What the activity gives.
-    """
-    lines = conversion_lines(result) if "unconverted" in result else []
-    if "values" in result:
-        lines += values_lines(result["values"])
-    lines += _latency_lines(result.get("latency_ms"))
-    if "before" in result:
-        before, after = (decode(ModelFigures, result[side]) for side in ("before", "after"))
-        lines += summary_lines(before, after)
-    lines += _dimension_lines(result)
-    lines += [f"note: {visible(str(note))}" for note in result.get("notes", [])]
-    if "library" in result:
+def report_lines(result: ConversionResult) -> list[str]:
+    """Return lines on what a conversion did, what counts most first. Fit for a terminal."""
+    lines = conversion_lines(result) if isinstance(result, ConvertedOpset) else []
+    if isinstance(result, VerifiedResult):
+        lines += values_lines(result.values)
+        lines += _latency_lines(result.latency_ms)
+    lines += summary_lines(result.before, result.after)
+    if isinstance(result, ResizedModel):
+        lines += _dimension_lines(result)
+    lines += note_lines(result.notes)
+    if isinstance(result, HalfModel):
         lines += _half_lines(result)
-    elif "losses" in result:
-        lines += loss_lines(result["losses"])
+    elif isinstance(result, PrecisionModel):
+        lines += loss_lines(result.losses)
     return lines
 
 
-def _dimension_lines(result: Mapping[str, Any]) -> Iterator[str]:
-    for dimension in result.get("dimensions", []):
-        axes = list(dimension["axes"].items())
+def preview_lines(result: Preview) -> list[str]:
+    """Return lines on what a conversion would do. Fit for a terminal."""
+    if isinstance(result, TensorLosses):
+        return loss_lines(result.tensors)
+    if isinstance(result, PrecisionCasts):
+        return [*result.lines, *loss_lines(result.losses)]
+    return [*result.lines, *note_lines(result.notes)]
+
+
+def note_lines(notes: Sequence[str]) -> list[str]:
+    """Return notes as lines. Fit for a terminal."""
+    return [f"note: {visible(note)}" for note in notes]
+
+
+def conversion_lines(changes: OpsetChanges | ConvertedOpset) -> list[str]:
+    """Return lines that say what a conversion did; the first is a summary. Fit for a terminal."""
+    counts: dict[str, Mapping[str, int]] = {
+        "changed": changes.changed, "added": changes.added, "removed": changes.removed
+    }  # fmt: skip
+    totals = {part: sum(counted.values()) for part, counted in counts.items()}
+    said = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
+    summary = ", ".join(said) or "no node had to change"
+    lines = [f"opset {changes.from_} to {changes.to}: {summary}"]
+    width = max((len(op) for counted in counts.values() for op in counted), default=0)
+    for part, counted in counts.items():
+        lines += [
+            f"  {part:<8} {clip(visible(op_type), 60):<{min(width, 60)}}  {fmt.count(number)}"
+            for op_type, number in counted.items()
+        ]
+    if changes.initializers:
+        lines.append(f"  added    {fmt.plural(changes.initializers, 'initializer')}")
+    lines += [f"  not converted: {visible(note)}" for note in changes.unconverted]
+    return lines
+
+
+def _dimension_lines(result: ResizedModel) -> Iterator[str]:
+    for dimension in result.dimensions:
+        axes = list(dimension.axes.items())
         places = [f"{clip(visible(name), 40)} axis {axis}" for name, axis in axes[:_NAMED]]
         if len(axes) > _NAMED:
             places.append(f"{len(axes) - _NAMED} more")
-        before = "dynamic" if dimension["from"] is None else visible(str(dimension["from"]))
-        yield f"{', '.join(places)}: {before} → {visible(str(dimension['to']))}"
-    changed = result.get("changed", []) if "dimensions" in result else []
-    for line in changed[:_CHANGED]:
-        yield f"  {visible(str(line))}"
-    if len(changed) > _CHANGED:
-        yield f"  and {fmt.plural(len(changed) - _CHANGED, 'more node')}"
+        before = "dynamic" if dimension.from_ is None else visible(str(dimension.from_))
+        yield f"{', '.join(places)}: {before} → {visible(str(dimension.to))}"
+    for line in result.changed[:_CHANGED]:
+        yield f"  {visible(line)}"
+    if len(result.changed) > _CHANGED:
+        yield f"  and {fmt.plural(len(result.changed) - _CHANGED, 'more node')}"
 
 
-def _latency_lines(latency: Mapping[str, float] | None) -> Iterator[str]:
+def _latency_lines(latency: Latencies | None) -> Iterator[str]:
     if latency is None:
         return
-    before, after = latency["before"], latency["after"]
+    before, after = latency.before, latency.after
     text = "no difference beyond the noise"
-    if latency["is_clear"] and 0 < after < before:
+    if latency.is_clear and 0 < after < before:
         text = f"{before / after:.3g} times as fast"
-    elif latency["is_clear"] and before:
+    elif latency.is_clear and before:
         text = f"{after / before:.3g} times as long"
     yield f"{'latency on this CPU':<26} {before:>9.3g} ms → {after:.3g} ms  ({text})"
 
 
-def _half_lines(result: Mapping[str, Any]) -> list[str]:
-    lines = []
-    dtype = str(result.get("to", "float16"))
-    if "nodes" in result:
-        nodes, casts, weights = (result[key] for key in ("nodes", "casts", "weights"))
+def _half_lines(result: HalfModel) -> list[str]:
+    lines, dtype = [], "float16"
+    if isinstance(result, OwnHalfModel):
+        dtype = result.to
         lines.append(
-            f"{fmt.plural(nodes, 'node')} in {dtype}, {fmt.plural(weights, 'weight')} converted,"
-            f" {fmt.plural(max(casts, 0), 'cast')} added"
+            f"{fmt.plural(result.nodes, 'node')} in {dtype},"
+            f" {fmt.plural(result.weights, 'weight')} converted,"
+            f" {fmt.plural(max(result.casts, 0), 'cast')} added"
         )
-        for reason, count in result["kept"].items():
+        for reason, count in result.kept.items():
             lines.append(f"  kept {fmt.plural(count, 'node')}: {clip(visible(reason), 100)}")
-        if inlined := result["inlined"]:
-            lines.append(f"  {fmt.plural(inlined, 'function call')} inlined")
-    losses = result["losses"]
-    all_losses = bool(result.get("range_check"))
+        if result.inlined:
+            lines.append(f"  {fmt.plural(result.inlined, 'function call')} inlined")
+    return lines + range_lines(result.losses, dtype, all_losses=result.range_check)
+
+
+def range_lines(losses: Sequence[WeightLoss], dtype: str, *, all_losses: bool) -> list[str]:
+    """Return lines on weights with values out of a type's range. Fit for a terminal."""
+    lines = []
     if losses:
         lines.append(f"{fmt.plural(len(losses), 'weight')} with values out of {dtype}'s range:")
     for loss in losses if all_losses else losses[:_LISTED_LINES]:
         lines.append(
-            f"  {clip(visible(str(loss['name'])), 60, keep='middle')}:"
-            f" {fmt.count(loss['overflow'])} too large and"
-            f" {fmt.count(loss['underflow'])} too small of {fmt.count(loss['count'])};"
-            f" largest {loss['largest']:.3g}"
+            f"  {clip(visible(loss.name), 60, keep='middle')}:"
+            f" {fmt.count(loss.overflow)} too large and"
+            f" {fmt.count(loss.underflow)} too small of {fmt.count(loss.count)};"
+            f" largest {loss.largest:.3g}"
         )
     if len(losses) > _LISTED_LINES and not all_losses:
         lines.append(f"  and {len(losses) - _LISTED_LINES} more: --range-check lists all")

@@ -38,7 +38,7 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
 from dld_tui.core.errors import DldError, EditError, InputError, UsageError
-from dld_tui.core.tensors.conversion import ConversionReport, plan_conversion
+from dld_tui.core.tensors.conversion import plan_conversion
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck
 
@@ -46,6 +46,48 @@ Spec: TypeAlias = "tuple[str, str]"
 """The name of a node, or a pattern, and a precision."""
 _ROUNDS = 100
 """Local functions that call each other, one inside the other."""
+
+
+@dataclass(frozen=True)
+class CastLoss:
+    """What a cast makes of the values of a weight."""
+
+    name: str
+    """Foreign text."""
+    dtype: str
+    overflow: int
+    """Elements out of range."""
+    underflow: int
+    rounded: int
+    max_error: float
+
+
+@dataclass(frozen=True)
+class RefusedPrecision:
+    """A layer that cannot run in the precision that it is set to. All texts are foreign."""
+
+    node: str
+    scope: list[str]
+    precision: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CastFigures:
+    """What the precisions of layers cost."""
+
+    layers: int
+    """In another precision."""
+    casts: int
+    weight_casts: int
+    """Of weights, when the engine is built."""
+    moved_bytes: int
+    """That casts read and write at each inference."""
+    casts_of_unknown_size: int
+    inlined_calls: int
+    refused: list[RefusedPrecision]
+    notes: list[str]
+    """Foreign text."""
 
 
 @dataclass
@@ -99,32 +141,21 @@ class Retyping:
             )
         return lines + [visible(note) for note in self.plan.notes]
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return the figures as JSON data."""
-        return {
-            "layers": len(self.plan.relinks),
-            "casts": self.casts,
-            "weight_casts": self.stored_casts,
-            "moved_bytes": self.moved_bytes,
-            "casts_of_unknown_size": self.unknown_sizes,
-            "inlined_calls": self.inlined,
-            "refused": [
-                {"node": r.node.ref, "scope": list(r.node.scope.path), "precision": r.precision,
-                 "reason": r.reason}
+    def figures(self) -> CastFigures:
+        """Return what the precisions cost."""
+        return CastFigures(
+            layers=len(self.plan.relinks),
+            casts=self.casts,
+            weight_casts=self.stored_casts,
+            moved_bytes=self.moved_bytes,
+            casts_of_unknown_size=self.unknown_sizes,
+            inlined_calls=self.inlined,
+            refused=[
+                RefusedPrecision(r.node.ref, list(r.node.scope.path), r.precision, r.reason)
                 for r in self.plan.refused
             ],
-            "notes": list(self.plan.notes),
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Loss:
-    """What a cast makes of the values of a weight."""
-
-    name: str
-    """Foreign text."""
-    dtype: str
-    report: ConversionReport
+            notes=list(self.plan.notes),
+        )
 
 
 def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
@@ -253,7 +284,7 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     return set(found)
 
 
-def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[Loss]:
+def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
     """Yield what the casts of weights lose; reads all of them.
 
     Raises:
@@ -268,7 +299,10 @@ def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator
         except (EditError, InputError):
             continue  # values that cannot be read are the build's to tell
         if not report.lossless:
-            yield Loss(cast.source, cast.dtype, report)
+            yield CastLoss(
+                cast.source, cast.dtype, report.overflow, report.underflow, report.rounded,
+                report.max_error,
+            )  # fmt: skip
 
 
 def _weight(cast: Cast) -> Tensor | None:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dld_tui.core.codec import decode
 from dld_tui.core.commands import Command
 from dld_tui.core.document.payloads import scratch_folder
 from dld_tui.core.errors import DldError
@@ -24,6 +23,8 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.activities.registry import Modification
+    from dld_tui.core.conversion.quantization_plan import Point
+    from dld_tui.core.conversion.result import ConversionResult, Preview, VerifiedResult
     from dld_tui.core.document import Document, Transaction
 
 _AGAIN_S = 0.1
@@ -262,7 +263,11 @@ class Conversion(Controller):
 
     def _modify(self, activity: str, values: Mapping[str, JSON], *, applies: bool = False) -> None:
         from dld_tui.activities import registry as activities
-        from dld_tui.core.conversion.report_text import is_wrong
+        from dld_tui.core.conversion.result import (
+            QuantizationPoints,
+            QuantizedModel,
+            VerifiedResult,
+        )
         from dld_tui.core.files.view import discard_view, external_view
 
         document = self.document
@@ -294,11 +299,12 @@ class Conversion(Controller):
             finally:
                 discard_view(view)
 
-        def done(told: dict[str, Any], is_current: bool) -> None:
+        def done(told: ConversionResult | Preview, is_current: bool) -> None:
             lines = result_lines(told)
-            if "points" in told:
-                self._keep_points(told["points"])
-            if result is not None and is_wrong(told.get("values")):
+            points = told.points if isinstance(told, QuantizedModel | QuantizationPoints) else None
+            if points is not None:
+                self._keep_points(points)
+            if result is not None and isinstance(told, VerifiedResult) and told.values.is_wrong:
                 self._ask_about_wrong(activity, values, result, told, is_current=is_current)
                 return
             if result is not None:
@@ -307,17 +313,16 @@ class Conversion(Controller):
             if not is_current:
                 lines.append("The model was edited meanwhile: the result is of before that.")
             if target is None:
-                self._show_preview(activity, lines, is_coloured=bool(told.get("points")))
+                self._show_preview(activity, lines, is_coloured=bool(points))
             else:
                 self._show_modified(lines, target)
 
         self.jobs.run_beside(activities.find(activity).title, activity, request, done)
 
-    def _keep_points(self, told: list[dict[str, Any]]) -> None:
+    def _keep_points(self, points: Sequence[Point]) -> None:
         """Let the graph show where tensors would be quantized, as one of its colours."""
-        from dld_tui.core.conversion.quantization_plan import Point, quantized_nodes
+        from dld_tui.core.conversion.quantization_plan import quantized_nodes
 
-        points = [decode(Point, one) for one in told]
         counts = quantized_nodes(self.document.main, points) if points else {}
         self.model.quantized = counts, " would be" if counts else ""
 
@@ -326,7 +331,7 @@ class Conversion(Controller):
         activity: str,
         values: Mapping[str, JSON],
         result: Result,
-        told: dict[str, Any],
+        told: VerifiedResult,
         *,
         is_current: bool,
     ) -> None:
@@ -346,10 +351,11 @@ class Conversion(Controller):
         choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
 
         # The best of several ways is known now, and need not be looked for again.
+        method = getattr(told, "method", None)
         best = {
-            setting.name: told[setting.name]
+            setting.name: method
             for setting in settings
-            if setting.name == "method" and told.get("method") in setting.param.choices
+            if setting.name == "method" and method in setting.param.choices
         }
 
         def answered(answer: str | None) -> None:
@@ -358,7 +364,7 @@ class Conversion(Controller):
             elif answer == "apply":
                 self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 
-        message = "\n".join(values_lines(told["values"])[:_SHOWN])
+        message = "\n".join(values_lines(told.values)[:_SHOWN])
         dialog = ChoiceDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
@@ -413,13 +419,13 @@ def _modification(activity: str) -> Modification:
     return modification
 
 
-def result_lines(result: Mapping[str, Any]) -> list[str]:
+def result_lines(result: ConversionResult | Preview) -> list[str]:
     """Return what a conversion did, or would do. Fit for a terminal."""
-    from dld_tui.core.conversion.report_text import loss_lines, report_lines
+    from dld_tui.core.conversion.report_text import preview_lines, report_lines
+    from dld_tui.core.conversion.result import ConversionResult, PrecisionModel
 
-    lines = [*result.get("lines", [])]
-    if "tensors" in result:
-        lines += loss_lines(result["tensors"])
+    if not isinstance(result, ConversionResult):
+        return preview_lines(result) or ["nothing is lost"]
+    lines = [*result.lines] if isinstance(result, PrecisionModel) else []
     lines += report_lines(result)
-    lines += [visible(str(remark)) for remark in result.get("remarks", [])]
-    return lines or ["nothing is lost"]
+    return lines + [visible(remark) for remark in result.remarks]
