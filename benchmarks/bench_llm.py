@@ -7,7 +7,7 @@ with its interval of 95 %.
 
 With ``--genai PYTHON`` also beside onnxruntime-genai, which that interpreter must have; the model
 is then a folder with its ``genai_config.json``. Its processes stay, and are told when to write a
-few tokens.
+few tokens. Both versions of ONNX Runtime are printed: where they differ, so may the programs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ import numpy as np
 
 from benchmarks import harness
 from dld_tui.backends.onnxruntime.generation import Generator
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import (
+    Session,
+    SessionSettings,
+    version,
+    with_genai_options,
+)
 from dld_tui.core.document.document import Document
 from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
@@ -34,8 +39,8 @@ from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.report.statistics import median_ranks
 
 DEVIATION, GENAI_DEVIATION = 0.03, 0.05
-_BURST = 4
-"""Tokens of a turn with another process, which has to wake up."""
+_BURST = 16
+"""Tokens of a turn with another process, which has to wake up and finds cold caches."""
 
 
 class Writer(Protocol):
@@ -75,6 +80,7 @@ def main(argv: list[str]) -> int:
             ]
             for other in others:
                 stack.callback(other.close)
+            print(f"ONNX Runtime {version()} here, {others[0].version} under genai")
             writers = [OwnLoop(loops, shared=loops.decoder.can_share), *others]
             seconds = take_turns(writers, options.rounds, options.decode, _BURST)
             add_rows(table, "onnxruntime-genai", seconds, options.batch * _BURST, GENAI_DEVIATION)
@@ -171,6 +177,7 @@ class Loops:
         self.batch, self.prompt, self.tokens = sizes
         self.model, config = find_decoder(path)
         settings = SessionSettings(providers=(provider,), threads=threads, quiet=True)
+        settings, _ = with_genai_options(settings, config.session if config is not None else {})
         self.session = Session(self.model, settings)
         self._document = Document.open(self.model)
         specs = specs_for(self.session.inputs, self._document)
@@ -227,14 +234,17 @@ class PlainLoop:
         for _ in range(tokens):
             cache = {pair.past: self._out[pair.present] for pair in decoder.pairs}
             chosen = self._out[decoder.logits][:, -1].argmax(-1) % feeds.vocabulary
-            self._run({**feeds.with_tokens(self._steps.pop(0), chosen), **cache})
+            feed = self._steps.pop(0)
+            feeds.put_tokens(feed, chosen)
+            self._run({**feed, **cache})
         del cache  # as the next token would: to free it takes time, too
         return time.perf_counter() - begin
 
 
 _GENAI = """
 import json, sys, time
-import numpy, onnxruntime_genai as genai
+import numpy, onnxruntime, onnxruntime_genai as genai
+print(onnxruntime.__version__, flush=True)
 folder, batch, prompt, tokens, threads = sys.argv[1], *map(int, sys.argv[2:])
 config = genai.Config(folder)
 options = {"session_options": {"intra_op_num_threads": threads}}
@@ -270,6 +280,9 @@ class GenaiLoop:
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        assert self._process.stdout is not None
+        self.version = self._process.stdout.readline().strip()
+        """Of its ONNX Runtime."""
 
     def begin(self) -> None:
         """Read a prompt."""

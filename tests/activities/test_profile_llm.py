@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from dld_tui.activities import profile_llm
+from dld_tui.backends.onnxruntime import session
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.events import Finished
+from dld_tui.core.events import Finished, Log
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of
 from dld_tui.core.report.measured_facts import measured_facts
@@ -101,6 +102,46 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
         for one in phases
     ]  # fmt: skip
     assert shapes == [{(1, 1, 64)}, {(1, 8, 64)}]
+
+
+def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:
+    options = {
+        "log_id": "genai", "intra_op_num_threads": 1, "enable_mem_pattern": False,
+        "graph_optimization_level": "ORT_ENABLE_BASIC", "provider_options": [],
+        "session.set_denormal_as_zero": "1", "custom_ops_library": "evil.so",
+        "session.model_external_initializers_file_folder_path": "/",
+    }  # fmt: skip
+    folder = decoders.folder(tmp_path / "genai", session_options=options)
+    request = profile_llm.Request(
+        folder, prompt="4", decode=2, iterations=1, layer_passes=0, output=tmp_path / "r.dldprof"
+    )
+    events = [*profile_llm.run(request)]
+    [said] = [one.text for one in events if isinstance(one, Log) and "genai_config" in one.text]
+    assert said == (
+        "the session is as genai_config.json says: intra_op_num_threads 1, enable_mem_pattern"
+        " False, graph_optimization_level ORT_ENABLE_BASIC, session.set_denormal_as_zero 1"
+    )
+    used = Report.open(tmp_path / "r.dldprof").settings["session_options_used"]
+    assert used == {
+        "intra_op_num_threads": 1, "enable_mem_pattern": False,
+        "graph_optimization_level": "ORT_ENABLE_BASIC", "session.set_denormal_as_zero": "1",
+    }  # fmt: skip
+
+
+def test_what_the_user_says_of_the_session_holds() -> None:
+    own = session.SessionSettings(threads=3, config={"session.x": "own"})
+    given: dict[str, bool | int | str] = {
+        "intra_op_num_threads": 1,
+        "session.x": "2",
+        "inter_op_num_threads": -1,
+        "a": True,
+    }
+    assert session.with_genai_options(own, given) == (own, {})
+    options = session.session_options(
+        ort, session.with_genai_options(own, {"enable_cpu_mem_arena": False})[0]
+    )
+    assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (3, False)
+    assert options.enable_mem_pattern
 
 
 @pytest.mark.parametrize(

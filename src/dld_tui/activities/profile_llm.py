@@ -21,6 +21,7 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.llm.figures import GENERATION, GenerationFigures
 from dld_tui.core.params import like, param, to_json, whole_numbers
+from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 
 if TYPE_CHECKING:
@@ -161,23 +162,26 @@ class _Run:
     def events(self, prompts: list[int], batches: list[int], config: object) -> Iterator[Event]:
         from dld_tui.backends.machine.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
-        from dld_tui.backends.onnxruntime.session import Session, version
+        from dld_tui.backends.onnxruntime.session import Session, version, with_genai_options
         from dld_tui.core.inputs.guess import INPUTS, specs_for
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
-        from dld_tui.core.llm.folder import GenaiConfig
+        from dld_tui.core.llm.folder import CONFIG, GenaiConfig
         from dld_tui.core.machine.environment import CpuWatch, identify, peak_memory
         from dld_tui.core.report.latency import report_path
         from dld_tui.core.report.store import ReportWriter
 
         request = self._request
         identity = encode((yield from identify(self._model, self._document)))
-        settings = self._settings()
+        known = config if isinstance(config, GenaiConfig) else None
+        settings, taken = with_genai_options(self._settings(), known.session if known else {})
+        if taken:
+            said = ", ".join(f"{visible(name)} {visible(str(one))}" for name, one in taken.items())
+            yield Log(f"the session is as {CONFIG} says: {said}")
         yield Progress(0, None, stage="Loading the model")
         begin = time.perf_counter()
         session = Session(self._model, settings)
         load_ms = 1000 * (time.perf_counter() - begin)
         specs = specs_for(session.inputs, self._document)
-        known = config if isinstance(config, GenaiConfig) else None
         decoder = Decoder(self._document, specs, known)
         self._check_lengths(decoder, prompts)
         yield from self._check_memory(decoder, max(batches), max(prompts), settings)
@@ -190,6 +194,8 @@ class _Run:
         self._facts.update(board.start())
         recorded = {k: v for k, v in to_json(request).items() if k not in ("model", "output")}
         recorded["shared_buffer_used"] = shared
+        if taken:
+            recorded["session_options_used"] = dict(taken)
         about = {
             "network": self._model.name, "backend": f"ONNX Runtime {version()}",
             "execution_provider": settings.providers[0],

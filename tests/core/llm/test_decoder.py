@@ -36,7 +36,8 @@ def test_inputs_grow_with_the_past(tmp_path: Path) -> None:
         feeds = StepFeeds(Decoder(document, input_specs(document)), 2, 5)
     assert set(feeds.prompt()) == {"input_ids", "attention_mask"}
     for number in range(4):
-        values = feeds.with_tokens(feeds.step(number), np.array([7, 8]))
+        values = feeds.step(number)
+        feeds.put_tokens(values, np.array([7, 8]))
         assert values["attention_mask"].shape == (2, 5 + number + 1)
         assert values["input_ids"].tolist() == [[7], [8]]
 

@@ -84,7 +84,7 @@ class Generator:
             try:
                 if prefill:
                     begin = clock()
-                    steps.feed(feeds.prompt())
+                    steps.feed(steps.ready(feeds.prompt()))
                     start = clock()
                     steps.run()
                     timed.prefill_ms = (clock() - start) / 1e6
@@ -98,8 +98,11 @@ class Generator:
                     if number % _AHEAD == 0:
                         last = min(number + _AHEAD, tokens)
                         ahead = [feeds.step(later) for later in range(number, last)]
+                        ready = [steps.ready(values) for values in ahead]
                     begin = clock()
-                    steps.feed(feeds.with_tokens(ahead[number % _AHEAD], chosen))
+                    if chosen is not None:
+                        feeds.put_tokens(ahead[number % _AHEAD], chosen)
+                    steps.feed(ready[number % _AHEAD])
                     steps.run()
                     chosen = self._choose(steps, timed, feeds)
                     took = (clock() - begin) / 1e6
@@ -127,9 +130,11 @@ class Generator:
         if not self.chooses:
             return None
         logits = steps.logits()
-        last = logits[:, -1, :] if logits.ndim == 3 else logits
+        last = logits[:, -1] if logits.ndim == 3 else logits
         timed.logits = last
-        chosen: AnyArray = last.argmax(-1) % max(1, feeds.vocabulary)
+        chosen: AnyArray = last.argmax(-1)
+        if last.shape[-1] > feeds.vocabulary:
+            chosen = chosen % max(1, feeds.vocabulary)
         timed.tokens.append(chosen)
         return chosen
 
@@ -149,9 +154,14 @@ class _ArraySteps:
         self._fed: dict[str, Any] = {}
         self._made: list[AnyArray] = []
 
-    def feed(self, inputs: Mapping[str, AnyArray]) -> None:
+    def ready(self, inputs: Mapping[str, AnyArray]) -> dict[str, Any]:
+        """Return inputs as :meth:`feed` takes them; tokens put into them later are seen."""
+        return self._session.feed(inputs)
+
+    def feed(self, inputs: dict[str, Any]) -> None:
         """Take the inputs of the next run, without the cache."""
-        self._fed = {**self._session.feed(inputs), **self._cache}
+        self._fed = inputs
+        inputs.update(self._cache)
 
     def run(self) -> None:
         """Run, and keep the cache for the next time."""
@@ -196,14 +206,26 @@ class _BoundSteps:
             return make.ortvalue_from_shape_and_type(shape, number, *memory)
         return make.ortvalue_from_numpy(np.zeros(shape, numpy_dtype(kind)), *memory)
 
-    def feed(self, inputs: Mapping[str, AnyArray]) -> None:
+    def ready(self, inputs: Mapping[str, AnyArray]) -> dict[str, Any]:
+        """Return inputs as :meth:`feed` takes them; tokens put into them later are seen."""
+        fed = self._session.feed(inputs)
+        if self._session.device[0] != "cpu":
+            return fed
+        # They share the memory of the arrays; to make one takes as long as ten operators.
+        make = self._runtime.OrtValue.ortvalue_from_numpy
+        return {
+            name: make(value) if isinstance(value, np.ndarray) else value
+            for name, value in fed.items()
+        }
+
+    def feed(self, inputs: Mapping[str, Any]) -> None:
         """Take the inputs of the next run, without the cache."""
         if self._binding is None or not self._shared:
             self._binding = self._inner.io_binding()
             self._bind_cache(self._binding)
         elif self._read is None:
             self._binding.bind_output(self._decoder.logits, *self._session.device)
-        for name, value in self._session.feed(inputs).items():
+        for name, value in inputs.items():
             if isinstance(value, np.ndarray):
                 self._binding.bind_cpu_input(name, value)
             else:

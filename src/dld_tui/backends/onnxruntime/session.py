@@ -177,6 +177,10 @@ class SessionSettings:
     """Log all there is to say."""
     reuse_memory: bool = True
     """Whether a value may get the memory of one that is no longer needed."""
+    memory_arena: bool = True
+    """Whether memory of the processor is kept between runs."""
+    memory_pattern: bool = True
+    """Whether memory is taken at once where the shapes of a run were there before."""
     left_out: tuple[str, ...] = ()
     """Optimizations that are not made, by ONNX Runtime's names."""
 
@@ -252,6 +256,8 @@ def session_options(runtime: Any, settings: SessionSettings) -> Any:
     }[settings.optimization_level]
     options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
     options.enable_mem_reuse = settings.reuse_memory
+    options.enable_cpu_mem_arena = settings.memory_arena
+    options.enable_mem_pattern = settings.memory_pattern
     for name, size in settings.dimensions.items():
         options.add_free_dimension_override_by_name(name, size)
     for library in settings.custom_operators:
@@ -264,6 +270,52 @@ def session_options(runtime: Any, settings: SessionSettings) -> Any:
     if settings.optimized_path is not None:
         _save_optimized(options, settings.optimized_path, settings.optimized_weights)
     return options
+
+
+_GENAI_LEVELS = {
+    "ORT_DISABLE_ALL": "disabled", "ORT_ENABLE_BASIC": "basic", "ORT_ENABLE_EXTENDED": "extended",
+    "ORT_ENABLE_LAYOUT": "layout", "ORT_ENABLE_ALL": "all",
+}  # fmt: skip
+
+
+def with_genai_options(
+    settings: SessionSettings, options: Mapping[str, bool | int | str]
+) -> tuple[SessionSettings, dict[str, bool | int | str]]:
+    """Return settings with what ``genai_config.json`` says of the session, and what was taken.
+
+    What the settings say themselves holds. Of entries for ONNX Runtime those that name files are
+    left out, and libraries are not loaded: the file is foreign.
+
+    Args:
+        settings: Of the user.
+        options: ``session_options`` of the decoder.
+    """
+    changes: dict[str, Any] = {}
+    config, taken = dict(settings.config), dict[str, bool | int | str]()
+    for name, value in options.items():
+        is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 16
+        if name == "intra_op_num_threads" and is_number and not settings.threads:
+            changes["threads"] = value
+        elif name == "inter_op_num_threads" and is_number and not settings.inter_threads:
+            changes["inter_threads"] = value
+        elif name == "graph_optimization_level" and value in _GENAI_LEVELS:
+            changes["optimization_level"] = _GENAI_LEVELS[str(value)]
+        elif name == "enable_cpu_mem_arena" and isinstance(value, bool):
+            changes["memory_arena"] = value
+        elif name == "enable_mem_pattern" and isinstance(value, bool):
+            changes["memory_pattern"] = value
+        elif _is_harmless(name) and isinstance(value, str) and name not in config:
+            config[name] = value
+        else:
+            continue
+        taken[name] = value
+    return replace(settings, **changes, config=config), taken
+
+
+def _is_harmless(entry: str) -> bool:
+    return entry.startswith("session.") and not any(
+        word in entry for word in ("file", "path", "folder", "model", "external")
+    )
 
 
 def _register(options: Any, library: Path) -> None:

@@ -201,7 +201,7 @@ class StepFeeds:
     def step(self, number: int) -> dict[str, AnyArray]:
         """Return the inputs of the token after `number` others that followed the prompt.
 
-        The tokens in it are random; :meth:`with_tokens` puts chosen ones in their place.
+        The tokens in it are random; :meth:`put_tokens` puts chosen ones in their place.
 
         Args:
             number: From 0 on.
@@ -209,15 +209,14 @@ class StepFeeds:
         made = [_grown(one, other, number) for one, other in self._steps]
         return _made(made, self._seed + 1 + number)
 
-    def with_tokens(
-        self, values: dict[str, AnyArray], tokens: AnyArray | None
-    ) -> dict[str, AnyArray]:
-        """Return the inputs of a step with the last token of each sequence, where it is known."""
-        if tokens is None or not self._decoder.takes_ids:
-            return values
-        name = self._decoder.tokens.name
-        ids = tokens.reshape(self._batch, 1).astype(values[name].dtype, copy=False)
-        return {**values, name: ids}
+    def put_tokens(self, values: Mapping[str, AnyArray], tokens: AnyArray) -> None:
+        """Put the last token of each sequence into the inputs of a step, in place.
+
+        Args:
+            values: The inputs of :meth:`step`, of a decoder that takes ids.
+            tokens: int[batch].
+        """
+        values[self._decoder.tokens.name][:, 0] = tokens
 
 
 def _grown(one: InputGuess, other: InputGuess, number: int) -> InputGuess:

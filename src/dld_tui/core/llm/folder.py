@@ -42,6 +42,8 @@ class GenaiConfig:
     """Whether past and present are to be one piece of memory."""
     others: tuple[str, ...] = ()
     """Files of further models, as of an embedding or of images."""
+    session: Mapping[str, bool | int | str] = field(default_factory=dict)
+    """Options of the decoder's session, such as ``intra_op_num_threads``."""
 
 
 def read_config(path: Path) -> GenaiConfig:
@@ -84,7 +86,14 @@ def read_config(path: Path) -> GenaiConfig:
         frozenset(one for one in tokens if isinstance(one, int)),
         shared,
         tuple(one for one in files if isinstance(one, str)),
+        _plain(decoder.get("session_options")),
     )
+
+
+def _plain(value: JSON) -> dict[str, bool | int | str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: one for key, one in value.items() if isinstance(one, bool | int | str)}
 
 
 def _object(data: JSON, name: str, path: Path) -> dict[str, JSON]:
