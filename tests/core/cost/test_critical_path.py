@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from dld_tui.core.cost.critical_path import critical_path, node_times, path_lines, path_table
+from dld_tui.core.cost.memory import execution_order
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document.document import Document
 from dld_tui.core.report.records import Layer, NodeLink
@@ -69,3 +72,49 @@ def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
         layer(5.0, NodeLink(("f",), "d", "d", "Abs", calls=("call",))),
     ]
     assert node_times(layers) == {"a": 3.0, "b": 1.0, "if": 3.0, "call": 5.0}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_path_and_cut_of_drawn_graphs_are_those_of_a_slow_search(seed: int) -> None:
+    """Against all paths, and every place of the order; what no input is in need not be sent."""
+    draw = random.Random(seed)
+    count = draw.randint(4, 9)
+    lines, reads = [], dict[str, list[str]]()
+    for at in range(count):
+        if draw.random() < 0.2:
+            reads[f"n{at}"] = []
+            lines.append(f"[n{at}] n{at} = Constant <value = float[2] {{1.0, 2.0}}> ()")
+            continue
+        known = ["x", *reads]
+        reads[f"n{at}"] = draw.sample(known, min(len(known), draw.randint(1, 3)))
+        lines.append(f"[n{at}] n{at} = Sum ({', '.join(reads[f'n{at}'])})")
+    used = {name for names in reads.values() for name in names}
+    ends = [name for name in reads if name not in used]
+    outputs = ", ".join(f"float[2] {name}" for name in ends)
+    text = f"m (float[2] x) => ({outputs}) {{ {' '.join(lines)} }}"
+    document = Document(parse(f'<ir_version: 10, opset_import: ["" : 18]>\n{text}'))
+    times = {name: float(draw.randint(0, 9)) for name in reads}
+    sizes = {name: draw.randint(1, 50) for name in reads}
+    found = critical_path(document, times, lambda scope, name: sizes[name])
+
+    def longest(name: str) -> float:
+        return times[name] + max([longest(n) for n in reads[name] if n != "x"], default=0.0)
+
+    assert found.path_ms == max(longest(name) for name in reads)
+    assert sum(times[one.node] for one in found.path) == found.path_ms
+
+    def is_fed(name: str) -> bool:
+        return any(n == "x" or is_fed(n) for n in reads[name])
+
+    order = [node.ref for node in execution_order(document.main.nodes)]
+    whole, costs = sum(times.values()), list[int]()
+    for at in range(1, count):
+        first = set(order[:at])
+        crossing = {
+            name for name in first if is_fed(name)
+            and (name in ends or any(name in reads[other] for other in order[at:]))
+        }  # fmt: skip
+        if crossing and 0.25 * whole <= sum(times[n] for n in first) <= 0.75 * whole:
+            costs.append(sum(sizes[name] for name in crossing))
+    expected = min(costs) if costs and whole else None
+    assert (None if found.cut is None else found.cut.bytes) == expected

@@ -13,6 +13,7 @@ from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.report.records import Layer
 
@@ -111,19 +112,35 @@ def critical_path(
     whole = sum(times.get(node.ref, 0.0) for node in order)
     last = {name: at for at, node in enumerate(order) for name in taken_by(node)}
     last.update(dict.fromkeys(main.outputs, len(order)))
+    constant = _constants(order, main)
     cut: Cut | None = None
     before, crossing = 0.0, dict[str, int]()
     for at, node in enumerate(order):
         before += times.get(node.ref, 0.0)
         crossing = {name: many for name, many in crossing.items() if last.get(name, -1) > at}
         for name in filter(None, node.outputs):
-            if last.get(name, -1) > at:
+            if last.get(name, -1) > at and name not in constant:
                 crossing[name] = size(main, name) or 0
         crossed = sum(crossing.values())
         is_even = _LEAST_SHARE * whole <= before <= (1 - _LEAST_SHARE) * whole
         if whole and is_even and crossing and (cut is None or crossed < cut.bytes):
             cut = Cut(node.ref, crossed, tuple(crossing), before, whole - before)
     return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut)
+
+
+def _constants(order: Sequence[Node], main: Scope) -> set[str]:
+    """Return the values that no input of the model is in: each device can have its own."""
+    known = main.named("initializer")
+    constant: set[str] = set()
+    for node in order:
+        taken = taken_by(node)
+        if node.op_type not in _DRAWN and all(n in known or n in constant for n in taken):
+            constant.update(filter(None, node.outputs))
+    return constant
+
+
+_DRAWN = frozenset({"RandomNormal", "RandomUniform"})
+"""These read nothing, and make something else on each device."""
 
 
 COLUMNS: tuple[Column[OnPath], ...] = (
