@@ -16,7 +16,11 @@ _TYPES = ("Conv", "Relu", "MatMul", "Add", "Softmax")
 
 
 def writer(
-    path: Path, network: str = "tiny.onnx", device: str = "a processor", model: Path | None = None
+    path: Path,
+    network: str = "tiny.onnx",
+    device: str = "a processor",
+    model: Path | None = None,
+    **settings: JSON,
 ) -> ReportWriter:
     """Start a report of `model`, by default of one that is not there."""
     facts: dict[str, JSON] = {"path": str(model or path.parent / "tiny.onnx")}
@@ -30,7 +34,7 @@ def writer(
         execution_provider="CPU",
         device=device,
         model=facts,
-        settings={"iterations": 20, "provider": "CPU", "shape": ["x:1x3x8x8"]},
+        settings={"iterations": 20, "provider": "CPU", "shape": ["x:1x3x8x8"], **settings},
         environment={"python": "3.11", "clocks": {"locked": False}},
     )
 

@@ -48,7 +48,7 @@ _CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")
-_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 3, 6.0, 0.5
+_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 4, 6.0, 0.5
 """How often both are profiled in new sessions, after how long no more, and for how long each."""
 _MOST_NODES = 500
 """Of those that a result lists."""
@@ -605,7 +605,8 @@ class _Tuning:
                 model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
             used = replace(chosen, model=Path(model or self._base.model))
             targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
-            yield from self._profiled_pair([self._base, used], targets)
+            ratio = 1 + confirmed.change_percent / 100
+            yield from self._profiled_pair([self._base, used], targets, ratio)
             reports = [str(target) for target in targets]
             gain, share, why = _explained(targets, confirmed.change_percent)
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
@@ -659,10 +660,13 @@ class _Tuning:
             ).write()  # fmt: skip
         return target
 
-    def _profiled_pair(self, setups: Sequence[Setup], targets: Sequence[Path]) -> Iterator[Event]:
-        """Profile both, in turns where that can be, as a few turns in new sessions each time.
+    def _profiled_pair(
+        self, setups: Sequence[Setup], targets: Sequence[Path], typical: float
+    ) -> Iterator[Event]:
+        """Profile both, in turns where that can be, a few times in new sessions.
 
-        Sessions differ: kept are the profiles of those whose ratio is the middle one.
+        Sessions differ: kept are the profiles of those that differ as the confirmation says, which
+        is of many, by a factor of `typical`.
         """
         on_cpu = all(self._settings(one).memory == "cpu" for one in setups)
         if not on_cpu or not self._holds(2 * len(setups)):
@@ -677,18 +681,17 @@ class _Tuning:
                 folder.mkdir()
                 paths = [folder / target.name for target in targets]
                 with self._doing("measuring"):
-                    ratio = yield from self._turned(setups, paths)
-                tried.append((ratio, paths))
+                    yield from self._turned(setups, paths)
+                gain = _gain_of(paths)
+                ratio = typical if gain is None else gain.after_ms / gain.before_ms
+                tried.append((abs(ratio - typical), paths))
                 if time.monotonic() - begin > _PROFILE_S:
                     break
-            middle = sorted(tried)[(len(tried) - 1) // 2][1]
-            for path, target in zip(middle, targets, strict=True):
+            for path, target in zip(min(tried)[1], targets, strict=True):
                 path.replace(target)
 
-    def _turned(
-        self, setups: Sequence[Setup], paths: Sequence[Path]
-    ) -> Generator[Event, None, float]:
-        """Profile both in turns; return how many times as long the second one takes."""
+    def _turned(self, setups: Sequence[Setup], paths: Sequence[Path]) -> Iterator[Event]:
+        """Profile both in turns."""
         from dld_tui.activities.profile_onnxruntime import plan_of
         from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
         from dld_tui.core.document.document import Document
@@ -705,8 +708,6 @@ class _Tuning:
             for event in profile_in_turns(runs, _TURNS_S):
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"Profiling both: {event.stage}")
-            pairs = zip(runs[0].latencies, runs[1].latencies, strict=True)
-            return statistics.median(new / base for base, new in pairs)
 
     def _profiled(self, setup: Setup, target: Path) -> Iterator[Event]:
         from dld_tui.activities import registry
@@ -743,16 +744,22 @@ def _value_problem(result: object) -> str:
 _NOTHING = "there is nothing to change"
 
 
+def _gain_of(reports: Sequence[Path]) -> Gain | None:
+    from dld_tui.core.report.model import open_report
+    from dld_tui.core.tune.gain import gain_of
+
+    with open_report(reports[0]) as before, open_report(reports[1]) as after:
+        return gain_of(before, after)
+
+
 def _explained(
     reports: Sequence[Path], change_percent: float
 ) -> tuple[Gain | None, float | None, list[str]]:
     """Return where the gain is, how much of it is at named nodes, and sentences on it."""
-    from dld_tui.core.report.model import open_report
-    from dld_tui.core.tune.gain import gain_lines, gain_of
+    from dld_tui.core.tune.gain import gain_lines
 
     try:
-        with open_report(reports[0]) as before, open_report(reports[1]) as after:
-            gain = gain_of(before, after)
+        gain = _gain_of(reports)
     except DldError as error:
         return None, None, [f"the profiles cannot be compared: {visible(error.message)}"]
     if gain is None:

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.activities.tune import Request
 from dld_tui.core.params import from_json
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.story import advice_json, next_steps, opening, request_of
 from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.tune.changes import MEASURED, Gains
@@ -101,6 +101,52 @@ def test_advice_names_nodes_gains_and_a_command_that_can_be_run(tmp_path: Path) 
     assert isinstance(gelu, dict)
     assert gelu["gain_percent"] is None
     assert str(gelu["command"]).startswith("dld rewrite ")
+
+
+def test_one_thread_is_not_advised_where_one_ran(tmp_path: Path) -> None:
+    told = []
+    for threads in (2, 1):
+        made = writer(tmp_path / f"{threads}.dldprof", threads=threads)
+        made.add_layer(layer(0, details={"launch_ms": 0.9, "roof_ms": 0.1}))
+        made.add_pass(0, 0.0, 1000.0)
+        made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
+        made.finish()
+        told.append(
+            [step.text for step in next_steps(open_report(tmp_path / f"{threads}.dldprof"))]
+        )
+    assert told == [["other threads"], []]
+
+
+def unsteady(path: Path, command: str) -> Report:
+    made = writer(path)
+    made.add_latencies([1.0, 5.0] * 10)
+    made.set_fact("command", command)
+    made.finish()
+    return open_report(path)
+
+
+def test_measuring_again_repeats_the_command_that_made_the_report(tmp_path: Path) -> None:
+    command = "dld profile onnxruntime '/a b/m.onnx' --threads 2 --shape x:1x3"
+    [told] = advice_json(unsteady(tmp_path / "a.dldprof", command))
+    assert isinstance(told, dict)
+    assert told["command"] == command
+
+
+@pytest.mark.parametrize("command", ["rm -rf /", "dld profile 'x", "dld profiles; rm x", "", "dld"])
+def test_what_is_no_profile_of_this_program_is_not_advised(tmp_path: Path, command: str) -> None:
+    [told] = advice_json(unsteady(tmp_path / "a.dldprof", command))
+    assert isinstance(told, dict)
+    assert str(told["command"]).startswith("dld profile onnxruntime ")
+    assert "rm" not in str(told["command"]).split()
+
+
+def test_what_a_command_holds_is_quoted_anew(tmp_path: Path) -> None:
+    hostile = "dld profile onnxruntime m.onnx; rm x $(rm y) '\x1b[31m'"
+    [told] = advice_json(unsteady(tmp_path / "a.dldprof", hostile))
+    assert isinstance(told, dict)
+    assert str(told["command"]) == (
+        "dld profile onnxruntime 'm.onnx;' rm x '$(rm' 'y)' '\\x1b[31m'"
+    )
 
 
 def test_layers_that_only_move_values_are_to_be_simplified(tmp_path: Path) -> None:

@@ -61,7 +61,6 @@ from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.report.latency import (
-    TURN_PASSES,
     TURN_S,
     Burst,
     Extent,
@@ -69,6 +68,7 @@ from dld_tui.core.report.latency import (
     measure,
     noting_times,
 )
+from dld_tui.core.report.measured_facts import COMMAND
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
@@ -204,6 +204,8 @@ class Plan:
     layer_passes: int | None
     """None for a sensible number; 0 for no layers."""
     recorded_settings: dict[str, JSON]
+    command: str = ""
+    """That does the same again."""
     gpu: GpuPlan | None = None
     """What to capture of a GPU; None when the model runs on none."""
     lock_clocks: bool = False
@@ -455,6 +457,7 @@ class ProfilingRun:
                 overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
+            self._writer.set_fact(COMMAND, self._plan.command)
             if self._guess is not None:
                 self._writer.set_fact(INPUTS, self._guess.told)
             if self._plan.session.cuda_graph:
@@ -735,7 +738,6 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
         plain.clear()
         timers.clear()
     for one in runs:
-        one._report.set_fact(TURN_PASSES, size)
         one._write_latencies()
         one._measure_memory()
         yield from one._end()

@@ -42,6 +42,7 @@ from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import Extent, measure
+from dld_tui.core.report.measured_facts import COMMAND
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
@@ -471,6 +472,8 @@ class Plan:
     refit_from: Path | None
     """A model whose weights to put in."""
     recorded_settings: dict[str, JSON]
+    command: str
+    """That does the same again."""
     model: dict[str, JSON]
     """What a report keeps of the model's or the engine's file."""
     gpu: GpuPlan
@@ -736,6 +739,7 @@ class ProfilingRun:
                 overwrite=True,
             )
             self._writer.set_fact("load_ms", self._load_ms)
+            self._writer.set_fact(COMMAND, plan.command)
             if plan.guess is not None and plan.guess.shapes == self._shapes:
                 self._writer.set_fact(INPUTS, plan.guess.told)
             for text, level in self._notes:

@@ -22,8 +22,6 @@ BURST_S = 0.1
 _BURST_CALLS = 20_000
 TURN_S = 0.005
 """How long a turn of :func:`measure_in_turns` takes, unless one pass takes longer."""
-TURN_PASSES = "turn_passes"
-"""The fact of a report whose profiled passes took turns with those of another: so many each."""
 _COLD_PASSES = 2
 """Passes of a turn from which the first one is left out."""
 

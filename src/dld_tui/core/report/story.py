@@ -21,7 +21,7 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
-from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.measured_facts import COMMAND, report_inputs
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
 from dld_tui.core.rewrite import command_of
@@ -150,6 +150,8 @@ def step_command(report: Report, step: Step) -> str:
     model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
     if step.rules:
         return command_of(step.rules).replace("MODEL", model)
+    if not step.changes and (again := _same_command(report)):
+        return again
     activity, values = request_of(report, step, Path())
     words = ["dld", *activity.split("_"), model]
     if step.changes:
@@ -160,6 +162,18 @@ def step_command(report: Report, step: Step) -> str:
             if one not in (None, "", 0, "CPU"):
                 words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(one)))]
     return " ".join(words)
+
+
+def _same_command(report: Report) -> str:
+    """Return the command that made a report; empty where it names none. Fit for a terminal.
+
+    It is foreign text: words are quoted anew, and what is no profile of this program is none.
+    """
+    try:
+        words = shlex.split(str(report.facts.get(COMMAND) or ""))
+    except ValueError:
+        return ""
+    return shlex.join(map(visible, words)) if words[:2] == ["dld", "profile"] else ""
 
 
 def advice_json(report: Report) -> list[JSON]:
@@ -184,7 +198,9 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
     """Return the activity and its settings that try a step and say whether it helped."""
     if not step.changes:
         values = {name: value for name, value in report.settings.items() if name != "output"}
-        return "profile_onnxruntime", {**values, "model": str(model)}
+        is_engine = report.backend.startswith("TensorRT")
+        activity = "profile_tensorrt" if is_engine else "profile_onnxruntime"
+        return activity, {**values, "model": str(model)}
     known = report.settings
     provider = known.get("provider") or report.execution_provider.removesuffix("ExecutionProvider")
     values = {"model": str(model), "only": [*step.changes], "provider": provider or "CPU"}
@@ -233,7 +249,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
         steps.append(Step(text, basis, (change,), most=_most(share), layers=full))
     small, layers = _share(report, lambda layer: limiter(layer) == "launch")
-    if small >= _WORTH_PERCENT and not on_gpu:
+    if small >= _WORTH_PERCENT and not on_gpu and report.settings.get("threads") != 1:
         basis = f"{small:.0f} % of the time are layers too small for many threads"
         changes = ("threads-1", "blocks", "no-spinning")
         steps.append(Step("other threads", basis, changes, most=_most(small), layers=layers))
