@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import statistics
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence

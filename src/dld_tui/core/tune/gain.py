@@ -54,12 +54,16 @@ class Parts:
     def less(self, each_ms: float) -> Parts:
         """Return it with so much less for each run of a layer, which is taken from waiting first.
 
-        No layer takes less than nothing.
+        What a layer does not have is taken from all in proportion: recording what runs inside of an
+        If is in the time of the If.
         """
         added = each_ms * self.runs
         waited = np.minimum(added, self.waiting)
-        running = np.maximum(self.running - added + waited, 0.0)
-        return replace(self, running=running, waiting=self.waiting - waited)
+        taken = np.minimum(added - waited, self.running)
+        waiting, running = self.waiting - waited, self.running - taken
+        rest, left = float((added - waited - taken).sum()), float(running.sum())
+        factor = max(1 - rest / left, 0.0) if left else 1.0
+        return replace(self, running=running * factor, waiting=waiting)
 
 
 _MOST_CELLS = 2_000_000
