@@ -16,10 +16,11 @@ from dld_tui.activities import tune
 from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.report.latency import TimeCalls
-from dld_tui.core.tune.result import TuneResult, load_result, result_lines
+from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write
 
 pytest.importorskip("onnxruntime")
@@ -98,6 +99,17 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert "intra_op_num_threads = 1" in (tmp_path / "deep.tune.py").read_text()
     assert "--threads 1" in result.code.command
     assert load_result(Path(result.report)) == result
+    document = tune_document(result)
+    assert document["best"] == {
+        "key": "simplified+threads-1", "title": "simplified graph, 1 thread",
+        "settings": {"provider": "CPU", "threads": 1}, "latency_ms": pytest.approx(0.4),
+        "speedup": pytest.approx(2.5), "accuracy": "the same",
+    }  # fmt: skip
+    assert document["trials"] == document["candidates"]
+    assert document["explained_percent"] is not None
+    assert {"nodes", "before_ms", "after_ms", "running_ms", "waiting_ms"} == set(
+        encode(result.nodes[0]) or {}
+    )
     assert "2.50 times as fast with simplified graph, 1 thread" in result_lines(result)[0]
 
 

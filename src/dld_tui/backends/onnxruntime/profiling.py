@@ -264,7 +264,7 @@ def copies_note(copies: Copies, on_host: Sequence[str]) -> Note:
 
 
 _AUTO_LAYER_PASSES, _AUTO_LAYER_EVENTS = 50, 200_000
-_LEAST_IN_TURNS = 12
+_LEAST_IN_TURNS, _MOST_IN_TURNS = 12, 1_000
 _MOST_LAYER_EVENTS = 900_000
 """ONNX Runtime stops to record at 1,000,000."""
 _WRITE_SECONDS = 1.0
@@ -722,7 +722,8 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
             timer(0, durations, 1, 0)
             cold.append(durations[0] / 1e9)
         size = max(1, int(TURN_S / max(cold)))
-        extent = Extent(_LEAST_IN_TURNS, seconds, min(one._most_layer_passes() for one in runs))
+        most = min(_MOST_IN_TURNS, *(one._most_layer_passes() for one in runs))
+        extent = Extent(_LEAST_IN_TURNS, seconds, most)
         begin = time.perf_counter()
         calls, took = 0, 0.0
         while not extent.done(calls, took):
