@@ -15,6 +15,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.activities.convert import quantize
+from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
@@ -696,3 +697,12 @@ def test_sparse_weights_are_made_dense(tmp_path: Path) -> None:
         convert(name, path, out, measure=False, **settings)
         assert noise(path, out, folder) < 0.1
         assert not onnx.load(out).graph.sparse_initializer
+
+
+@needs_onnxruntime(31)
+def test_latencies_of_one_result_are_measured_once(tmp_path: Path) -> None:
+    path = models.write(tmp_path, CONVOLVED)
+    with patch.object(verification, "_alternating", wraps=verification._alternating) as measured:
+        result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
+    assert result["latency_ms"] is not None
+    assert measured.call_count == 2  # with integer convolutions and without

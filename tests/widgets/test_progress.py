@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dld_tui.core.events import Phase, Progress, RateMeter
@@ -82,6 +84,13 @@ async def test_it_says_what_runs_and_how_to_stop_it() -> None:
         text = "".join(piece[0] for piece in row)
         assert text.startswith(" full \\x1bcheck  look\\x07ing  ")
         assert text.endswith("Esc stops")
+
+        line.show_progress(Progress(5, None, "s", "Comparing the values: it loads the model" * 3))
+        (row,) = line.content(80)
+        text = "".join(piece[0] for piece in row)
+        assert len(text) == 80
+        assert text.startswith(" full \\x1bcheck  …")
+        assert re.search(r": it loads the model  \d+ ms  Esc stops$", text)
 
         line.stopping()
         (row,) = line.content(80)

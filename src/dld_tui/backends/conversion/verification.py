@@ -22,6 +22,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import onnx
@@ -67,7 +68,7 @@ from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.value_types import value_type_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Log
+from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
@@ -570,6 +571,7 @@ _FEWEST, _MOST, _BUDGET_S = 5, 200, 0.5
 _MANY_NARROW_NODES = 20_000
 """From so many nodes on a model in float16 is not loaded on a CPU: ONNX Runtime takes 7 s for the
 casts around 20,000 nodes, and over 8 minutes for those around 100,000."""
+_MEASURING = "Measuring both models"
 _LONG_TRIAL_S = 30.0
 """From so long a trial on, nobody waits for both models to be loaded once more and measured."""
 _QUICKEST = SessionSettings(quiet=True)
@@ -641,6 +643,7 @@ class Verifier:
         self._most = None if asked.inputs else 8
         self._check: ValueCheck | str | None = None
         self._trial_s = 0.0
+        self._measured: WeakKeyDictionary[Document, Latencies | None] = WeakKeyDictionary()
         """How long the last result took to be loaded and run."""
         self._stack = contextlib.ExitStack()
 
@@ -816,7 +819,12 @@ class Verifier:
         return check
 
     def _latency(self, result: Document) -> Generator[Event, None, Latencies | None]:
-        """Return median latencies in ms of both models, whose passes alternate."""
+        """Return median latencies in ms of both models, whose passes alternate; measured once."""
+        if result not in self._measured:
+            self._measured[result] = yield from self._measured_now(result)
+        return self._measured[result]
+
+    def _measured_now(self, result: Document) -> Generator[Event, None, Latencies | None]:
         check = self._check
         is_asked = isinstance(self._asked, Verification) and self._asked.measure
         if not is_asked or not isinstance(check, ValueCheck):
@@ -832,7 +840,8 @@ class Verifier:
                 return [_pass(one, folder, feed, stack) for one in (self._original, result)]
 
             try:
-                times = _alternating((yield from told_while("Measuring both models", passes)))
+                both = yield from told_while(_MEASURING, passes)
+                times = yield from _alternating(both)
             except DldError:
                 return None  # that it does not run here was said before
         (first, before, third), (other_first, after, other_third) = times
@@ -909,16 +918,20 @@ def _as_type(value: Any, dtype: str) -> Any:
     return value
 
 
-def _alternating(passes: list[Callable[[], object]]) -> list[list[float]]:
+def _alternating(
+    passes: list[Callable[[], object]],
+) -> Generator[Event, None, list[list[float]]]:
     """Return the quartiles of each one's times in ms.
 
-    They take turns, so that both see the same machine.
+    They take turns, so that both see the same machine. Passes of seconds are told one by one.
     """
     times: list[list[float]] = [[] for _ in passes]
     for run in passes:
         run()  # the first pass allocates
     end = perf_counter() + _BUDGET_S
     while len(times[0]) < _FEWEST or (perf_counter() < end and len(times[0]) < _MOST):
+        if sum(map(sum, times)) > 1e3 * len(times[0]):
+            yield Progress(len(times[0]), None, "passes", _MEASURING)
         for run, taken in zip(passes, times, strict=True):
             begin = perf_counter()
             run()

@@ -202,9 +202,13 @@ class JobLine(Rows):
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
         title = clip(visible(self._title), width // 2)
         passed = fmt.duration(monotonic() - self._begun)
-        said = "stopping …" if self._stopping else "  ".join(filter(None, (self._stage, passed)))
-        tail = "" if self._stopping else hint("  {work.stop} stops")
-        return [[(f" {title}", "strong"), (f"  {said}{tail}", "dim")]]
+        if self._stopping:
+            return [[(f" {title}", "strong"), ("  stopping …", "dim")]]
+        tail = f"  {passed}{hint('  {work.stop} stops')}"
+        # A long stage leaves room for the way to stop it.
+        room = width - cell_len(f" {title}  {tail}")
+        stage = clip(self._stage, room, keep="end")
+        return [[(f" {title}", "strong"), (f"  {stage}{tail}" if stage else tail, "dim")]]
 
 
 # --- the one number that a screen is about, three lines high -------------------------------------
