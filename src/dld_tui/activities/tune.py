@@ -398,7 +398,8 @@ class _Tuning:
     def _convert(self, change: Change) -> Generator[Event, None, str]:
         """Make a model; return why it does not count, empty where it does."""
         problem = yield from self._try_convert(change, repair=False)
-        if problem and change.repairs and self._left(_CONVERTING) > 0:
+        can_help = bool(problem) and problem != _NOTHING and change.repairs
+        if can_help and self._left(_CONVERTING) > 0:
             yield Log(f"{change.title}: {problem}; nodes may stay as they are")
             problem = yield from self._try_convert(change, repair=True)
         return problem
