@@ -99,6 +99,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert "intra_op_num_threads = 1" in (tmp_path / "deep.tune.py").read_text()
     assert "--threads 1" in result.code.command
     assert load_result(Path(result.report)) == result
+    assert result.inputs == "random values"  # no size was guessed, and no file given
     document = tune_document(result)
     assert document["best"] == {
         "key": "simplified+threads-1", "title": "simplified graph, 1 thread",

@@ -621,7 +621,7 @@ class _Tuning:
             ),
             reports=tuple(reports), seconds=seconds, is_whole=self._is_whole,
             tolerance=" ".join(asked.tolerance) or "by the precision of each",
-            inputs="; ".join(remarks) or "files",
+            inputs="; ".join(remarks) or ("random values" if asked.inputs is None else "files"),
             asked=tuple(asked.only),
             explained_percent=share,
             nodes=() if gain is None else gain.rows[:_MOST_NODES],
