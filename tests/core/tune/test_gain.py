@@ -28,6 +28,7 @@ def report(
     layers: Mapping[int, float],
     *,
     before_ms: Mapping[int, float] | None = None,
+    after_ms: float = 0.0,
     recording_ms: float = 0.0,
     passes: Sequence[float] = (1.0,) * 20,
     hits: Mapping[int, tuple[int, float]] | None = None,
@@ -39,6 +40,7 @@ def report(
         path: Where.
         layers: Milliseconds while they run.
         before_ms: What passes before they start.
+        after_ms: What passes after the last one.
         recording_ms: What recording adds to each run, before it.
         passes: How slow the machine is in each.
         hits: Of passes, the place in the pass that another program delays, and by how much.
@@ -46,7 +48,7 @@ def report(
     """
     made = writer(path)
     waits = before_ms or {}
-    plain = sum(layers.values()) + sum(waits.values())
+    plain = sum(layers.values()) + sum(waits.values()) + after_ms
     made.add_latencies([plain * factor for factor in passes])
     for index in layers:
         made.add_layer(layer(index) if nodes else layer(index, nodes=(), confidence="none"))
@@ -59,7 +61,7 @@ def report(
             took = 1000 * (factor * ms + (more if hit == row else 0.0))
             rows.append((row, at, took, took, 1))
             at += took
-        made.add_pass(number, start, at - start)
+        made.add_pass(number, start, at + 1000 * factor * after_ms - start)
         made.add_samples(number, rows)
     made.finish()
     return path
@@ -115,6 +117,20 @@ def test_what_recording_adds_and_what_hits_some_passes_is_no_gain(tmp_path: Path
     assert by_name["/block.0/softmax_4"] == pytest.approx(1.4)
     assert by_name["/block.1/conv_5"] == pytest.approx(-0.5)
     assert found.percent_of(-2.5) == pytest.approx(100.0)
+
+
+def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Path) -> None:
+    """As with IO binding: the nodes take as long, and what they make stays where it is."""
+    before = report(tmp_path / "a.dldprof", PARTS, after_ms=2.0)
+    found = gain(before, report(tmp_path / "b.dldprof", PARTS, after_ms=0.5))
+    assert found.handing_ms == pytest.approx(-1.5)
+    assert found.named_ms == pytest.approx(0.0)
+    assert found.whole_ms == pytest.approx(-1.5)
+    assert found.percent_of(-12.5) == pytest.approx(100.0)
+    assert gain_lines(found, -12.5) == [
+        "100 % of the gain is at 3 named nodes: +0.000 ms while they ran, +0.000 ms before they"
+        " could start (launches, scheduling, copies), -1.500 ms handing over inputs and outputs."
+    ]
 
 
 def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:

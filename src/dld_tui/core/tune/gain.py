@@ -2,10 +2,11 @@
 
 Two profiles, whose profiled passes took turns. A moment in which nothing runs is of the node that
 starts next: it cannot start before (:func:`.pass_times.moments_of`), so the parts sum to the pass,
-and what a CUDA graph saves in launches is saved at nodes, too. Of each layer the median over the
-passes counts, so that another program that hits one of them does not: of passes on a busy machine a
-known 3 % was between -42 and 73 %, of the medians of layers always there. What recording adds is
-known by the passes without it, and taken from each run of a layer equally.
+and what a CUDA graph saves in launches is saved at nodes, too. What is left is handing over inputs
+and outputs, which IO binding saves. Of each layer the median over the passes counts, so that
+another program that hits one of them does not: of passes on a busy machine a known 3 % was between
+-42 and 73 %, of the medians of layers always there. What recording adds is known by the passes
+without it, and taken from each run of a layer equally.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Parts:
     waiting: FloatArray
     """By layer, before it could start."""
     other: float
-    """After the last layer, and what is no layer's."""
+    """Handing over inputs and outputs: copies that are no layer's, and what is after the last."""
     runs: FloatArray
     """How often each layer ran."""
 
@@ -163,6 +164,8 @@ class Gain:
     """Without what recording adds."""
     rows: tuple[GainRow, ...]
     """Of nodes that the models name, those that gained most first."""
+    handing_ms: float
+    """The difference of handing over inputs and outputs."""
 
     @property
     def whole_ms(self) -> float:
@@ -175,15 +178,17 @@ class Gain:
         return sum(row.delta_ms for row in self.rows)
 
     def percent_of(self, change_percent: float) -> float | None:
-        """Return how much of a change of the time of a pass is that of named nodes, at most 100.
+        """Return how much of a change of the time of a pass is told, at most 100.
+
+        That is what named nodes have of it, and inputs and outputs of the model.
 
         Args:
             change_percent: What is to be explained, such as -20 for a fifth less.
         """
         if not change_percent or not self.before_ms:
             return None
-        named_percent = 100 * self.named_ms / self.before_ms
-        return max(0.0, min(100.0, 100 * named_percent / change_percent))
+        told_percent = 100 * (self.named_ms + self.handing_ms) / self.before_ms
+        return max(0.0, min(100.0, 100 * told_percent / change_percent))
 
 
 def gain_of(before: Report, after: Report) -> Gain | None:
@@ -203,7 +208,8 @@ def gain_of(before: Report, after: Report) -> Gain | None:
     ]
     rows.sort(key=lambda row: row.delta_ms)
     totals = [part.total / item for part, item in zip(parts, items, strict=True)]
-    return Gain(totals[0], totals[1], tuple(rows))
+    before_ms, after_ms = (part.other / item for part, item in zip(parts, items, strict=True))
+    return Gain(totals[0], totals[1], tuple(rows), after_ms - before_ms)
 
 
 def _row(row: Row, parts: Sequence[Parts], items: Sequence[int]) -> GainRow:
@@ -241,12 +247,15 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     share = gain.percent_of(change_percent)
     if share is None or not gain.rows:
         return [_NOTHING]
+    handing = ""
+    if abs(gain.handing_ms) >= _TOLD_MS:
+        handing = f", {_ms(gain.handing_ms)} ms handing over inputs and outputs"
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
     nodes = fmt.plural(len(gain.rows), "named node")
     lines = [
         f"{share:.0f} % of the gain is at {nodes}: {_ms(running)} ms while they ran,"
-        f" {_ms(waiting)} ms before they could start (launches, scheduling, copies)."
+        f" {_ms(waiting)} ms before they could start (launches, scheduling, copies){handing}."
     ]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
@@ -257,7 +266,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0]
     if not top:
         return lines
-    most = sum(row.delta_ms for row in top) / min(gain.named_ms, -1e-9)
+    most = sum(row.delta_ms for row in top) / min(gain.named_ms + gain.handing_ms, -1e-9)
     names = ", ".join(f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms)} ms)"
                       for row in top)  # fmt: skip
     if most < _SPREAD:
@@ -266,6 +275,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
 
 
 _NOTHING = "No layer was measured in both profiles."
+_TOLD_MS = 0.0005
 _ROUGH = 0.5
 """The part of a gain by which profiles may differ from it without a word."""
 _SPREAD = 0.2

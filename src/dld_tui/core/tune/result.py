@@ -129,7 +129,8 @@ class TuneResult:
     asked: tuple[str, ...] = ()
     """The changes that were asked for by name; empty for all that there are."""
     explained_percent: float | None = None
-    """How much of the gain is that of named nodes: while they ran, and before they could start."""
+    """How much of the gain is that of named nodes, while they ran and before they could start, and
+    of handing over inputs and outputs."""
     nodes: tuple[GainRow, ...] = ()
     """Where it is, those that gained most first."""
     settings: Mapping[str, Any] = field(default_factory=dict)
