@@ -275,7 +275,8 @@ class GraphPane(Framed, Commands, Vertical):
     def on_resize(self) -> None:
         """Draw the boxes as large as they fit now."""
         if self.canvas.display and not self.zoom_is_chosen and 0 < len(self.boxes) <= _FITTED:
-            self.call_after_refresh(self.show_view, self.cursor_vertex)
+            # The cursor of then: vertices of the graph that is shown by then have other numbers.
+            self.call_after_refresh(lambda: self.show_view(self.cursor_vertex))
 
     # --- content --------------------------------------------------------------------------------
 
