@@ -51,16 +51,16 @@ def simplified(
     def by_library(
         document: Document,
         module: str,
-        options: dict[str, Any],
+        options: simplifiers.Options,
         stage: str,
         stack: Any,
         *,
         limit_s: float,
     ) -> Generator[Event, None, Document]:
-        result = made[options["by"]]
+        result = made[options.by]
         if isinstance(result, Exception):
             raise result
-        path = folder / f"{options['by']}.onnx"
+        path = folder / f"{options.by}.onnx"
         path.write_bytes(models.parse(result).SerializeToString())
         opened = Document.open(path)
         stack.callback(opened.close)

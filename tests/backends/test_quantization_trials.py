@@ -153,7 +153,7 @@ def test_names_in_a_file_are_left_out_and_wrong_ones_are_refused(
     settings = QuantizationSettings(exclude=("side",), exclude_from=names)
     with Quantizer(document, settings) as quantizer:
         options = quantizer._options("minmax", (), ())
-    assert options["exclude"] == ["side", "stem", "mixed"]
+    assert options.exclude == ["side", "stem", "mixed"]
     names.write_text("absent\n", encoding="utf-8")
     with pytest.raises(UsageError, match="no node is named 'absent'"):
         Quantizer(document, settings)

@@ -22,7 +22,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from types import FrameType
 from typing import BinaryIO, NoReturn
 
@@ -150,7 +150,7 @@ def run_request(
         return Failed(message, name, "The details show where", traceback.format_exc())
 
 
-def _parse_request(line: bytes) -> tuple[str, dict[str, JSON]]:
+def _parse_request(line: bytes) -> tuple[str, Mapping[str, JSON]]:
     try:
         data = json.loads(line)
         name, request = data["activity"], data["request"]

@@ -9,7 +9,7 @@ from functools import partial
 from math import inf, log10
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.conversion.agreement import OPTIMIZED
 from dld_tui.core.conversion.quantization_plan import point_lines
@@ -20,7 +20,6 @@ from dld_tui.core.conversion.request import (
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.quantizer import Made, Quantizer
@@ -46,7 +45,7 @@ _MUCH = 2.0
 """Six decibels: an effective bit."""
 _LITTLE = 1e-3
 """60 dB, better than 8 bits are: other roundings, and no sums that are cut off."""
-_EXACT_SUMS: dict[str, dict[str, JSON]] = {
+_EXACT_SUMS: dict[str, dict[str, Any]] = {
     "7 bits for weights (--reduce-range)": {"reduce_range": True},
     "no signs (--weights uint8 --activations uint8)": {"weights": "uint8", "activations": "uint8"},
 }

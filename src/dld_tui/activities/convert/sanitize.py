@@ -21,7 +21,6 @@ from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
@@ -240,12 +239,11 @@ class _Search:
         from dld_tui.core.conversion.result import SimplifierTrial
 
         request = self.request
-        options: dict[str, JSON] = {
-            "by": name, "fold": request.fold, "threshold": int(request.threshold * 2**20),
-            "passes": request.passes, "shapes": request.shapes, "inference": request.inference,
-            "partitioning": request.partitioning, "cleanup": request.cleanup,
-            "toposort": request.toposort,
-        }  # fmt: skip
+        options = simplifiers.Options(
+            by=name, fold=request.fold, threshold=int(request.threshold * 2**20),
+            passes=request.passes, shapes=request.shapes, inference=request.inference,
+            partitioning=request.partitioning, cleanup=request.cleanup, toposort=request.toposort,
+        )  # fmt: skip
         stage = f"{name} simplifies"
         problem: str | None = None
         result: Document | None = None

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 from dld_tui.backends.tools.process import run_tool
+from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import keep, open_model
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -18,13 +20,12 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 
 def by_library(
     document: Document,
     module: str,
-    options: Mapping[str, JSON],
+    options: Any,
     stage: str,
     stack: contextlib.ExitStack,
     steps: int = 0,
@@ -36,7 +37,7 @@ def by_library(
         document: The model; it stays as it is, and open until `stack` is closed.
         module: Its ``main`` finds the file to read, the file to write and the options as JSON in
             ``sys.argv[1:]``.
-        options: What it does.
+        options: What it does: a dataclass, or JSON data.
         stage: For the progress.
         stack: Closes the result and removes what was made for it.
         steps: How many sets of inputs it reads, if it says in the file :func:`step_file` how many
@@ -60,7 +61,7 @@ def by_library(
     also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
     for made in (result, *also, counter):
         stack.callback(made.unlink, missing_ok=True)
-    running = run_tool(module, [str(view), str(result), json.dumps(dict(options))], limit_s)
+    running = run_tool(module, [str(view), str(result), json.dumps(encode(options))], limit_s)
     with contextlib.closing(running):
         while True:
             try:

@@ -8,6 +8,7 @@ import json
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import onnx
 from onnx import numpy_helper
 
 from dld_tui.backends.conversion.library_file import step_file
+from dld_tui.core.codec import decode
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
@@ -33,13 +35,43 @@ def missing() -> list[str]:
     return [name for name in ("onnxruntime",) if importlib.util.find_spec(name) is None]
 
 
+@dataclass(frozen=True)
+class Options:
+    """What the library is told; :class:`.QuantizationSettings` says what most of it means."""
+
+    dynamic: bool
+    weights_only: bool
+    points_only: bool
+    """Only find out what would be quantized."""
+    runtime: str
+    weights: str
+    block: int
+    format: str
+    rounding: str
+    activations: str
+    per_channel: bool
+    reduce_range: bool
+    keep_activations: bool
+    """Whether activation functions stay whose work a quantized tensor's range could do."""
+    inputs: list[InputSpec]
+    is_uniform: bool
+    """Whether all sets of inputs have the same shapes."""
+    calibration: str
+    """The folder; empty where nothing is calibrated."""
+    method: str
+    ops: list[str]
+    """Operators; all that can be where it is empty."""
+    exclude: list[str]
+    """Names of nodes."""
+
+
 def main() -> None:
     """Quantize the model of the first argument; write the second; options are the third."""
     source, target, text = sys.argv[1:4]
     reader = None
     try:
-        options = json.loads(text)
-        if not (options["dynamic"] or options["weights_only"] or options["points_only"]):
+        options = decode(Options, json.loads(text))
+        if not (options.dynamic or options.weights_only or options.points_only):
             reader = _Sets(options, Path(target))
         asked = _quantize(source, target, options, reader)
         asked["infinite"] = _tidied(target)
@@ -52,24 +84,22 @@ def main() -> None:
         sys.exit(f"[!] {at}{' '.join(str(error).split()) or type(error).__name__}")
 
 
-def _quantize(
-    source: str, target: str, options: dict[str, Any], sets: _Sets | None
-) -> dict[str, Any]:
+def _quantize(source: str, target: str, options: Options, sets: _Sets | None) -> dict[str, Any]:
     """Quantize; return what was asked for, where ranges are found."""
     from onnxruntime import quantization
 
-    if options["weights_only"]:
+    if options.weights_only:
         _quantize_weights(source, target, options)
         return {}
-    if options["points_only"]:
+    if options.points_only:
         return _plan_without_ranges(source, target, options)
     types = quantization.QuantType
     shared: dict[str, Any] = {
-        "op_types_to_quantize": options["ops"] or None,
-        "nodes_to_exclude": options["exclude"] or None,
-        "per_channel": options["per_channel"],
-        "reduce_range": options["reduce_range"],
-        "weight_type": types.from_string(_type(options["weights"])),
+        "op_types_to_quantize": options.ops or None,
+        "nodes_to_exclude": options.exclude or None,
+        "per_channel": options.per_channel,
+        "reduce_range": options.reduce_range,
+        "weight_type": types.from_string(_type(options.weights)),
         "use_external_data_format": Path(source).stat().st_size + _data(source) > _ONE_FILE,
     }
     if sets is None:
@@ -83,8 +113,8 @@ def _quantize(
         target,
         _reader(quantization, sets),
         quant_format=quantization.QuantFormat.QDQ,
-        activation_type=types.from_string(_type(options["activations"])),
-        calibrate_method=getattr(quantization.CalibrationMethod, _METHODS[options["method"]]),
+        activation_type=types.from_string(_type(options.activations)),
+        calibrate_method=getattr(quantization.CalibrationMethod, _METHODS[options.method]),
         extra_options=extra,
         **shared,
     )
@@ -96,16 +126,16 @@ def plan_file(target: Path) -> Path:
     return target.with_name(f"{target.name}.plan")
 
 
-def _extra(options: dict[str, Any]) -> dict[str, Any]:
+def _extra(options: Options) -> dict[str, Any]:
     """Return what the quantizer is told of the runtime."""
-    if options["runtime"] != "tensorrt":
-        return {"QDQKeepRemovableActivations": options["keep_activations"]}
+    if options.runtime != "tensorrt":
+        return {"QDQKeepRemovableActivations": options.keep_activations}
     # TensorRT takes no zero points but 0, and adds biases in floating point.
     return {"ActivationSymmetric": True, "WeightSymmetric": True, "QuantizeBias": False,
             "QDQKeepRemovableActivations": True}  # fmt: skip
 
 
-def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> dict[str, Any]:
+def _plan_without_ranges(source: str, target: str, options: Options) -> dict[str, Any]:
     """Return what would be quantized; nothing is calibrated, and the model stays as it is."""
     from onnxruntime import quantization
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
@@ -117,14 +147,14 @@ def _plan_without_ranges(source: str, target: str, options: dict[str, Any]) -> d
     asked: dict[str, Any] = {}
     quantizer = QDQQuantizer(
         model,
-        options["per_channel"],
-        options["reduce_range"],
-        types.from_string(_type(options["weights"])),
-        types.from_string(_type(options["activations"])),
+        options.per_channel,
+        options.reduce_range,
+        types.from_string(_type(options.weights)),
+        types.from_string(_type(options.activations)),
         None,
         [],
-        options["exclude"],
-        options["ops"] or [*QLinearOpsRegistry, *QDQRegistry],
+        options.exclude,
+        options.ops or [*QLinearOpsRegistry, *QDQRegistry],
         _extra(options),
     )
     _record(quantizer, asked)
@@ -244,7 +274,7 @@ def _parameters(one: Any) -> dict[str, Any]:
     }
 
 
-def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None:
+def _quantize_weights(source: str, target: str, options: Options) -> None:
     """Store the weights of matrix products in blocks of a few bits."""
     from onnxruntime.quantization import QuantFormat
     from onnxruntime.quantization.matmul_nbits_quantizer import (
@@ -253,24 +283,24 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
         MatMulNBitsQuantizer,
     )
 
-    weights = str(options["weights"])
-    is_nearest = options["rounding"] == "nearest"
-    blocked = options["format"] == "dequantize"
+    weights = str(options.weights)
+    is_nearest = options.rounding == "nearest"
+    blocked = options.format == "dequantize"
     model = onnx.load(source)
     if not is_nearest:
         _require_even_blocks(model, options)
     shared: dict[str, Any] = {
-        "block_size": options["block"],
+        "block_size": options.block,
         "is_symmetric": not weights.startswith("u"),
         "quant_format": QuantFormat.QDQ if blocked else QuantFormat.QOperator,
-        "op_types_to_quantize": tuple(options["ops"]) or None,
+        "op_types_to_quantize": tuple(options.ops) or None,
     }
     # The quantizer of ONNX Runtime 1.23, the last one for Python 3.10, takes no `bits` itself.
     bits = int(weights.removeprefix("u").removeprefix("int"))
     nearest = DefaultWeightOnlyQuantConfig(bits=bits, **shared)
     quantizer = MatMulNBitsQuantizer(
         model,
-        nodes_to_exclude=options["exclude"] or None,
+        nodes_to_exclude=options.exclude or None,
         algo_config=nearest if is_nearest else KQuantWeightOnlyQuantConfig(),
         **shared,
     )
@@ -280,7 +310,7 @@ def _quantize_weights(source: str, target: str, options: dict[str, Any]) -> None
     )
 
 
-def _require_even_blocks(model: onnx.ModelProto, options: dict[str, Any]) -> None:
+def _require_even_blocks(model: onnx.ModelProto, options: Options) -> None:
     """Refuse what ONNX Runtime's k-quant fails at: zero points that do not fill whole bytes.
 
     Raises:
@@ -288,9 +318,9 @@ def _require_even_blocks(model: onnx.ModelProto, options: dict[str, Any]) -> Non
     """
     rows = {one.name: one.dims[0] for one in model.graph.initializer if len(one.dims) == 2}
     for node in model.graph.node:
-        if node.op_type != "MatMul" or node.name in options["exclude"] or node.input[1] not in rows:
+        if node.op_type != "MatMul" or node.name in options.exclude or node.input[1] not in rows:
             continue
-        blocks = -(-rows[node.input[1]] // options["block"])
+        blocks = -(-rows[node.input[1]] // options.block)
         if blocks % 2:
             raise ValueError(
                 f"ONNX Runtime's k-quant needs an even number of blocks in each column, and"
@@ -334,17 +364,12 @@ def _data(source: str) -> int:
 class _Sets:
     """The folders of inputs, one after the other, in parts whose values are held at a time."""
 
-    def __init__(self, options: dict[str, Any], target: Path) -> None:
-        self.folders = set_folders(Path(options["calibration"]))
-        self.specs = [
-            InputSpec(
-                one["name"], one["dtype"], None if one["dims"] is None else tuple(one["dims"])
-            )
-            for one in options["inputs"]
-        ]
+    def __init__(self, options: Options, target: Path) -> None:
+        self.folders = set_folders(Path(options.calibration))
+        self.specs = options.inputs
         # For the other methods all values of a part are held, and have to be of the same shapes.
-        self.part = _RANGES if options["method"] == "minmax" else _TENSORS
-        if self.part == _TENSORS and not options["is_uniform"]:
+        self.part = _RANGES if options.method == "minmax" else _TENSORS
+        if self.part == _TENSORS and not options.is_uniform:
             self.part = 1
         self.present: str | None = None
         """The name of the folder that is in work."""

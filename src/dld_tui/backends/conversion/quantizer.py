@@ -11,7 +11,7 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -56,7 +56,6 @@ from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import registry
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON
 
 _Shapes: TypeAlias = "tuple[tuple[int, ...], ...]"
 _Place: TypeAlias = "tuple[tuple[str, ...], str]"
@@ -260,7 +259,7 @@ class Quantizer:
         method: str,
         ops: Sequence[str],
         kept: Collection[Node] = (),
-        changed: Mapping[str, JSON] | None = None,
+        changed: Mapping[str, Any] | None = None,
     ) -> Generator[Event, None, Made]:
         """Quantize.
 
@@ -278,11 +277,11 @@ class Quantizer:
             ActivityError: The library failed.
         """
         names = [self._names.get(_place(node), node.name) for node in kept]
-        options = self._options(method, ops, names) | dict(changed or {})
+        options = replace(self._options(method, ops, names), **(changed or {}))
         made = yield from self._by_library(options, "Quantizing", self.sets)
         while made.infinite:
             self._leave_out(made.infinite)
-            options = self._options(method, ops, names) | dict(changed or {})
+            options = replace(self._options(method, ops, names), **(changed or {}))
             made = yield from self._by_library(options, "Quantizing", self.sets)
         if self._settings.dynamic or self._settings.weights_only:
             return made
@@ -321,7 +320,7 @@ class Quantizer:
         Raises:
             ActivityError: The library failed.
         """
-        options = self._options("minmax", ops, ()) | {"points_only": True}
+        options = replace(self._options("minmax", ops, ()), points_only=True)
         made = yield from self._by_library(options, "Finding what would be quantized", 0)
         assert made.plan is not None
         return made.plan
@@ -349,7 +348,7 @@ class Quantizer:
         return self._document.path.parent if self._document.path is not None else None
 
     def _by_library(
-        self, options: dict[str, JSON], stage: str, sets: int
+        self, options: quantization.Options, stage: str, sets: int
     ) -> Generator[Event, None, Made]:
         try:
             result = yield from by_library(
@@ -370,30 +369,26 @@ class Quantizer:
             file.unlink()
         return Made(result, QuantizationPlan.from_json(told), infinite=told.get("infinite", []))
 
-    def _options(self, method: str, ops: Sequence[str], kept: Sequence[str]) -> dict[str, JSON]:
+    def _options(
+        self, method: str, ops: Sequence[str], kept: Sequence[str]
+    ) -> quantization.Options:
         settings = self._settings
-        inputs: list[JSON] = [
-            {"name": spec.name, "dtype": spec.dtype,
-             "dims": None if spec.dims is None else [*spec.dims]}
-            for spec in self._specs
-        ]  # fmt: skip
         folder = settings.calibration
-        return {
-            "dynamic": settings.dynamic, "weights_only": settings.weights_only,
-            "points_only": False, "runtime": settings.runtime, "weights": settings.weights,
-            "block": settings.block, "format": settings.stored_as,
-            "rounding": settings.rounding, "activations": settings.activations,
-            "per_channel": self._per_channel, "reduce_range": settings.reduce_range,
-            "keep_activations": _has_captured_activation(self.prepared),
-            "inputs": inputs, "is_uniform": len(self._shapes) == 1,
-            "calibration": "" if folder is None else str(folder.absolute()),
-            "method": method, "ops": [*ops], "exclude": [*self._excluded, *self._refused, *kept],
-        }  # fmt: skip
+        return quantization.Options(
+            dynamic=settings.dynamic, weights_only=settings.weights_only,
+            points_only=False, runtime=settings.runtime, weights=settings.weights,
+            block=settings.block, format=settings.stored_as,
+            rounding=settings.rounding, activations=settings.activations,
+            per_channel=self._per_channel, reduce_range=settings.reduce_range,
+            keep_activations=_has_captured_activation(self.prepared),
+            inputs=[*self._specs], is_uniform=len(self._shapes) == 1,
+            calibration="" if folder is None else str(folder.absolute()),
+            method=method, ops=[*ops], exclude=[*self._excluded, *self._refused, *kept],
+        )  # fmt: skip
 
 
-def _weight_type(options: Mapping[str, JSON]) -> WeightType:
-    is_reduced = bool(options["reduce_range"])
-    return WeightType(str(options["weights"]), bool(options["per_channel"]), is_reduced)
+def _weight_type(options: quantization.Options) -> WeightType:
+    return WeightType(options.weights, options.per_channel, options.reduce_range)
 
 
 def _make_valid(result: Document) -> None:

@@ -9,9 +9,11 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from dld_tui.core.codec import decode
 
 NEEDED = {
     "onnxsim": ("onnxsim",),
@@ -33,18 +35,34 @@ def missing(name: str) -> list[str]:
     return [module for module in NEEDED[name] if importlib.util.find_spec(module) is None]
 
 
+@dataclass(frozen=True)
+class Options:
+    """What a simplifier is told; the request of ``convert_sanitize`` says what it means."""
+
+    by: str
+    fold: bool
+    threshold: int
+    """Bytes."""
+    passes: int | None
+    shapes: bool
+    inference: bool
+    partitioning: str
+    cleanup: bool
+    toposort: bool
+
+
 def main() -> None:
     """Simplify the model of the first argument; write the second; options are the third."""
     source, target, text = sys.argv[1:4]
-    options = json.loads(text)
+    options = decode(Options, json.loads(text))
     os.chdir(Path(source).parent)
     simplify = {
         "Polygraphy": _polygraphy, "onnxslim": _onnxslim, "onnxsim": _onnxsim, "rules": _rules,
-    }[options["by"]]  # fmt: skip
+    }[options.by]  # fmt: skip
     simplify(source, target, options)
 
 
-def _rules(source: str, target: str, options: Mapping[str, Any]) -> None:
+def _rules(source: str, target: str, options: Options) -> None:
     """Do what ``dld rewrite`` does with rules after which there are fewer nodes."""
     import onnx
 
@@ -56,12 +74,12 @@ def _rules(source: str, target: str, options: Mapping[str, Any]) -> None:
     document = Document.open(Path(source))
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     take_types(document, infer_types(model, Path(source))[0])
-    names = [*RULES, "shapes"] if options["fold"] and options["shapes"] else RULES
+    names = [*RULES, "shapes"] if options.fold and options.shapes else RULES
     document.apply("rewrite", rules=text_of_rules(rules_of(names)))
     save(document, Path(target))
 
 
-def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
+def _polygraphy(source: str, target: str, options: Options) -> None:
     """Do what ``polygraphy surgeon sanitize`` does, without loading weights up front."""
     import onnx
     import onnx_graphsurgeon
@@ -69,49 +87,49 @@ def _polygraphy(source: str, target: str, options: Mapping[str, Any]) -> None:
 
     # Polygraphy's command loads all weights, with --ignore-external-data too; its functions do not.
     model = onnx.load(source, load_external_data=False)
-    if options["fold"]:
-        partitioning = options["partitioning"]
+    if options.fold:
+        partitioning = options.partitioning
         model = fold_constants(
             model,
-            num_passes=options["passes"],
-            do_shape_inference=options["inference"],
+            num_passes=options.passes,
+            do_shape_inference=options.inference,
             partitioning=None if partitioning == "none" else partitioning,
-            fold_shapes=options["shapes"],
-            size_threshold=options["threshold"],
+            fold_shapes=options.shapes,
+            size_threshold=options.threshold,
             # ONNX Runtime's takes minutes for a detector (sympy), and folds no more.
             allow_onnxruntime_shape_inference=False,
         )
-    if options["cleanup"] or options["toposort"]:
+    if options.cleanup or options.toposort:
         graph = onnx_graphsurgeon.import_onnx(model)
-        if options["cleanup"]:
+        if options.cleanup:
             graph.cleanup()
-        if options["toposort"]:
+        if options.toposort:
             graph.toposort()
         model = onnx_graphsurgeon.export_onnx(graph, do_type_check=False)
     onnx.save(model, target)
 
 
-def _onnxslim(source: str, target: str, options: Mapping[str, Any]) -> None:
+def _onnxslim(source: str, target: str, options: Options) -> None:
     import onnx
     import onnxslim
 
-    skipped = [] if options["fold"] else ["constant_folding"]
+    skipped = [] if options.fold else ["constant_folding"]
     model = onnxslim.slim(
-        onnx.load(source), skip_optimizations=skipped, size_threshold=options["threshold"]
+        onnx.load(source), skip_optimizations=skipped, size_threshold=options.threshold
     )
     _save(model, target)
 
 
-def _onnxsim(source: str, target: str, options: Mapping[str, Any]) -> None:
+def _onnxsim(source: str, target: str, options: Options) -> None:
     import onnx
     import onnxsim
 
     model, _ = onnxsim.simplify(
         onnx.load(source),
         check_n=0,
-        skip_constant_folding=not options["fold"],
+        skip_constant_folding=not options.fold,
         include_subgraph=True,
-        tensor_size_threshold=f"{options['threshold']}B",
+        tensor_size_threshold=f"{options.threshold}B",
     )
     _save(model, target)
 

@@ -29,7 +29,7 @@ def command(name: str | None, domain: str | None, opset: int | None, as_json: bo
     if name is None:
         operators = listing.all_operators(domain, opset)
         if as_json:
-            write_json({"operators": [listing.row(item) for item in operators]})
+            write_json({"operators": [listing.ListedOperator.of(item) for item in operators]})
         else:
             write_table(listing.operator_table(operators))
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
+from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
@@ -221,7 +223,7 @@ def _write_nodes(
     if as_json:
         rows: list[JSON] = [
             {
-                **_node_json(node),
+                **encode(_FoundNode.of(node)),
                 **({"columns": {name: value(node) for name, value in columns}} if columns else {}),
             }
             for node in nodes
@@ -261,14 +263,19 @@ def _operator(node: Node) -> str:
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
-def _node_json(node: Node) -> dict[str, JSON]:
-    return {
-        "scope": list(node.scope.path),
-        "node": node.ref,
-        "op_type": node.op_type,
-        "domain": node.domain,
-        "outputs": list(node.outputs),
-    }
+@dataclass(frozen=True)
+class _FoundNode:
+    """A node as JSON has it. All texts are foreign."""
+
+    scope: list[str]
+    node: str
+    op_type: str
+    domain: str
+    outputs: list[str]
+
+    @classmethod
+    def of(cls, node: Node) -> _FoundNode:
+        return cls([*node.scope.path], node.ref, node.op_type, node.domain, [*node.outputs])
 
 
 @click.command("match")

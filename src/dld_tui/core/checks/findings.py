@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Remark, node_at, scope_at
@@ -128,6 +128,13 @@ class Repair:
     ``dtype`` and ``dims``; without one there is no repair yet."""
 
 
+class EditCall(NamedTuple):
+    """An edit and its arguments, as a script has them."""
+
+    edit: str
+    arguments: dict[str, JSON]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong or odd in a model."""
@@ -152,12 +159,12 @@ class Finding:
         return command_of(self.rules) if self.rules else None
 
     @property
-    def fix(self) -> tuple[str, dict[str, JSON]] | None:
+    def fix(self) -> EditCall | None:
         """The edit that repairs it and its arguments as of now, or None."""
         if self.repair is None and self.rules:
             from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
-            return "rewrite", {"rules": text_of_rules(rules_of(self.rules))}
+            return EditCall("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
         if self.repair is None:
             return None
         arguments: dict[str, JSON] = {}
@@ -171,7 +178,7 @@ class Finding:
             arguments["scope"] = [] if self.scope is None else list(self.scope.path)
         if self.repair.node and self.node is not None:
             arguments["node"] = self.node.ref
-        return self.repair.edit, {**arguments, **self.repair.arguments}
+        return EditCall(self.repair.edit, {**arguments, **self.repair.arguments})
 
     @property
     def _inferred(self) -> ValueType | None:
@@ -185,7 +192,6 @@ class Finding:
 
     def to_json(self) -> dict[str, JSON]:
         """Return the finding as ``dld check --json`` prints it."""
-        fix = self.fix
         return {
             "level": self.level,
             "rule": self.rule,
@@ -194,7 +200,7 @@ class Finding:
             "node": None if self.node is None else self.node.ref,
             "value": self.value,
             "rewrite": self.command,
-            "fix": None if fix is None else {"edit": fix[0], "arguments": fix[1]},
+            "fix": None if self.fix is None else self.fix._asdict(),
         }
 
 

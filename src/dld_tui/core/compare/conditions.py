@@ -73,14 +73,14 @@ def telling(subjects: Sequence[Comparable]) -> list[Difference]:
     return [found for found in differences(subjects) if found.name not in _EXTENT]
 
 
-def _model_facts(subject: Comparable) -> dict[str, JSON]:
+def _model_facts(subject: Comparable) -> Mapping[str, JSON]:
     digest = subject.model.get("sha256")
     short = digest[:12] if isinstance(digest, str) else None
     known = {"model": subject.model.get("path"), "model sha256": short}
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _without_shape_request(settings: Mapping[str, JSON]) -> dict[str, JSON]:
+def _without_shape_request(settings: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Return the settings with the shapes that were run rather than those that were asked for."""
     dropped = {"shape"} if "input_shapes" in settings else set()
     return {name: value for name, value in settings.items() if name not in dropped}

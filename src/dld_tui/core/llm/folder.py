@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 CONFIG = "genai_config.json"
 _LARGEST = 16 << 20
@@ -96,8 +96,8 @@ def _plain(value: JSON) -> dict[str, bool | int | str]:
     return {key: one for key, one in value.items() if isinstance(one, bool | int | str)}
 
 
-def _object(data: JSON, name: str, path: Path) -> dict[str, JSON]:
-    found = data.get(name) if isinstance(data, dict) else None
+def _object(data: JSON | Foreign, name: str, path: Path) -> Foreign:
+    found = data.get(name) if isinstance(data, Mapping) else None
     if not isinstance(found, dict):
         raise InputError(f"has no {name!r}", where=str(path))
     return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeAlias
 
+from dld_tui.core.codec import encode
 from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
@@ -165,16 +167,24 @@ def find(name: str, domain: str | None = None, opset: int | None = None) -> list
     raise UsageError(f"there is no operator {visible(name)!r}{meant}")
 
 
-def row(schema: OperatorSchema) -> dict[str, JSON]:
-    """Return the entry of a list in JSON."""
-    return {
-        "name": schema.name,
-        "domain": domain_title(schema.domain),
-        "since_version": schema.since_version,
-        "category": schema.category,
-        "deprecated": schema.deprecated,
-        "summary": schema.summary,
-    }
+@dataclass(frozen=True)
+class ListedOperator:
+    """The entry of an operator in a list, as JSON has it."""
+
+    name: str
+    domain: str
+    since_version: int
+    category: str
+    deprecated: bool
+    summary: str
+
+    @classmethod
+    def of(cls, schema: OperatorSchema) -> ListedOperator:
+        """Return the entry of an operator."""
+        return cls(
+            schema.name, domain_title(schema.domain), schema.since_version, schema.category,
+            schema.deprecated, schema.summary,
+        )  # fmt: skip
 
 
 def operator_table(schemas: Sequence[OperatorSchema]) -> Table[OperatorSchema]:
@@ -197,7 +207,7 @@ def document(schema: OperatorSchema) -> JSON:
     """Return everything that is known of an operator, in JSON."""
     history = history_of(schema.name, schema.domain)
     return {
-        **row(schema),
+        **encode(ListedOperator.of(schema)),
         "doc": schema.doc,
         "inputs": [_formal(formal) for formal in schema.inputs],
         "outputs": [_formal(formal) for formal in schema.outputs],

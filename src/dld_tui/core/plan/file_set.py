@@ -27,7 +27,7 @@ from dld_tui.core.plan.json_text import (
 )
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.report.schema import finite
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, Foreign
 
 _HASH: Final = r"(?:\.[0-9a-f]{6,40})?"
 _ENDING: Final = re.compile(
@@ -304,7 +304,7 @@ _DEVICE_KEYS = ("device_information", "device", "Device Information")
 _NAME_KEYS = ("Selected Device", "Name", "name")
 
 
-def read_metadata(text: str, where: str, role: str = "") -> dict[str, JSON]:
+def read_metadata(text: str, where: str, role: str = "") -> Foreign:
     """Return what a metadata file says, by TREx's names.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import protos as onnx
@@ -52,7 +52,7 @@ def add_node(
     name: str = "",
     inputs: Sequence[str] = (),
     outputs: Sequence[str] = (),
-    attributes: dict[str, JSON] | None = None,
+    attributes: Mapping[str, JSON] | None = None,
     index: int | None = None,
 ) -> str:
     """Add a node.
@@ -109,7 +109,7 @@ def insert_node(
     op_type: str,
     domain: str = "",
     name: str = "",
-    attributes: dict[str, JSON] | None = None,
+    attributes: Mapping[str, JSON] | None = None,
     users: Sequence[Sequence[JSON]] | None = None,
     opset: int | None = None,
 ) -> str:
@@ -306,12 +306,12 @@ def add_operator(
     name: str = "",
     inputs: Sequence[str] = (),
     outputs: int = 1,
-    attributes: dict[str, JSON] | None = None,
+    attributes: Mapping[str, JSON] | None = None,
     bodies: Sequence[str] = (),
     behind: str = "",
     users: Sequence[Sequence[JSON]] | None = None,
     opset: int | None = None,
-    initializers: Sequence[dict[str, JSON]] = (),
+    initializers: Sequence[Mapping[str, JSON]] = (),
 ) -> str:
     """Add a node with names for its outputs, with bodies, and with the users of another value.
 
@@ -383,11 +383,11 @@ def _import(transaction: Transaction, home: Scope, domain: str, version: int) ->
 
 
 def _initializer(
-    document: Document, transaction: Transaction, scope: Sequence[str], about: dict[str, JSON]
+    document: Document, transaction: Transaction, scope: Sequence[str], about: Mapping[str, JSON]
 ) -> None:
     if not isinstance(about, dict) or set(about) != {"name", "dtype", "dims", "fill"}:
         raise EditError("an initializer needs name, dtype, dims and fill")
-    arguments: dict[str, Any] = about
+    arguments: Mapping[str, Any] = about
     add_initializer(document, transaction, scope=scope, **arguments)
 
 

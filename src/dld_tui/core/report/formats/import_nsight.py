@@ -23,7 +23,7 @@ from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, Facts, ProgressCallback
 
 EVENT_LIMIT = 1_000_000
 """Rows of a table that are read, the earliest."""
@@ -57,7 +57,7 @@ class _Work:
     place: tuple[int | None, ...]
     """Process, device, context and stream."""
     bytes: int | None
-    details: dict[str, JSON]
+    details: Facts
     owner: int | None = None
     """Place of the innermost range that launched it, in the list of ranges."""
 
@@ -180,7 +180,7 @@ class _Export:
             "CUPTI_ACTIVITY_KIND_KERNEL", "demangledName", "shortName", *_SHAPE
         ):
             name = self._texts.get(rest[0]) or self._texts.get(rest[1]) or "kernel"
-            details: dict[str, JSON] = {}
+            details: Facts = {}
             if min(rest[2:]) >= 0:
                 details = {
                     "grid": list(rest[2:5]), "block": list(rest[5:8]), "registers": rest[8],
@@ -230,7 +230,7 @@ def _made(
     name: str,
     place: tuple[int | None, ...],
     size: int | None,
-    details: dict[str, JSON] | None = None,
+    details: Facts | None = None,
 ) -> _Work:
     start, end, number, process, *where = place
     assert start is not None
