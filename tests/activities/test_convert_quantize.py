@@ -18,7 +18,7 @@ from dld_tui.activities.convert import quantize
 from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
-from tests.support import models
+from tests.support import decoders, models
 from tests.support.rtx import HAS_RTX, build
 from tests.support.runtime import needs_onnxruntime
 
@@ -706,3 +706,12 @@ def test_latencies_of_one_result_are_measured_once(tmp_path: Path) -> None:
         result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
     assert result["latency_ms"] is not None
     assert measured.call_count == 2  # with integer convolutions and without
+
+
+@needs_onnxruntime(31)
+def test_products_behind_operators_that_onnx_does_not_know_are_quantized(tmp_path: Path) -> None:
+    path = decoders.stacked(tmp_path / "m.onnx")
+    result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True, ops=("MatMul",))
+    kinds = [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node]
+    assert kinds.count("MatMulInteger") == 3
+    assert cast("dict[str, Any]", result["values"])["is_good"]

@@ -78,6 +78,15 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     assert len(timed.step_ms) == 12
 
 
+def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
+    path = decoders.stacked(tmp_path / "m.onnx")
+    made = result_of(path, prompt="5", batch="2", decode=4, iterations=1, layer_passes=0)
+    [figures] = made.figures
+    # Two layers, keys and values, two sequences, all tokens but the last one, in float32.
+    assert figures.kv_bytes == 2 * 2 * 2 * (5 + 4) * decoders.HIDDEN * 4
+    assert len(Report.open(made.report).latencies) == 4
+
+
 def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     folder = decoders.folder(tmp_path / "genai")
     settings = {"prompt": "4,8", "batch": "1,2", "decode": 5, "iterations": 2, "layer_passes": 2}

@@ -156,6 +156,36 @@ def folder(path: Path, **changed: Any) -> Path:
     return path
 
 
+def stacked(path: Path) -> Path:
+    """Write a GPT-2 as ONNX Runtime's optimizer makes them: a cache of keys and values in one."""
+    g, f32, i32 = _Graph(), TensorProto.FLOAT, TensorProto.INT32
+    value = helper.make_tensor_value_info
+    inputs = [
+        value("input_ids", TensorProto.INT64, ["batch", "seq"]),
+        value("attention_mask", i32, ["batch", "total"]),
+    ]
+    outputs = [value("logits", f32, ["batch", "seq", VOCABULARY])]
+    x = g.add("Gather", [g.weight("wte", VOCABULARY, HIDDEN), "input_ids"], "embedded")
+    for at in range(2):
+        cache: list[str | int | None] = [2, "batch", HEADS, "past", HIDDEN // HEADS]
+        inputs.append(value(f"past_{at}", f32, cache))
+        outputs.append(value(f"present_{at}", f32, [*cache[:3], "total", cache[4]]))
+        weights = [g.weight(f"h{at}.w", HIDDEN, 3 * HIDDEN), g.weight(f"h{at}.b", 3 * HIDDEN)]
+        node = helper.make_node(
+            "Attention", [x, *weights, "attention_mask", f"past_{at}"], [f"a{at}", f"present_{at}"],
+            name=f"attention{at}", domain="com.microsoft", num_heads=HEADS, unidirectional=1,
+        )  # fmt: skip
+        g.nodes.append(node)
+        made = g.product(f"h{at}.proj", f"a{at}", HIDDEN, HIDDEN, int4=False)
+        x = g.add("Add", [x, made], f"x{at}")
+    g.add("MatMul", [x, g.weight("head", HIDDEN, VOCABULARY)], "logits")
+    graph = helper.make_graph(g.nodes, "gpt2", inputs, outputs, g.weights)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
 def positioned(path: Path) -> Path:
     """Write a layer as of opset 23: Attention and RotaryEmbedding of ai.onnx, with positions."""
     g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64

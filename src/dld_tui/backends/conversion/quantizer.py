@@ -18,6 +18,7 @@ import onnx
 
 from dld_tui.backends.conversion import quantization
 from dld_tui.backends.conversion.library_file import by_library
+from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.conversion.body_weights import (
     WEIGHTED,
@@ -50,6 +51,7 @@ from dld_tui.core.document.primitives import SetLinks, SetText, Splice
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
+from dld_tui.core.document.value_types import type_proto_of
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
@@ -170,6 +172,8 @@ class Quantizer:
         if lifted:
             self.notes.append(f"{fmt.plural(lifted, 'Constant node')} made initializers")
         settings = self._settings
+        if not settings.weights_only:
+            _declare_types(prepared, self._document.path)
         self._refused = [] if settings.weights_only else _refused_by_library(prepared)
         if settings.weights_only and not settings.lm_head:
             self._refused = [node.name for node in _makes_logits(prepared)]
@@ -389,6 +393,32 @@ class Quantizer:
 
 def _weight_type(options: quantization.Options) -> WeightType:
     return WeightType(options.weights, options.per_channel, options.reduce_range)
+
+
+def _declare_types(prepared: Document, path: Path | None) -> None:
+    """Declare the types of what operators make that onnx does not know.
+
+    The library asks onnx for the type of each weight's product, which ends at such operators.
+    """
+    known = {domain: frozenset(names) for domain, names in registry.onnx_operators().items()}
+    made = [
+        (scope, name)
+        for scope in prepared.main.walk()
+        for node in scope.nodes
+        if node.op_type not in known.get(node.domain, ())
+        for name in node.outputs
+        if name and name not in scope.named("value_info") and name not in scope.named("output")
+    ]
+    if not made:
+        return
+    infer(prepared, path, contrib_types)
+    for scope, name in made:
+        found = scope.inferred.get(name)
+        proto = type_proto_of(found) if found is not None else None
+        if proto is not None:
+            info = onnx.ValueInfoProto(type=proto)
+            set_text(info, "name", name)
+            Splice(scope, "value_info", len(scope.records["value_info"]), [], [info]).do()
 
 
 def _make_valid(result: Document) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -96,6 +97,7 @@ def infer(
         told: Says what onnx cannot tell; what follows from that is inferred, too.
     """
     found = _infer(model, labels)
+    _name_reshaped(found.model.graph)
     for _ in range(_MOST_TOLD if told is not None and not found.failed else 0):
         assert told is not None
         more = {text_of(info.name): info for info in told(found.model)}
@@ -104,6 +106,89 @@ def infer(
         forget_generated(found.model.graph)
         _declare(found.model.graph, more)
         found = _infer(found.model, found.labels)
+        _name_reshaped(found.model.graph)
+    return found
+
+
+def _name_reshaped(graph: onnx.GraphProto) -> None:
+    """Give the dimensions that onnx has named, but that a Reshape keeps, the names they had.
+
+    onnx computes what -1 means of numbers only: ``[batch, seq, 64]`` as ``[0, -1, 4, 16]`` is
+    ``[batch, unk__0, 4, 16]`` to it.
+    """
+    calls = [node for node in graph.node if node.op_type == "Reshape" and not node.domain]
+    targets = _numbers(graph, {node.input[1] for node in calls if len(node.input) > 1})
+    infos = (*graph.input, *graph.value_info, *graph.output) if targets else ()
+    dims = {
+        info.name: info.type.tensor_type.shape.dim
+        for info in infos
+        if info.type.tensor_type.HasField("shape")
+    }
+    names: dict[str, str] = {}
+    for node in calls:
+        if len(node.input) > 1 and len(node.output) == 1 and not node.attribute:
+            source, made = dims.get(node.input[0]), dims.get(node.output[0])
+            target = targets.get(node.input[1])
+            if source is not None and made is not None and target is not None:
+                names |= _kept_name(source, made, target, names)
+    if not names:
+        return
+    for info in infos:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param in names:
+                set_text(dim, "dim_param", names[dim.dim_param])
+
+
+def _kept_name(
+    source: Sequence[Any], made: Sequence[Any], target: Sequence[int], names: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the name that the dimension of -1 has, by the one that onnx has given it."""
+    if target.count(-1) != 1 or len(made) != len(target):
+        return {}
+    at = target.index(-1)
+    generated = text_of(made[at].dim_param)
+    if not generated.startswith(_GENERATED):
+        return {}
+    number, left = 1, list[str]()
+    for dim in source:
+        if dim.HasField("dim_value"):
+            number *= dim.dim_value
+        elif dim.dim_param:
+            left.append(names.get(dim.dim_param, text_of(dim.dim_param)))
+        else:
+            return {}
+    divisor = 1
+    for place, size in enumerate(target):
+        if size > 0:
+            divisor *= size
+        elif size == 0 and place < len(source):
+            dim = source[place]
+            if dim.HasField("dim_value"):
+                divisor *= dim.dim_value
+            else:
+                left.remove(names.get(dim.dim_param, text_of(dim.dim_param)))
+        elif place != at:
+            return {}
+    return {generated: left[0]} if number == divisor and len(left) == 1 else {}
+
+
+def _numbers(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, list[int]]:
+    """Return the numbers of small constants of int64."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer if tensor.name in wanted}
+    for node in graph.node if wanted else ():
+        if node.op_type == "Constant" and node.output and node.output[0] in wanted:
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    tensors[node.output[0]] = attribute.t
+    found = {}
+    for name, tensor in tensors.items():
+        if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor):
+            count = tensor.dims[0] if len(tensor.dims) == 1 else 0
+            numbers = [*tensor.int64_data]
+            if len(tensor.raw_data) == 8 * count:
+                numbers = [*struct.unpack(f"<{count}q", tensor.raw_data)]
+            if len(numbers) == count > 0:
+                found[name] = numbers
     return found
 
 

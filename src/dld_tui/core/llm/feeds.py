@@ -122,13 +122,15 @@ class Decoder:
         """Return the shape of a cache of so many tokens."""
         axis = next(pair.axis for pair in self.pairs if pair.past == name)
         dims = self.caches[name].dims or ()
+        # Keys and values may be one tensor, as those of com.microsoft.Attention are.
+        batch_axis = 1 if len(dims) == 5 and dims[0] == 2 else 0
         sizes = []
         for at, dim in enumerate(dims):
             if at == axis:
                 sizes.append(length)
             elif isinstance(dim, int) and is_fixed(dim):
                 sizes.append(dim)
-            elif at == 0:
+            elif at == batch_axis:
                 sizes.append(batch)
             else:
                 raise ActivityError(f"the cache {visible(name)} leaves dimension {at} open")
