@@ -104,6 +104,16 @@ def test_profiles_that_show_another_gain_are_called_rough(tmp_path: Path) -> Non
     assert "rough" not in gain_lines(found, -25.0)[0]
 
 
+def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:
+    before = report(tmp_path / "a.dldprof", PARTS)
+    found = gain(before, report(tmp_path / "b.dldprof", {0: 6.2, 1: 1.0, 2: 3.0}))
+    assert gain_lines(found, -8.0) == [
+        "The nodes that nothing delays take as long as before (+0.200 ms while they ran, +0.000 ms"
+        " before they could start): the gain is in passes that something delays, such as other"
+        " programs.",
+    ]
+
+
 def test_what_recording_adds_and_what_hits_some_passes_is_no_gain(tmp_path: Path) -> None:
     """Of more nodes recording takes more time; of a pass that is hit, one node would be blamed."""
     many = {number: 0.5 for number in range(8)}

@@ -523,6 +523,12 @@ class Energy:
     board_power_w: float
     energy_rails: str
     """Of what, with `` + `` between them."""
+    energy_repeats_j: tuple[float, ...] = ()
+    """Joules of a pass in each repeat of :data:`REPEAT_S`; empty where a run was shorter."""
+
+
+REPEAT_S = 2.0
+"""Counters are refreshed some times a second: of less than that the figure says little."""
 
 
 class EnergyWatch:
@@ -535,9 +541,26 @@ class EnergyWatch:
 
     def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
         self._gpu_mj, self._root = gpu_mj, root
-        self._at = monotonic()
-        self._rapl = _packages(root)
-        self._gpu = gpu_mj() if gpu_mj is not None else None
+        self._begin = self._last = self._counters(0)
+        self._repeats: list[float] = []
+
+    def _counters(self, passes: int) -> _Counters:
+        gpu = self._gpu_mj() if self._gpu_mj is not None else None
+        return _Counters(monotonic(), passes, _packages(self._root), gpu)
+
+    def mark(self, passes: int) -> None:
+        """Note a repeat, where one is over: they tell how far the figure of a pass can be trusted.
+
+        Args:
+            passes: How many were made since the start.
+        """
+        if monotonic() - self._last.at < REPEAT_S or passes <= self._last.passes:
+            return
+        now = self._counters(passes)
+        joules = sum(now.since(self._last).values())
+        if joules > 0:
+            self._repeats.append(joules / (passes - self._last.passes))
+        self._last = now
 
     def read(self, passes: int) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.
@@ -545,20 +568,38 @@ class EnergyWatch:
         Args:
             passes: How many were made since the start.
         """
-        seconds = monotonic() - self._at
-        joules: dict[str, float] = {}
-        for name, (end, _) in _packages(self._root).items():
-            if name in self._rapl:
-                begin, span = self._rapl[name]
-                used = end - begin if end >= begin else end - begin + span  # it starts over
-                joules[f"{name} (RAPL)"] = used / 1e6
-        now = self._gpu_mj() if self._gpu_mj is not None else None
-        if now is not None and self._gpu is not None:
-            joules["GPU (NVML)"] = (now - self._gpu) / 1e3
+        now = self._counters(passes)
+        joules, seconds = now.since(self._begin), now.at - self._begin.at
         whole = sum(joules.values())
         if not joules or whole <= 0 or passes <= 0 or seconds <= 0:
             return None
-        return Energy(whole / passes, whole / seconds, " + ".join(joules))
+        return Energy(whole / passes, whole / seconds, " + ".join(joules), tuple(self._repeats))
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """What the counters said at a time."""
+
+    at: float
+    passes: int
+    packages: Mapping[str, tuple[int, int]]
+    gpu_mj: int | None
+
+    def since(self, before: _Counters) -> dict[str, float]:
+        """Return the joules since then, by what used them."""
+        joules: dict[str, float] = {}
+        for name, (end, _) in self.packages.items():
+            if name in before.packages:
+                begin, span = before.packages[name]
+                used = end - begin if end >= begin else end - begin + span  # it starts over
+                joules[f"{name} (RAPL)"] = used / 1e6
+        if self.gpu_mj is not None and before.gpu_mj is not None:
+            joules["GPU (NVML)"] = (self.gpu_mj - before.gpu_mj) / 1e3
+        return joules
+
+
+_PLATFORM = "psys"
+"""A domain that holds the packages, which would count twice."""
 
 
 def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
@@ -573,6 +614,8 @@ def _packages(root: Path) -> Mapping[str, tuple[int, int]]:
             continue
         try:
             name = (folder / "name").read_text().strip()
+            if name == _PLATFORM:
+                continue
             texts = [(folder / file).read_text() for file in ("energy_uj", "max_energy_range_uj")]
             packages[name or folder.name] = int(texts[0]), int(texts[1])
         except (OSError, ValueError):

@@ -521,6 +521,7 @@ class ProfilingRun:
         energy = EnergyWatch(None if self._gpu is None else self._gpu.energy_mj)
         for burst, progress in self._bursts(timer, self._plan.timed, "Measuring latency"):
             self.latencies += burst.milliseconds
+            energy.mark(len(self.latencies))
             if time.monotonic() - self._written_at >= _WRITE_SECONDS:
                 self._write_latencies()
             yield progress
@@ -533,7 +534,8 @@ class ProfilingRun:
         used = encode(energy.read(len(self.latencies))) or {}
         self._write_latencies()
         for name, value in used.items():  # a board with sensors of its own says it again
-            self._report.set_fact(name, value)
+            if value != []:
+                self._report.set_fact(name, value)
         if self._bound:
             with errors_of(self._plan.model, "run"):
                 copies = self._bound[0].time_copies()

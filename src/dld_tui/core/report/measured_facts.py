@@ -127,7 +127,7 @@ _SIZES = {
     "gpu_memory_bytes": "GPU memory in use",
     "activation_bytes": "device memory of the engine",
 }
-_ENERGY = ("energy_per_inference_j", "board_power_w", "energy_rails")
+_ENERGY = ("energy_per_inference_j", "board_power_w", "energy_rails", "energy_repeats_j")
 BUSY_THREADS = 0.25
 """Hardware threads that others kept busy, from which on it is worth a word."""
 
@@ -210,6 +210,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
         energy = fmt.joules(joules)
         each = "a step of decode" if generation_of(report) else "an inference"
         text = f"{energy} {each}, {watts:,.3g} W of {rails}, idle power included"
+        text += _repeats(report.facts.get(_ENERGY[3]))
         yield MeasuredFact("energy", text, energy)
     yield from _board_facts(report.environment)
     load = _time(report.facts.get("load_ms"))
@@ -218,6 +219,15 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     limits = roofline_text(report.layers)
     if limits:
         yield MeasuredFact("limited by", limits)
+
+
+def _repeats(value: JSON) -> str:
+    """Return how near repeats are to each other; empty where there are not two."""
+    known = [one for one in map(_time, value if isinstance(value, list) else []) if one]
+    if len(known) < 2:
+        return ""
+    apart = 100 * (max(known) - min(known)) / (sum(known) / len(known))
+    return f"; {len(known)} repeats within {fmt.percent(apart)} %"
 
 
 def _board_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:

@@ -252,10 +252,15 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
         handing = f", {_ms(gain.handing_ms)} ms handing over inputs and outputs"
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
+    parts = f"{_ms(running)} ms while they ran, {_ms(waiting)} ms before they could start"
+    if share < _ELSEWHERE_PERCENT:
+        return [
+            f"The nodes that nothing delays take as long as before ({parts}): the gain is in passes"
+            " that something delays, such as other programs."
+        ]
     nodes = fmt.plural(len(gain.rows), "named node")
     lines = [
-        f"{share:.0f} % of the gain is at {nodes}: {_ms(running)} ms while they ran,"
-        f" {_ms(waiting)} ms before they could start (launches, scheduling, copies){handing}."
+        f"{share:.0f} % of the gain is at {nodes}: {parts} (launches, scheduling, copies){handing}."
     ]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
@@ -276,6 +281,8 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
 
 _NOTHING = "No layer was measured in both profiles."
 _TOLD_MS = 0.0005
+_ELSEWHERE_PERCENT = 10
+"""A share of named nodes below which the gain is not theirs."""
 _ROUGH = 0.5
 """The part of a gain by which profiles may differ from it without a word."""
 _SPREAD = 0.2
