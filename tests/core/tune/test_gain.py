@@ -94,14 +94,14 @@ def test_the_gain_is_told_by_node(tmp_path: Path) -> None:
     ]
 
 
-def test_profiles_that_show_another_gain_are_called_rough(tmp_path: Path) -> None:
+def test_profiles_that_show_another_gain_than_was_confirmed_say_so(tmp_path: Path) -> None:
     before = report(tmp_path / "a.dldprof", PARTS)
     found = gain(before, report(tmp_path / "b.dldprof", {0: 3.0, 1: 1.0, 2: 3.0}))
-    rough = (
-        " These are rough: the profiled passes differ by -30.0 %, what was confirmed is -15.0 %."
-    )
-    assert gain_lines(found, -15.0)[0].endswith(rough)
-    assert "rough" not in gain_lines(found, -25.0)[0]
+    more = "What was confirmed is -15.0 %, in the profiles it is -30.0 %: these figures are rough."
+    assert gain_lines(found, -15.0)[0].endswith(more)
+    less = "What was confirmed is -80.0 %, in the profiles it is -30.0 %: the rest is delays that"
+    assert less in gain_lines(found, -80.0)[0]
+    assert "confirmed" not in gain_lines(found, -25.0)[0]
 
 
 def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:

@@ -264,9 +264,16 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     ]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
+        is_less = abs(shown) < abs(change_percent)
+        why = (
+            "the rest is delays that hit another node in each pass, by other programs or threads"
+            " that wait for each other"
+            if is_less
+            else "these figures are rough"
+        )
         lines[0] += (
-            f" These are rough: the profiled passes differ by {shown:+.1f} %, what was confirmed is"
-            f" {change_percent:+.1f} %."
+            f" What was confirmed is {change_percent:+.1f} %, in the profiles it is {shown:+.1f} %:"
+            f" {why}."
         )
     top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0]
     if not top:
