@@ -24,7 +24,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import CHANGES, Change, Setup
-from dld_tui.core.tune.result import TIME_UP, TuneResult, candidates
+from dld_tui.core.tune.result import NOTHING, TIME_UP, TuneResult, candidates
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -398,7 +398,7 @@ class _Tuning:
     def _convert(self, change: Change) -> Generator[Event, None, str]:
         """Make a model; return why it does not count, empty where it does."""
         problem = yield from self._try_convert(change, repair=False)
-        can_help = bool(problem) and problem != _NOTHING and change.repairs
+        can_help = bool(problem) and problem != NOTHING and change.repairs
         if can_help and self._left(_CONVERTING) > 0:
             yield Log(f"{change.title}: {problem}; nodes may stay as they are")
             problem = yield from self._try_convert(change, repair=True)
@@ -729,19 +729,16 @@ def _value_problem(result: object) -> str:
     if not isinstance(result, VerifiedResult):
         return "not compared"
     if any(note.startswith("nothing was quantized") for note in result.notes):
-        return _NOTHING
+        return NOTHING
     if isinstance(result.values, NotCompared):
         why = result.values.skipped
-        return _NOTHING if why == "nothing was changed" else f"not compared: {visible(why)}"
+        return NOTHING if why == "nothing was changed" else f"not compared: {visible(why)}"
     wrong = (
         f"output {visible(name)}: {visible(error.problem)}"
         for name, error in result.values.outputs.items()
         if error.problem
     )
     return next(wrong, "")
-
-
-_NOTHING = "there is nothing to change"
 
 
 def _gain_of(reports: Sequence[Path]) -> Gain | None:

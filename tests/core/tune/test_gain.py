@@ -88,8 +88,9 @@ def test_the_gain_is_told_by_node(tmp_path: Path) -> None:
     assert found.percent_of(-30.0) == pytest.approx(100.0)
     assert found.percent_of(-40.0) == pytest.approx(75.0)  # the profiles show less than was claimed
     assert gain_lines(found, -40.0) == [
-        "75 % of the gain is at 4 named nodes: -3.000 ms while they ran, +0.000 ms before they"
-        " could start (launches, scheduling, copies).",
+        "75 % of the gain is at 4 named nodes: of a pass that nothing delays, 10.000 → 7.000 ms,"
+        " -3.000 ms while they ran, +0.000 ms before they could start (launches, scheduling,"
+        " copies).",
         "Most is at /block.0/conv_0 (-3.000 ms), /block.0/matmul_2 (-0.500 ms).",
     ]
 
@@ -138,8 +139,9 @@ def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Pat
     assert found.whole_ms == pytest.approx(-1.5)
     assert found.percent_of(-12.5) == pytest.approx(100.0)
     assert gain_lines(found, -12.5) == [
-        "100 % of the gain is at 3 named nodes: +0.000 ms while they ran, +0.000 ms before they"
-        " could start (launches, scheduling, copies), -1.500 ms handing over inputs and outputs."
+        "100 % of the gain is at 3 named nodes: of a pass that nothing delays, 12.000 → 10.500 ms,"
+        " +0.000 ms while they ran, +0.000 ms before they could start (launches, scheduling,"
+        " copies), -1.500 ms handing over inputs and outputs."
     ]
 
 
@@ -152,7 +154,8 @@ def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
     assert [row.waiting_ms for row in found.rows] == pytest.approx([-3.0, -2.0, 0.0])
     assert [row.running_ms for row in found.rows] == pytest.approx([0.0] * 3, abs=1e-9)
     assert gain_lines(found, -31.25)[0].startswith(
-        "100 % of the gain is at 3 named nodes: +0.000 ms while they ran, -5.000 ms before they"
+        "100 % of the gain is at 3 named nodes: of a pass that nothing delays, 16.000 → 11.000 ms,"
+        " +0.000 ms while they ran, -5.000 ms before they"
     )
 
 
@@ -260,6 +263,8 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
         (1.0, "in the race"), (0.5, "in the race"), (0.25, "best"), (None, "failed"),
     ]  # fmt: skip
     assert [one.rounds for one in found] == [1, 2, 1, 0]
+    same = candidates(setups, [], {lost.key: "there is nothing to change"}, {}, base.key)
+    assert same[3].state == "no change"
     late = candidates(setups, [], {lost.key: "the time was up before it was tried"}, {}, base.key)
     assert late[3].state == "not tried"
     assert (found[1].accuracy, found[3].problem) == ("SNR 60 dB", "wrong")

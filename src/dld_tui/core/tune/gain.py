@@ -259,8 +259,10 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
             " that something delays, such as other programs."
         ]
     nodes = fmt.plural(len(gain.rows), "named node")
+    whole = f"{fmt.milliseconds(gain.before_ms)} → {fmt.milliseconds(gain.after_ms)} ms"
     lines = [
-        f"{share:.0f} % of the gain is at {nodes}: {parts} (launches, scheduling, copies){handing}."
+        f"{share:.0f} % of the gain is at {nodes}: of a pass that nothing delays, {whole}, {parts}"
+        f" (launches, scheduling, copies){handing}."
     ]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):

@@ -22,6 +22,7 @@ from dld_tui.core.tune.race import Race
 from dld_tui.core.types import JSON
 
 TIME_UP = "the time was up"
+NOTHING = "there is nothing to change"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class Candidate:
     """How many times as long as the model as it is it takes, in the same rounds."""
     rounds: int = 0
     state: str = ""
-    """``in the race`` to its end, ``slower`` and stopped, ``best``, or ``failed``."""
+    """``in the race`` to its end, ``slower`` and stopped, ``best``, ``failed``, ``not tried``, or
+    ``no change`` where it has nothing to do."""
     problem: str = ""
     """Why it does not count. Fit for a terminal."""
     accuracy: str = ""
@@ -75,7 +77,9 @@ def candidates(
         figures = own[-1].figures[key] if own else []
         state = "in the race" if own and key in own[-1].running else "slower" if own else ""
         if key in problems:
-            state = "not tried" if problems[key].startswith(TIME_UP) else "failed"
+            untried = {TIME_UP: "not tried", NOTHING: "no change"}
+            state = next((text for why, text in untried.items() if problems[key].startswith(why)),
+                         "failed")  # fmt: skip
         elif key == best:
             state = "best"
         ms = statistics.median(figures) if figures else None
