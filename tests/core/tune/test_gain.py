@@ -109,9 +109,9 @@ def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:
     before = report(tmp_path / "a.dldprof", PARTS)
     found = gain(before, report(tmp_path / "b.dldprof", {0: 6.2, 1: 1.0, 2: 3.0}))
     assert gain_lines(found, -8.0) == [
-        "The nodes that nothing delays take as long as before (+0.200 ms while they ran, +0.000 ms"
-        " before they could start): the gain is in passes that something delays, such as other"
-        " programs.",
+        "The nodes take as long as before (+0.200 ms while they ran, +0.000 ms before they could"
+        " start): the gain is in what delays a pass, other programs or threads that wait for each"
+        " other, or in what was not recorded.",
     ]
 
 

@@ -255,8 +255,8 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     parts = f"{_ms(running)} ms while they ran, {_ms(waiting)} ms before they could start"
     if share < _ELSEWHERE_PERCENT:
         return [
-            f"The nodes that nothing delays take as long as before ({parts}): the gain is in passes"
-            " that something delays, such as other programs."
+            f"The nodes take as long as before ({parts}): the gain is in what delays a pass, other"
+            " programs or threads that wait for each other, or in what was not recorded."
         ]
     nodes = fmt.plural(len(gain.rows), "named node")
     whole = f"{fmt.milliseconds(gain.before_ms)} → {fmt.milliseconds(gain.after_ms)} ms"
