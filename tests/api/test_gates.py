@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from itertools import count
@@ -64,7 +65,12 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
     page, xml = tmp_path / "g.md", tmp_path / "g.xml"
     found = run("--json", "--markdown", str(page), "--junit", str(xml))
     assert found.return_value == 1
-    assert '"verdict": "slower"' in found.stdout
+    data = json.loads(found.stdout)
+    assert (data["verdict"], data["ratio"]) == ("slower", pytest.approx(1.5, rel=0.01))
+    assert data["interval"] == pytest.approx([1.5, 1.5], rel=0.02)
+    assert data["end_to_end"]["change_percent"] == pytest.approx(100 * (data["ratio"] - 1))
+    for row in data["nodes"]:
+        assert (row["node"], row["ratio"]) == (row["key"], 1 + row["change_percent"] / 100)
     assert page.read_text().startswith("### dld gate: slower")
     assert 'failures="1"' in xml.read_text()
     assert run("--tolerance", "60").return_value == 0

@@ -15,11 +15,13 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
 from dld_tui.core import fmt
+from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import (
     LEAST_RUNS,
     LIMIT_S,
     WITHIN_PERCENT,
     GateResult,
+    GateRow,
     Pair,
     command_pairs,
     gate_result,
@@ -89,10 +91,23 @@ def _callback(
             write_text(path, text(result), overwrite=True)
             narrate(f"wrote {path}")
     if as_json:
-        write_json(result)
+        write_json(_document(result))
     else:
         _print(result)
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
+
+
+def _document(result: GateResult) -> dict[str, Any]:
+    """Return the result with the ratio of times, its interval, and the same of each node."""
+    rows = [{**(encode(row) or {}), "node": row.key, **_ratio(row)} for row in result.nodes]
+    return {**(encode(result) or {}), **_ratio(result.end_to_end), "nodes": rows}
+
+
+def _ratio(row: GateRow) -> dict[str, Any]:
+    ratio, low, high = (
+        1 + percent / 100 for percent in (row.change_percent, row.low_percent, row.high_percent)
+    )
+    return {"ratio": ratio, "interval": [low, high]}
 
 
 def _timed(request_of: Callable[[int], Request], target: str | None, number: int) -> Pair:
