@@ -18,11 +18,11 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
-from dld_tui.core import collector, terminal
 from dld_tui.core.commands import Command, by_id
 from dld_tui.core.commands.keys import unknown_and_clashing
 from dld_tui.core.errors import DldError
-from dld_tui.core.plugins import resolve
+from dld_tui.core.process import collector, terminal
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import prompts
 from dld_tui.core.settings.config import Config
@@ -43,7 +43,7 @@ from dld_tui.widgets.tasks import on_thread, task
 if TYPE_CHECKING:
     from textual.driver import Driver
 
-    from dld_tui.core.document.fragment import Fragment
+    from dld_tui.core.document.parts.fragment import Fragment
 
 _CLIPBOARD_LIMIT = 74_000
 """Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.plugins import plugins, resolve
+from dld_tui.core.process.plugins import plugins, resolve
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dld_tui.core import terminal
+from dld_tui.core.process import terminal
 
 _LIST = """
-from dld_tui.core import terminal
+from dld_tui.core.process import terminal
 from dld_tui.widgets.shell.driver import DiffDriver
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.tui import HostApp, Numbered

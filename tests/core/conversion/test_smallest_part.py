@@ -11,10 +11,10 @@ import pytest
 from onnx.helper import make_tensor_value_info
 
 from dld_tui.core.conversion.reduction import main_nodes, smallest_part
-from dld_tui.core.document.cutting import extract_kept, reached
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.cutting import extract_kept, reached
+from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.type_inference import infer_types, take_types
 from tests.support.body_models import LOOP, SHAPES

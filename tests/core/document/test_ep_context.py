@@ -13,7 +13,7 @@ import pytest
 from onnx import helper
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.ep_context import contexts_of, extract_context
+from dld_tui.core.document.parts.ep_context import contexts_of, extract_context
 from dld_tui.core.errors import InputError, UsageError
 from tests.support.cli import Dld
 

@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
-from dld_tui.core.document.fragment import fragment_of
+from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor, tensor_statistics

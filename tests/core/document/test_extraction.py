@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.extraction import (
+from dld_tui.core.document.parts.extraction import (
     Extraction,
     body_at,
     extract_between,

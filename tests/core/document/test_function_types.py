@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.extraction import extract_body
+from dld_tui.core.document.parts.extraction import extract_body
 from dld_tui.core.document.type_inference import function_types, infer_types, take_types
 from dld_tui.core.document.value_types import ValueType
 from tests.support import body_models, models

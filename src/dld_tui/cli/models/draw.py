@@ -19,8 +19,8 @@ from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.plan.graph import drawn_plan, plan_content
 from dld_tui.core.plan.mapping import map_plan
 from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tables.names import aliases_in
-from dld_tui.core.terminal import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,7 +132,7 @@ def command(model: Path, output: str, **asked: Any) -> None:
 def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
     """Return the picture, and how many nodes or layers it is of."""
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.extraction import body_at
+    from dld_tui.core.document.parts.extraction import body_at
     from dld_tui.core.plan.subject import is_plan
 
     if model.suffix != ".onnx" and is_plan(model):
@@ -245,7 +245,7 @@ def _lacks_types(scope: Scope) -> bool:
 
 
 def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
-    from dld_tui.core.document.extraction import nodes_at
+    from dld_tui.core.document.parts.extraction import nodes_at
     from dld_tui.core.graph.overview import Overview
     from dld_tui.core.graph.pictures import content
 

@@ -16,7 +16,7 @@ from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.extraction import Extraction
+    from dld_tui.core.document.parts.extraction import Extraction
 
 
 @click.command("extract")
@@ -42,7 +42,7 @@ def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any)
     """
     from dld_tui.cli.models.inference import infer
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.extraction import declare_inferred
+    from dld_tui.core.document.parts.extraction import declare_inferred
     from dld_tui.core.document.serialise import save
 
     _require_one(asked)
@@ -91,7 +91,7 @@ def _require_one(asked: dict[str, Any]) -> None:
 
 
 def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
-    from dld_tui.core.document import extraction
+    from dld_tui.core.document.parts import extraction
 
     scope = extraction.body_at(document, asked["scope"])
     if asked["nodes"]:
@@ -111,7 +111,7 @@ def _extract(document: Document, asked: dict[str, Any]) -> Extraction:
 
 
 def _extract_context(document: Document, name: str, output: Path, as_json: bool) -> None:
-    from dld_tui.core.document.ep_context import extract_context
+    from dld_tui.core.document.parts.ep_context import extract_context
 
     context = extract_context(document, name, output)
     if as_json:

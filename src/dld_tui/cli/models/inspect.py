@@ -26,7 +26,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.ep_context import EpContext
+    from dld_tui.core.document.parts.ep_context import EpContext
 
 _MOST_FINDINGS = 20
 """How many are shown beside the text; there may be thousands."""
@@ -248,7 +248,7 @@ def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:
     """Return the parts that an execution provider compiled."""
     if "EPContext" not in summary.op_types:
         return []
-    from dld_tui.core.document.ep_context import contexts_of
+    from dld_tui.core.document.parts.ep_context import contexts_of
 
     return contexts_of(document)
 

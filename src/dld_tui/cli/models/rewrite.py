@@ -73,8 +73,8 @@ def command(
     RULES are names of rules, files of rules, or a rule such as 'Identity(x) => x'. Exit status 1
     when nothing was replaced, or with --verify when the values differ.
     """
-    from dld_tui.core.document.arguments import entry_of
     from dld_tui.core.document.document import Document
+    from dld_tui.core.document.edits.arguments import entry_of
     from dld_tui.core.document.edits.rewriting import preview as preview_of
     from dld_tui.core.document.serialise import save
 

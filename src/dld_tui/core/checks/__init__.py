@@ -8,8 +8,8 @@ A new rule is a line in :mod:`.findings`, a few lines in the file for what it is
 from __future__ import annotations
 
 from dld_tui.core.checks.findings import RULES, Finding, Level
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document import Document
+from dld_tui.core.process.collector import collector_paused
 
 __all__ = ["RULES", "Finding", "Level", "check"]
 

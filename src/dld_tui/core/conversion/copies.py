@@ -17,10 +17,10 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.function_instances import inline_function
 from dld_tui.core.document.edits.sparse import to_dense
-from dld_tui.core.document.extraction import is_constant
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope

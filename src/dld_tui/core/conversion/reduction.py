@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.document.cutting import reached
-from dld_tui.core.document.extraction import is_constant
+from dld_tui.core.document.parts.cutting import reached
+from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.traversal import topological_order
 
 if TYPE_CHECKING:

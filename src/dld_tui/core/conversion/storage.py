@@ -13,8 +13,8 @@ from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.tensors import emptied, put_payload
-from dld_tui.core.document.extraction import is_constant
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.cost.counts import (
     Count,
     add_up,
@@ -36,6 +35,7 @@ from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType, dtype_name, value_type_of
 from dld_tui.core.errors import DldError
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible

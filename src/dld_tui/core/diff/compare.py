@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.diff.attributes import nodes_text
 from dld_tui.core.diff.items import (
     ItemComparison,
@@ -21,6 +20,7 @@ from dld_tui.core.diff.tensors import Meter, digest, payload_bytes, weight_noise
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import InputError
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.collector import collector_paused
+from dld_tui.core.document.edits.journal import Journal, Recorder
 from dld_tui.core.document.history import Change, History, Transaction
-from dld_tui.core.document.journal import Journal, Recorder
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.proto_text import text_of
@@ -24,6 +23,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut_to_parts
 from dld_tui.core.llm.folder import model_in
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 NEW_DATA_LIMIT = 4 << 30

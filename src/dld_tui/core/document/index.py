@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.node import Node, NodeLinks
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.files.columns import MARK
+from dld_tui.core.process.collector import collector_paused
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node

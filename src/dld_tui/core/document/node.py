@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.files.columns import MARK, AskNodesError, NodeBytes, item_of_each, items_of_each
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.arguments import Entry
+from dld_tui.core.document.edits.arguments import Entry
 from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, text_of

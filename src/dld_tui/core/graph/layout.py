@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.positions import shift_items
 from dld_tui.core.graph.ranks import Layers, linked_targets, make_layers, ranks_of
 from dld_tui.core.graph.routes import Gap, route
 from dld_tui.core.graph.segments import arrange
+from dld_tui.core.process.collector import collector_paused
 
 GAP = 3
 """Cells between two things side by side."""

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dld_tui import __version__
-from dld_tui.core.plugins import GROUPS, plugins
+from dld_tui.core.process.plugins import GROUPS, plugins
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
 
 GOOD, MISSING, WEAK, BROKEN = "good", "missing", "weak", "broken"

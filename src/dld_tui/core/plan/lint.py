@@ -19,10 +19,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.plan.json_text import text_of
 from dld_tui.core.plan.macs import gemm_dims, is_convolution, is_product
 from dld_tui.core.plan.model import EngineLayer, EnginePlan
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.rewrite import command_of

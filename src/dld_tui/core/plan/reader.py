@@ -16,7 +16,6 @@ from itertools import pairwise
 from pathlib import Path
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
@@ -60,6 +59,7 @@ from dld_tui.core.plan.trtexec_log import (
     timing_of_summary,
     with_summary,
 )
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.report.formats.trtexec_files import warm_up_beside, warm_up_ms
 from dld_tui.core.types import JSON
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.history import Change, Transaction
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetList, SetText, Splice
 from dld_tui.core.document.scope import Scope, ScopeOwner
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher
 from dld_tui.core.rewrite.pattern import Pattern
 

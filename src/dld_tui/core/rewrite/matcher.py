@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.extraction import imports_of
 from dld_tui.core.document.node import Attribute, Node
+from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import captures, places, terminals
 from dld_tui.core.errors import UsageError
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.rewrite.expression import equal
 from dld_tui.core.rewrite.functions import UNKNOWN
 from dld_tui.core.rewrite.pattern import Call, Literal, Missing, Pattern, Variable

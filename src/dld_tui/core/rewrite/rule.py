@@ -23,7 +23,7 @@ from pathlib import Path
 
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.plugins import plugins
+from dld_tui.core.process.plugins import plugins
 from dld_tui.core.rewrite.expression import Expression, Reader, read_expression
 from dld_tui.core.rewrite.functions import TYPED
 from dld_tui.core.rewrite.pattern import (

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from dld_tui.core.document.extraction import imports_of
 from dld_tui.core.document.index import Definition
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError, UsageError
@@ -762,7 +762,7 @@ def _worked_out(node: Node, feeds: dict[str, Any]) -> Any:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    from dld_tui.core.document.extraction import imports_of
+    from dld_tui.core.document.parts.extraction import imports_of
 
     copy = onnx.NodeProto()
     copy.CopyFrom(node.proto)

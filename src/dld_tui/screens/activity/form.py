@@ -18,7 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.machine import providers
 from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
-from dld_tui.core.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import state
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES

@@ -20,7 +20,7 @@ from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.selftest import SelfTest, selftest_lines, step_table
-from dld_tui.core.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table

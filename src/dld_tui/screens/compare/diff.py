@@ -16,7 +16,6 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.diff import diff_documents
 from dld_tui.core.diff.model import STATUSES, Change, Field, ModelDiff, ScopeDiff
 from dld_tui.core.diff.text import (
@@ -32,6 +31,7 @@ from dld_tui.core.diff.text import (
 )
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.styles import STYLES

@@ -14,7 +14,6 @@ from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
-from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
@@ -23,6 +22,7 @@ from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.settings.paths import apart, near
 from dld_tui.core.text import visible

@@ -19,7 +19,6 @@ from textual.containers import Container, Vertical
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes, write_text
@@ -31,6 +30,7 @@ from dld_tui.core.plan.mapping import LayerNodes, map_plan, share_times
 from dld_tui.core.plan.model import EnginePlan
 from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.plan.subject import layer_records
+from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.report.export import groups_csv
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import layer_table, precision_style, short_precision

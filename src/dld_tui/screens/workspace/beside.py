@@ -39,7 +39,7 @@ from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.fragment import Fragment
+    from dld_tui.core.document.parts.fragment import Fragment
     from dld_tui.screens.workspace.page import WorkspaceScreen
 
 COLUMNS, ROWS = 120, 40
@@ -227,7 +227,7 @@ class BesidePane(Commands, Vertical):
 
     def action_copy(self) -> None:
         """Copy nodes; they are pasted into the model that has the tab, or any other."""
-        from dld_tui.core.document.fragment import fragment_of
+        from dld_tui.core.document.parts.fragment import fragment_of
 
         nodes = outer_nodes(self._chosen)
         fragments: list[Fragment] = []

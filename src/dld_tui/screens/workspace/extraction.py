@@ -22,7 +22,7 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.core.document.extraction import Extraction as Extracted
+    from dld_tui.core.document.parts.extraction import Extraction as Extracted
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Extraction(Controller):
 
     def _extract_context(self, node: Node) -> None:
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
-        from dld_tui.core.document.ep_context import contexts_of, write_context
+        from dld_tui.core.document.parts.ep_context import contexts_of, write_context
 
         context = next(one for one in contexts_of(self.document) if one.node is node)
         suffix = ".context.bin" if context.header is None else ".engine"
@@ -106,7 +106,7 @@ class Extraction(Controller):
         self.inference.when_typed(lambda: self._extract_now(nodes, scope, call), always=True)
 
     def _extract_now(self, nodes: Sequence[Node], scope: Scope, call: Node | None) -> None:
-        from dld_tui.core.document.extraction import extract_body, extract_nodes
+        from dld_tui.core.document.parts.extraction import extract_body, extract_nodes
 
         document = self.document
         extractions: list[Extracted] = []
@@ -192,7 +192,7 @@ class Extraction(Controller):
 
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
-        from dld_tui.core.document.scripts import export_script
+        from dld_tui.core.document.edits.scripts import export_script
 
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"

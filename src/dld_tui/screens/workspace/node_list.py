@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation

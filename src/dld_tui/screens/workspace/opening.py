@@ -12,9 +12,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from dld_tui.core.collector import collector_paused, freeze
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.journal import LeftJournal, left_journals, sweep_journals
+from dld_tui.core.document.edits.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
@@ -23,6 +22,7 @@ from dld_tui.core.graph.child import FROM as CHILD_FROM
 from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
+from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.graph.model import GraphModel

@@ -28,7 +28,7 @@ from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Transaction
-    from dld_tui.core.document.fragment import Fragment
+    from dld_tui.core.document.parts.fragment import Fragment
     from dld_tui.screens.workspace.editing import Editing
     from dld_tui.widgets.dialogs.batch import TypeGroup
     from dld_tui.widgets.explorer.node_filter import NodeFilter
@@ -239,7 +239,7 @@ class Selection(Controller):
         self._copy("cut", lambda nodes: self.editing.delete_nodes(nodes, reconnect=False))
 
     def _copy(self, word: str, then: Callable[[Sequence[Node]], None]) -> None:
-        from dld_tui.core.document.fragment import fragment_of
+        from dld_tui.core.document.parts.fragment import fragment_of
         from dld_tui.screens.workspace.editing import outer_nodes
 
         nodes = outer_nodes(self.model.chosen_nodes)

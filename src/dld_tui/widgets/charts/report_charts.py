@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import per_second
-from dld_tui.core.plugins import plugins
+from dld_tui.core.process.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes, priced
 from dld_tui.core.report.layer_table import known_name, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer

@@ -17,7 +17,7 @@ from dld_tui.widgets.lists.styled import Rows
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Scope
-    from dld_tui.core.document.extraction import Extraction
+    from dld_tui.core.document.parts.extraction import Extraction
 
 _MOST = 4
 """Inputs, and outputs, that are listed."""

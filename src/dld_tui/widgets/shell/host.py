@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.widget import Widget
 
-    from dld_tui.core.document.fragment import Fragment
+    from dld_tui.core.document.parts.fragment import Fragment
     from dld_tui.widgets.shell.page import Page
     from dld_tui.widgets.tasks import Tasks
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document, Scope
-from dld_tui.core.document.fragment import Fragment, fragment_of
+from dld_tui.core.document.parts.fragment import Fragment, fragment_of
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.types import JSON

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.registry import quoted
-from dld_tui.core.document.extraction import imports_of
-from dld_tui.core.document.fragment import nested_nodes
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, key_of
+from dld_tui.core.document.parts.extraction import imports_of
+from dld_tui.core.document.parts.fragment import nested_nodes
 from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope, ScopeOwner

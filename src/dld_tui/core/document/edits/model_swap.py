@@ -9,7 +9,6 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.collector import collector_paused
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.history import Transaction
@@ -38,6 +37,7 @@ from dld_tui.core.files.tensors import (
     set_pending,
 )
 from dld_tui.core.files.wire import cut, pieces_length, splice
+from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck
 
 

@@ -11,16 +11,16 @@ from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import require_visible
-from dld_tui.core.document.extraction import imports_of, is_constant
-from dld_tui.core.document.fragment import (
+from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.index import record_name
+from dld_tui.core.document.parts.extraction import imports_of, is_constant
+from dld_tui.core.document.parts.fragment import (
     inner_names,
     read_fragment,
     rename_inside,
     rename_links,
     same_values,
 )
-from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.index import record_name
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
@@ -52,7 +52,7 @@ def paste_nodes(
 
     Args:
         scope: The path of the scope.
-        fragment: The nodes; see :mod:`dld_tui.core.document.fragment`.
+        fragment: The nodes; see :mod:`dld_tui.core.document.parts.fragment`.
         connect: Values to take instead, by the name of the input from outside.
         index: The place of the first node; by default after all others, or before the first one
             that waits for what a pasted one makes.

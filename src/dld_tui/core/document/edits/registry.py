@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from dld_tui.core.document.arguments import Entry, check_arguments
+from dld_tui.core.document.edits.arguments import Entry, check_arguments
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner

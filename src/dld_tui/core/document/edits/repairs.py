@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.arguments import check_arguments
+from dld_tui.core.document.edits.arguments import check_arguments
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import

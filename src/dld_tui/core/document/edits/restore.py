@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from google.protobuf.message_factory import GetMessageClass
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.arguments import Entry
+from dld_tui.core.document.edits.arguments import Entry
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.history import Transaction

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.extraction import parts_of, small_model, typed
 from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import parts_of, small_model, typed
 from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
