@@ -42,6 +42,8 @@ def _checker_type() -> type[Checker]:
 
 _BREAK_S = 0.002
 """How long the event loop is left alone between two slices of a check."""
+_LOOK_S = 0.02
+"""How often to look whether somebody still types."""
 _LARGE = 5_000
 """Nodes from which on a repair is made on a thread."""
 _WAIT_S = 0.1
@@ -202,7 +204,7 @@ class Checks(Controller):
     async def _let_keys_pass(self) -> None:
         await asyncio.sleep(_BREAK_S)
         while host(self.page).is_used and not (self._is_awaited or self.model.is_closed):
-            await asyncio.sleep(_BREAK_S)
+            await asyncio.sleep(_LOOK_S)
 
     def _check_slice(self, checker: Checker) -> None:
         end = perf_counter() + self.CHECK_SLICE_S
