@@ -19,7 +19,7 @@ from textual.screen import Screen
 from textual.worker import WorkerFailed
 
 from dld_tui.core.commands import Command, by_id
-from dld_tui.core.commands.keys import unknown_and_clashing
+from dld_tui.core.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError
 from dld_tui.core.process import collector, terminal
 from dld_tui.core.process.plugins import resolve

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.commands import by_id
-from dld_tui.core.commands.rows import SYNONYMS
+from dld_tui.core.commands.table import SYNONYMS
 from dld_tui.screens.home.palette import Palette, entries_for, ranked
 from dld_tui.screens.workspace.inference import TypeInference
 from tests.support import models

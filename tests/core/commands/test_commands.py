@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.commands import COMMANDS, FACTS, by_id, for_action, in_scope
-from dld_tui.core.commands.keys import key_name
+from dld_tui.core.commands.key_names import key_name
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.config import Config
 

@@ -8,7 +8,7 @@ import pytest
 from textual.keys import _character_to_key
 
 from dld_tui.core.commands import COMMANDS
-from dld_tui.core.commands.keys import key_name, unknown_and_clashing, with_keys
+from dld_tui.core.commands.key_names import key_name, unknown_and_clashing, with_keys
 
 
 @pytest.mark.parametrize(

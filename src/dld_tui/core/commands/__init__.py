@@ -2,7 +2,7 @@
 
 Key bindings, the command palette, the help screen and the greyed state all come from this table. A
 row names facts that must hold (``needs``); a screen says which facts hold now, so a command that
-cannot run shows why. To add a command: one row in `rows.py` and one method: that
+cannot run shows why. To add a command: one row in `table.py` and one method: that
 of the controller which the row names, or ``action_…`` on the object whose ``SCOPE`` is the row's
 scope.
 """
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from dld_tui.core.commands.model import FACTS, Command
-from dld_tui.core.commands.rows import ROWS, SYNONYMS
+from dld_tui.core.commands.table import ROWS, SYNONYMS
 
 __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 

@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from dld_tui.core.commands import by_id, in_scope
-from dld_tui.core.commands.keys import key_name, with_keys
+from dld_tui.core.commands.key_names import key_name, with_keys
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import Entry
 from dld_tui.widgets.lists.line_source import ListSource, Piece

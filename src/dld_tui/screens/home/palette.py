@@ -12,7 +12,7 @@ from textual.widget import Widget
 from dld_tui.core import commands
 from dld_tui.core.commands import Command
 from dld_tui.core.commands.fuzzy import is_meant, rank
-from dld_tui.core.commands.keys import key_name
+from dld_tui.core.commands.key_names import key_name
 from dld_tui.core.text import cell_width, fit
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece

@@ -22,7 +22,7 @@ from textual.widgets import Input
 from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.core import fmt
-from dld_tui.core.commands.keys import with_keys
+from dld_tui.core.commands.key_names import with_keys
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
 from dld_tui.core.files.preview import Preview, ago
 from dld_tui.core.settings.paths import cache_dir, ensure, short

@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from dld_tui.core import fmt
-from dld_tui.core.commands.keys import with_keys
+from dld_tui.core.commands.key_names import with_keys
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import cell_width, clip, fit, visible

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from dld_tui.core.commands import COMMANDS
-from dld_tui.core.commands.keys import key_name
+from dld_tui.core.commands.key_names import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from textual.binding import ActiveBinding, Binding, BindingType
 
 from dld_tui.core import commands
-from dld_tui.core.commands.keys import key_name, with_keys
+from dld_tui.core.commands.key_names import key_name, with_keys
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
