@@ -25,7 +25,7 @@ ELSEWHERE = {
     "backends/tensorrt/log.py": "the log of a build, followed while it is written",
     "core/accuracy/trial_journal.py": "a line a trial; a damaged one ends the reading",
     "core/tune/journal.py": "a line is added to a journal",
-    "core/document/edits/journal.py": "a line an edit, so that a crash loses none",
+    "core/document/scripting/journal.py": "a line an edit, so that a crash loses none",
     "core/report/store.py": "a database, renamed when it is whole",
     # Written by others, or on another machine: renamed when whole.
     "activities/run_tool.py": "what a program of the user wrote, renamed when it is whole",

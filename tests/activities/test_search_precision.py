@@ -20,8 +20,8 @@ from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.scripts import parse_script, replay
 from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.document.scripting.scripts import parse_script, replay
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress

@@ -13,7 +13,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.journal import journal_dir, left_journals
+from dld_tui.core.document.scripting.journal import journal_dir, left_journals
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.diff.relocation import Relocation
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.scripts import (
+from dld_tui.core.document.scripting.scripts import (
     ReplayResult,
     base_file,
     export_script,

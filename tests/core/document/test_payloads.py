@@ -13,8 +13,6 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.journal import discard, left_journals
-from dld_tui.core.document.edits.scripts import replay
 from dld_tui.core.document.payloads import (
     INLINE_LIMIT,
     PayloadStore,
@@ -26,6 +24,8 @@ from dld_tui.core.document.payloads import (
     resolve,
     sweep,
 )
+from dld_tui.core.document.scripting.journal import discard, left_journals
+from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import CancelledError, EditError, SaveError
 from dld_tui.core.files.blobs import Blob

@@ -14,10 +14,10 @@ import pytest
 
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.edits.journal import discard, left_journals
 from dld_tui.core.document.edits.model_swap import PresentModel, keep_model
-from dld_tui.core.document.edits.scripts import replay
 from dld_tui.core.document.payloads import payload_dir, sweep
+from dld_tui.core.document.scripting.journal import discard, left_journals
+from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.document.staleness import Staleness
 from dld_tui.core.errors import EditError, InputError

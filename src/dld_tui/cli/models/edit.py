@@ -62,7 +62,7 @@ def command(
     values that have other names than in the model of the script are found as dld diff does.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits.scripts import located, parse_script, replay
+    from dld_tui.core.document.scripting.scripts import located, parse_script, replay
     from dld_tui.core.document.serialise import save
 
     require_free(output, force)
@@ -126,7 +126,7 @@ def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[
 
 
 def _named_base(text: str, folder: Path) -> Path | None:
-    from dld_tui.core.document.edits.scripts import base_file
+    from dld_tui.core.document.scripting.scripts import base_file
 
     try:
         return base_file(text, folder)

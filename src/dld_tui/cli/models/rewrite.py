@@ -74,8 +74,8 @@ def command(
     when nothing was replaced, or with --verify when the values differ.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits.arguments import entry_of
     from dld_tui.core.document.edits.rewriting import preview as preview_of
+    from dld_tui.core.document.scripting.arguments import entry_of
     from dld_tui.core.document.serialise import save
 
     wanted = rules_of(rules)

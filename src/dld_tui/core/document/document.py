@@ -8,12 +8,12 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.edits.journal import Journal, Recorder
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope, ShownTypes
+from dld_tui.core.document.scripting.journal import Journal, Recorder
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.columns import NodeBytes

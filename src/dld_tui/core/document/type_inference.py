@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.edits.arguments import Entry
 from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.value_types import ValueType, type_proto_of, value_type_of
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files.external import ExternalFiles

@@ -192,7 +192,7 @@ class Extraction(Controller):
 
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
-        from dld_tui.core.document.edits.scripts import export_script
+        from dld_tui.core.document.scripting.scripts import export_script
 
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"

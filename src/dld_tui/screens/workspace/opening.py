@@ -13,8 +13,8 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.edits.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.node import NodeTexts
+from dld_tui.core.document.scripting.journal import LeftJournal, left_journals, sweep_journals
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of

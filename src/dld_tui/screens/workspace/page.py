@@ -17,7 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.commands import Command
 from dld_tui.core.document import Change, Document, Node
-from dld_tui.core.document.edits.journal import LeftJournal, discard
+from dld_tui.core.document.scripting.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.work import Work
@@ -56,8 +56,8 @@ from dld_tui.widgets.shell.progress import WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.edits.scripts import ReplayResult
     from dld_tui.core.document.new_model import NewModel
+    from dld_tui.core.document.scripting.scripts import ReplayResult
     from dld_tui.core.settings.custom_tools import Tool
 
 _PAINTED_S = 0.05
@@ -347,7 +347,7 @@ class WorkspaceScreen(Page):
         self.app.push_screen(ChoiceDialog("Unsaved edits were found", message, choices), answered)
 
     def _restore(self, left: LeftJournal) -> None:
-        from dld_tui.core.document.edits.scripts import replay
+        from dld_tui.core.document.scripting.scripts import replay
 
         document = self.document
         results: list[ReplayResult] = []

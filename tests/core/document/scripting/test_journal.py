@@ -12,13 +12,13 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.journal import (
+from dld_tui.core.document.scripting.journal import (
     discard,
     journal_dir,
     left_journals,
     sweep_journals,
 )
-from dld_tui.core.document.edits.scripts import parse_script, replay
+from dld_tui.core.document.scripting.scripts import parse_script, replay
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import InputError
 from tests.support import models

@@ -10,14 +10,14 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.scripts import (
+from dld_tui.core.document.parts.fragment import fragment_of
+from dld_tui.core.document.scripting.scripts import (
     export_script,
     located,
     parse_script,
     replay,
     with_files,
 )
-from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of

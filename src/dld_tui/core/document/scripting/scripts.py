@@ -14,7 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core.codec import encode
-from dld_tui.core.document.edits.arguments import REFUSED, Entry, FileState, entry_of, parse_line
+from dld_tui.core.document.scripting.arguments import (
+    REFUSED,
+    Entry,
+    FileState,
+    entry_of,
+    parse_line,
+)
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source

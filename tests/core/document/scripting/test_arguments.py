@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.arguments import MOST_DEPTH, check_arguments
 from dld_tui.core.document.edits.registry import EDITS
 from dld_tui.core.document.edits.restore import inverse_arguments
-from dld_tui.core.document.edits.scripts import replay
+from dld_tui.core.document.scripting.arguments import MOST_DEPTH, check_arguments
+from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.errors import DldError, EditError
 from tests.core.document.edits.test_restore import CASES
 from tests.support import body_models, models
