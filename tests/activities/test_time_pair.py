@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dld_tui.activities import time_pair
+from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile_onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair
+from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
+from dld_tui.core.report.latency import PROCESSOR_MS
+from dld_tui.core.report.model import open_report
 from tests.support.models import write
 
 pytest.importorskip("onnxruntime")
+
+from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
 
 SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
 
@@ -86,3 +94,23 @@ def test_settings_of_one_version_are_checked_before_anything_runs(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_once: int) -> None:
+    """Where operators run at once, the calling thread waits for others."""
+    model = chain(tmp_path, 4)
+    plans = [
+        plan_of(Profile(model=model, output=tmp_path / name, threads=1, inter_threads=at_once))
+        for name in ("a.dldprof", "b.dldprof")
+    ]
+    with contextlib.closing(Document.open(model)) as document:
+        runs = [ProfilingRun(plan, document, {"cpu": "a processor"}) for plan in plans]
+        for _ in profile_in_turns(runs, 0.01):
+            pass
+    for run in runs:
+        with open_report(run.report_path) as report:
+            plain = report.facts.get(PROCESSOR_MS)
+            assert (plain is None) == (at_once > 1)
+            assert plain is None or (isinstance(plain, float) and plain > 0)
+            assert len(report.latencies) == len(report.counted_passes)

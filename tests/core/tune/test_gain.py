@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.pass_times import Stretch, moments_of
 from dld_tui.core.tune.changes import CHANGES, Setup
@@ -33,6 +34,7 @@ def report(
     passes: Sequence[float] = (1.0,) * 20,
     hits: Mapping[int, tuple[int, float]] | None = None,
     nodes: bool = True,
+    processor_ms: float | None = None,
 ) -> Path:
     """Write a report whose layers take milliseconds by their number.
 
@@ -45,10 +47,13 @@ def report(
         passes: How slow the machine is in each.
         hits: Of passes, the place in the pass that another program delays, and by how much.
         nodes: Whether layers are joined to nodes.
+        processor_ms: Processor time of a pass without recording.
     """
     made = writer(path)
     waits = before_ms or {}
     plain = sum(layers.values()) + sum(waits.values()) + after_ms
+    if processor_ms is not None:
+        made.set_fact(PROCESSOR_MS, processor_ms)
     made.add_latencies([plain * factor for factor in passes])
     for index in layers:
         made.add_layer(layer(index) if nodes else layer(index, nodes=(), confidence="none"))
@@ -143,6 +148,22 @@ def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Pat
         " +0.000 ms while they ran, +0.000 ms before they could start (launches, scheduling,"
         " copies), -1.500 ms handing over inputs and outputs."
     ]
+
+
+def test_where_every_pass_is_delayed_processor_times_say_what_recording_adds(
+    tmp_path: Path,
+) -> None:
+    """Each pass is hit at another layer, so that no pass is quick, and each layer's median is."""
+    hits = {number: (number % 3, 40.0) for number in range(20)}
+    before = report(tmp_path / "a.dldprof", PARTS, recording_ms=0.1, hits=hits, processor_ms=10.0)
+    after = report(
+        tmp_path / "b.dldprof", PARTS | {0: 5.5}, recording_ms=0.1, hits=hits, processor_ms=9.5
+    )
+    found = gain(before, after)
+    assert found.before_ms == pytest.approx(10.0)
+    assert found.whole_ms == pytest.approx(-0.5)
+    assert [round(row.delta_ms, 6) for row in found.rows] == [-0.5, 0.0, 0.0]
+    assert found.percent_of(-5.0) == pytest.approx(100.0)
 
 
 def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:

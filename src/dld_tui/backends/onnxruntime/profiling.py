@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import os
+import statistics
 import tempfile
 import time
 from array import array
@@ -34,6 +35,7 @@ from dld_tui.backends.onnxruntime.session import (
     Session,
     SessionSettings,
     errors_of,
+    processor_times_compare,
     save_optimized_model,
     version,
 )
@@ -61,6 +63,7 @@ from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.report.latency import (
+    PROCESSOR_MS,
     TURN_S,
     Burst,
     Extent,
@@ -728,19 +731,24 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
         extent = Extent(_LEAST_IN_TURNS, seconds, most)
         begin = time.perf_counter()
         calls, took = 0, 0.0
+        processor_ms: list[list[float]] = [[] for _ in runs]
         while not extent.done(calls, took):
             order = range(len(timers)) if calls // size % 2 == 0 else range(len(timers))[::-1]
             for at in order:
                 for _ in range(size):
+                    before = time.thread_time_ns()
                     timers[at](calls, durations, 1, 0)
                     if at < len(runs):
+                        processor_ms[at].append((time.thread_time_ns() - before) / 1e6)
                         runs[at].latencies.append(durations[0] / 1e6)
             calls += size
             took = (time.perf_counter() - begin) / len(timers)
             yield Progress(*extent.progress(calls, took), _LAYERS)
         plain.clear()
         timers.clear()
-    for one in runs:
+    for one, times in zip(runs, processor_ms, strict=True):
         one._write_latencies()
+        if processor_times_compare(one._plan.session, one._plan.session):
+            one._report.set_fact(PROCESSOR_MS, statistics.median(times))
         one._measure_memory()
         yield from one._end()

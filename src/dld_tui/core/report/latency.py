@@ -19,6 +19,9 @@ from dld_tui.core.settings.paths import unused
 
 BURST_S = 0.1
 """How long calls follow each other without a pause; what is told, is told between bursts."""
+PROCESSOR_MS = "processor_ms"
+"""The fact of a report: processor time of the calling thread, a pass without recording, where that
+is what a pass lasts on a machine that is free."""
 _BURST_CALLS = 20_000
 TURN_S = 0.005
 """How long a turn of :func:`measure_in_turns` takes, unless one pass takes longer."""

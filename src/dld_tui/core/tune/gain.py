@@ -21,6 +21,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.model import PER_ITEM, Row
 from dld_tui.core.compare.subject import subject_of
+from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.pass_times import Stretch, moments_of
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import clip
@@ -90,27 +91,37 @@ def _parts(report: Report) -> Parts:
 
 
 def _without_recording(reports: Sequence[Report], parts: Sequence[Parts]) -> list[Parts]:
-    """Take out what recording adds: of the quickest passes with it and without, a run of a layer.
+    """Take out what recording adds: of passes with it and without, a run of a layer.
 
     It is one figure for both, so that it makes no difference where both have as many runs; but each
     has its own where recording is most of a pass, and so what sessions differ by most.
     """
-    recorded, plain = ([_quickest(times) for times in side] for side in (
-        [[one.duration_us / 1000 for one in _passes(report)] for report in reports],
-        [[*report.latencies] for report in reports],
-    ))  # fmt: skip
+    times = [_undisturbed_ms(report, part) for report, part in zip(reports, parts, strict=True)]
     runs = [float(part.runs.sum()) for part in parts]
-    if not all(plain) or not all(runs):
+    if not all(plain for _, plain in times) or not all(runs):
         return [*parts]
-    added = [max(more - less, 0.0) for more, less in zip(recorded, plain, strict=True)]
-    if max(more / less for more, less in zip(recorded, plain, strict=True)) < _MOSTLY_RECORDING:
+    added = [max(recorded - plain, 0.0) for recorded, plain in times]
+    if max(recorded / plain for recorded, plain in times) < _MOSTLY_RECORDING:
         added = [sum(added) * count / sum(runs) for count in runs]
     return [part.less(ms / count) for part, ms, count in zip(parts, added, runs, strict=True)]
 
 
+def _undisturbed_ms(report: Report, part: Parts) -> tuple[float, float]:
+    """Return what a pass with recording and one without last where no other program delays them.
+
+    That is what the layers take by their medians, and processor time; where that is not known, the
+    quickest passes, which a very busy machine delays, too.
+    """
+    plain = report.facts.get(PROCESSOR_MS)
+    if isinstance(plain, float) and plain > 0:
+        return part.total, plain
+    recorded = [one.duration_us / 1000 for one in _passes(report)]
+    return _quickest(recorded), _quickest([*report.latencies])
+
+
 _MOSTLY_RECORDING = 1.5
 _QUICKEST = 2.0
-"""Per cent of passes that no other program delays, however busy the machine is."""
+"""Per cent of passes that no other program delays."""
 
 
 def _quickest(times: Sequence[float]) -> float:
