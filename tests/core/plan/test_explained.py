@@ -20,6 +20,7 @@ from dld_tui.core.plan.summary import (
 )
 from dld_tui.core.plan.tables import attention_blocks, attention_table, reformat_table, reformats
 from dld_tui.core.plan.trtexec_log import TrtexecLog
+from dld_tui.core.tables.table import Table
 from tests.support.plans import layer, plan, tensor
 
 
@@ -55,6 +56,25 @@ def test_attention_that_is_not_fused_costs_all_its_layers() -> None:
     assert [one.name for one in block.layers] == ["q_k", "scale", "soft", "by_v"]
     assert (block.time_ms, block.percent, block.precisions) == (4.0, 40.0, "fp16, fp32")
     assert [one.rule for one in findings(engine, {})].count("attention-not-fused") == 1
+
+
+def test_attention_has_the_onnx_nodes_of_its_layers() -> None:
+    x, scores, weights, y = (flow(name) for name in ("x", "s", "w", "y"))
+    engine = chain(
+        ("/attn/MatMul", "MatrixMultiply", x, scores),
+        ("/attn/Softmax", "SoftMax", scores, weights),
+        ("/attn/MatMul_1 + /attn/Reshape", "MatrixMultiply", weights, y),
+    )
+    assert _column(attention_table(engine), "nodes") == [
+        "/attn/MatMul, /attn/Softmax, /attn/MatMul_1, /attn/Reshape"
+    ]
+    unnamed = chain(("_gemm_mha_v2_myl0_1", "gemm", flow("x"), flow("y")))
+    assert _column(attention_table(unnamed), "nodes") == [None]
+
+
+def _column(table: Table[Any], key: str) -> list[Any]:
+    (column,) = (one for one in table.columns if one.key == key)
+    return [column.value(row) for row in table.rows]
 
 
 def test_fused_attention_and_a_softmax_of_a_classifier() -> None:

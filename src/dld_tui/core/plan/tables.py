@@ -39,6 +39,7 @@ from dld_tui.core.plan.macs import (
     is_product,
     macs,
 )
+from dld_tui.core.plan.mapping import NOTHING, map_plan
 from dld_tui.core.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
 from dld_tui.core.plan.roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.plan.subject import layer_records
@@ -112,7 +113,16 @@ def attention_blocks(plan: EnginePlan) -> list[AttentionBlock]:
 
 
 def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
-    """Return the blocks as a table."""
+    """Return the blocks as a table, with the ONNX nodes that the names of their layers tell."""
+    blocks = attention_blocks(plan)
+    found = map_plan(plan) if blocks else {}
+
+    def nodes_of(block: AttentionBlock) -> str | None:
+        told = (found.get(layer.index, NOTHING) for layer in block.layers)
+        # The name of a fused kernel is the compiler's own.
+        refs = (ref for one in told if not (block.fused and one.how == "name") for ref in one.nodes)
+        return ", ".join(dict.fromkeys(ref.label for ref in refs)) or None
+
     columns: tuple[Column[AttentionBlock], ...] = (
         Column("name", "attention", lambda block: block.name, least=28, keep="end", pinned=True),
         Column("fused", "fused", lambda block: "yes" if block.fused else "no", width=6),
@@ -120,9 +130,10 @@ def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
         Column("time_ms", "time ms", lambda block: block.time_ms, FINE_MS, 9, heat=True),
         Column("percent", "%", lambda block: block.percent, PERCENT, 6),
         Column("layers", "layers", lambda block: len(block.layers), COUNT, 7),
+        Column("nodes", "ONNX nodes", nodes_of, keep="end", priority=15),
         Column("tactics", "tactics", lambda block: block.tactics, keep="end", priority=20),
     )
-    return Table(columns, attention_blocks(plan))
+    return Table(columns, blocks)
 
 
 # --- why formats and types are changed ------------------------------------------------------------
