@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,12 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert "intra_op_num_threads = 1" in (tmp_path / "deep.tune.py").read_text()
     assert "--threads 1" in result.code.command
     assert load_result(Path(result.report)) == result
+    busy, idle = (replace(result, other_busy_threads=many) for many in (1.25, 0.1))
+    told = [line for line in result_lines(busy) if line not in result_lines(idle)]
+    assert told == [
+        "Other programs kept 1.2 hardware threads busy meanwhile: an idle machine may gain"
+        " otherwise, by settings of threads above all."
+    ]
     assert result.inputs == "random values"  # no size was guessed, and no file given
     document = tune_document(result)
     assert document["best"] == {

@@ -174,8 +174,10 @@ class _Tuning:
 
     def __init__(self, request: Request, document: Document) -> None:
         from dld_tui.core.accuracy.statistics import parse_tolerances
+        from dld_tui.core.machine.environment import CpuWatch
         from dld_tui.core.tune.journal import Journal
 
+        self._watch = CpuWatch()
         self._request, self._document = request, document
         self._begin = time.monotonic()
         self._seconds = dict.fromkeys(("measuring", "converting", "loading", "checking"), 0.0)
@@ -611,6 +613,7 @@ class _Tuning:
             gain, share, why = _explained(targets, confirmed.change_percent)
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
         seconds = {**self._seconds, "all": time.monotonic() - self._begin}
+        others = self._watch.facts().get("other_busy_threads")
         remarks = self._feeds.remarks if self._feeds is not None else []
         result = TuneResult(
             report=str(path), source=str(self._base.model), best=chosen.key,
@@ -626,6 +629,7 @@ class _Tuning:
             explained_percent=share,
             nodes=() if gain is None else gain.rows[:_MOST_NODES],
             settings={"provider": asked.provider, **chosen.session},
+            other_busy_threads=others if isinstance(others, float) else None,
         )  # fmt: skip
         if is_faster:
             write_text(path.with_name(f"{path.stem}.py"), code.python)

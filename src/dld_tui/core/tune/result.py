@@ -13,6 +13,7 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.errors import InputError
+from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
 from dld_tui.core.text import visible
@@ -139,6 +140,8 @@ class TuneResult:
     """Where it is, those that gained most first."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Of the best one, in the words of ``dld profile onnxruntime``."""
+    other_busy_threads: float | None = None
+    """Hardware threads that other programs kept busy meanwhile; None where that is not known."""
 
     @property
     def is_faster(self) -> bool:
@@ -194,6 +197,11 @@ def tune_table(result: TuneResult) -> Table[Candidate]:
 def result_lines(result: TuneResult) -> list[str]:
     """Return what came out, why, and where it is. Fit for a terminal."""
     lines = [result.verdict, *result.why]
+    if result.is_faster and (result.other_busy_threads or 0.0) > BUSY_THREADS:
+        lines.append(
+            f"Other programs kept {result.other_busy_threads:.1f} hardware threads busy meanwhile:"
+            " an idle machine may gain otherwise, by settings of threads above all."
+        )
     if not result.is_whole:
         lines.append("The time was up before all was tried: a longer --budget may find more.")
     lines.append(f"Fed with: {result.inputs}; near enough: {visible(result.tolerance)}")
