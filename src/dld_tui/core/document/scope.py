@@ -438,7 +438,8 @@ class Scope:
                 return True
             if name in scope.touched and name not in scope.inferred:
                 return name in scope.named("value_info")
-            scope = scope.parent if scope.definition(name) is None else None
+            outer = scope.parent
+            scope = outer if outer is not None and scope.definition(name) is None else None
         return False
 
     def _own_value_type(self, name: str) -> ValueType | None:

@@ -258,13 +258,11 @@ _READ = frozenset({"EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
 
 def _unreadable(model: onnx.ModelProto) -> str | None:
     """Return an operator that would end the process; None where there is none."""
+    calls = [node for _, body in bodies(model) for node in body.node if node.op_type in _READ]
     known: set[str] = set()
-    calls: list[onnx.NodeProto] = []
-    for _, body in bodies(model):
+    for _, body in bodies(model) if calls else ():
         for node in body.node:
             known.update(node.output)
-            if node.op_type in _READ:
-                calls.append(node)
         if isinstance(body, onnx.GraphProto):
             known.update(info.name for info in body.input)
             known.update(tensor.name for tensor in body.initializer)
@@ -321,6 +319,8 @@ def _take_weights_as_constants(model: onnx.ModelProto) -> None:
 
 def sort_nodes(graph: onnx.GraphProto) -> None:
     """Bring nodes into an order in which they can run, where they are in none, as runtimes do."""
+    if _is_sorted(graph):
+        return
     made = {text_of(name) for node in graph.node for name in node.output if name}
     seen: set[str] = set()
     waiting: list[tuple[onnx.NodeProto, set[str]]] = []
@@ -348,6 +348,19 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in sorted_nodes]
     del graph.node[:]
     graph.node.extend(copies)
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    """Return whether no node uses what a later one makes; quick, as it mostly is so."""
+    seen: set[str] = set()
+    early: set[str] = set()
+    for node in graph.node:
+        if node.attribute:
+            early |= _used(node) - seen
+        else:
+            early.update(name for name in map(text_of, node.input) if name not in seen)
+        seen.update(map(text_of, node.output))
+    return not (early & seen) - {""}
 
 
 def _used(node: onnx.NodeProto) -> set[str]:
