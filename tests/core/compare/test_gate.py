@@ -7,6 +7,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ import pytest
 from dld_tui.core.compare import gate
 from dld_tui.core.compare.gate import (
     GateResult,
+    GateRow,
     Pair,
     RunFigures,
     command_pairs,
@@ -27,6 +29,7 @@ from dld_tui.core.compare.gate import (
     judge,
     junit,
     markdown,
+    more_nodes,
     pair_of_turns,
     time_command,
 )
@@ -282,3 +285,16 @@ def test_a_command_is_timed_and_one_that_fails_says_why() -> None:
         )
     with pytest.raises(ActivityError, match="cannot be run"):
         time_command("/nowhere/at/all")
+
+
+def test_of_many_nodes_that_changed_those_that_changed_most_are_listed() -> None:
+    rows = tuple(GateRow(f"n{at}", 1.0, 2.0, 100.0, 90.0, 110.0, "slower") for at in range(23))
+    found = replace(result(), nodes=rows)
+    assert gate_table(found).rows == rows[:20]
+    assert more_nodes(found) == "and 3 more nodes that changed"
+    text = markdown(found)
+    assert "| n19 |" in text
+    assert "n20" not in text
+    assert text.endswith("and 3 more nodes that changed\n")
+    assert junit(found).count("dld.gate.node") == 23
+    assert more_nodes(replace(found, nodes=rows[:20])) == ""

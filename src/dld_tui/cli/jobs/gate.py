@@ -29,6 +29,7 @@ from dld_tui.core.compare.gate import (
     in_turns,
     junit,
     markdown,
+    more_nodes,
 )
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.events import Progress
@@ -146,6 +147,8 @@ def _print(result: GateResult) -> None:
     if result.nodes:
         write()
         write_table(gate_table(result))
+        if more := more_nodes(result):
+            write(f"{more}; --json has all")
     elif result.nodes_compared:
         write(f"No node changed among {fmt.count(result.nodes_compared)}.")
 

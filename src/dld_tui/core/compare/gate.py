@@ -417,8 +417,19 @@ COLUMNS: tuple[Column[GateRow], ...] = (
 
 
 def gate_table(result: GateResult) -> Table[GateRow]:
-    """Return the nodes that changed as a table."""
-    return Table(COLUMNS, result.nodes, name="gate", title="Nodes that changed")
+    """Return the nodes that changed most as a table."""
+    return Table(COLUMNS, listed_nodes(result), name="gate", title="Nodes that changed")
+
+
+def listed_nodes(result: GateResult) -> tuple[GateRow, ...]:
+    """Return the nodes that changed most, as many as people read."""
+    return result.nodes[:_MOST_LISTED]
+
+
+def more_nodes(result: GateResult) -> str:
+    """Return how many more nodes changed; empty for none."""
+    rest = len(result.nodes) - _MOST_LISTED
+    return f"and {fmt.plural(rest, 'more node')} that changed" if rest > 0 else ""
 
 
 def markdown(result: GateResult) -> str:
@@ -429,12 +440,11 @@ def markdown(result: GateResult) -> str:
         columns = COLUMNS
         lines += ["", "| " + " | ".join(column.title for column in columns) + " |"]
         lines.append("|" + "---|" * len(columns))
-        for row in result.nodes[:_MOST_LISTED]:
+        for row in listed_nodes(result):
             cells = (_plain(column.shown_text(row)) for column in columns)
             lines.append("| " + " | ".join(cells) + " |")
-        rest = len(result.nodes) - _MOST_LISTED
-        if rest > 0:
-            lines += ["", f"and {fmt.plural(rest, 'more node')} that changed"]
+        if more := more_nodes(result):
+            lines += ["", more]
     return "\n".join(lines) + "\n"
 
 
