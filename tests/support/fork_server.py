@@ -22,13 +22,15 @@ import pkgutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 BOOTSTRAP = "import sys; sys.path[:] = sys.argv.pop().split("
 """How the code of a worker begins; its last argument is the module path."""
@@ -52,6 +54,7 @@ class ForkServer:
         self._path = list(sys.path)
         self._environment = _at_start(os.environ)
         self._socket: socket.socket | None = None
+        self._lock = threading.RLock()
         self._modules: set[str] = set()
 
     def takes(self, command: Any, environment: Mapping[str, str]) -> bool:
@@ -75,37 +78,41 @@ class ForkServer:
         data = json.dumps(asked).encode()
         assert len(data) < _LARGEST, "a message on a socket is not cut into pieces up to here"
         ancillary = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))
-        _adopt_orphans(True)
-        try:
-            connection.sendmsg([data], [ancillary])
-            return int(connection.recv(_LARGEST))
-        finally:
-            _adopt_orphans(False)
+        with self._lock:  # several threads may start one each
+            _adopt_orphans(True)
+            try:
+                connection.sendmsg([data], [ancillary])
+                return int(connection.recv(_LARGEST))
+            finally:
+                _adopt_orphans(False)
 
     def _started(self) -> socket.socket:
-        if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            for end in (ours, theirs):
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LARGEST)
-            root = str(Path(__file__).parents[2])
-            command = [
-                sys.executable,
-                "-c",
-                _START,
-                str(theirs.fileno()),
-                "\n".join([root, *sys.path]),
-            ]
-            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
-            theirs.close()
-            self._socket = ours
-            self._modules = set(json.loads(ours.recv(_LARGEST)))
+        with self._lock:
+            return self._socket or self._start()
 
-            def leave() -> None:
-                ours.close()
-                process.wait()
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _LARGEST)
+        root = str(Path(__file__).parents[2])
+        command = [
+            sys.executable,
+            "-c",
+            _START,
+            str(theirs.fileno()),
+            "\n".join([root, *sys.path]),
+        ]
+        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
+        theirs.close()
+        self._socket = ours
+        self._modules = set(json.loads(ours.recv(_LARGEST)))
 
-            atexit.register(leave)
-        return self._socket
+        def leave() -> None:
+            ours.close()
+            process.wait()
+
+        atexit.register(leave)
+        return ours
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
