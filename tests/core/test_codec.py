@@ -94,3 +94,18 @@ def test_another_form_is_refused_with_its_place(change: dict[str, Any], where: s
 def test_what_is_no_data_is_not_encoded() -> None:
     with pytest.raises(TypeError, match="object is no JSON data"):
         encode({"a": [object()]})
+
+
+@dataclass(frozen=True)
+class Move:
+    """Something whose JSON data have a word of Python as a name."""
+
+    from_: int
+    to: int
+
+
+def test_a_word_of_python_is_a_name_in_the_data() -> None:
+    assert encode(Move(1, 2)) == {"from": 1, "to": 2}
+    assert decode(Move, {"from": 1, "to": 2}) == Move(1, 2)
+    with pytest.raises(ActivityError, match=r"at from: a value is expected"):
+        decode(Move, {"to": 2})

@@ -1,0 +1,91 @@
+"""What conversions tell goes through JSON and comes back as what it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dld_tui.activities.registry import ACTIVITIES, decode_result
+from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.codec import encode
+from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.conversion.result import (
+    ComparedValues,
+    ConvertedWeights,
+    HalfModel,
+    Latencies,
+    ModelFigures,
+    NotCompared,
+    OutputError,
+    OwnHalfModel,
+    QuantizationPoints,
+    QuantizedModel,
+    TensorLosses,
+)
+from dld_tui.core.conversion.tensors import TensorLoss
+
+FIGURES = ModelFigures(3, {"Add": 3}, 1, 16, 0, {"float32": 16}, 0, {"": 18})
+WRITTEN: dict[str, Any] = {
+    "path": Path("/m.onnx"), "before": FIGURES, "after": FIGURES, "notes": ["n"], "remarks": [],
+}  # fmt: skip
+ERROR = OutputError.of(TensorError((2,), 2, max_abs=0.5), "too far")
+CULPRIT = Culprit(("body",), "add", "Add", "why")
+WRONG = ComparedValues({"y": ERROR}, is_good=False, first=CULPRIT, repaired=[CULPRIT], sets=2)
+
+
+@pytest.mark.parametrize(
+    ("activity", "result"),
+    [
+        (
+            "convert_fp16",
+            OwnHalfModel(
+                **WRITTEN, values=WRONG, latency_ms=Latencies(2.0, 1.0, True), losses=[],
+                library="own", range_check=False, nodes=3, casts=0, weights=1,
+                kept={"Add: blocked": 1}, inlined=0, to="float16",
+            ),
+        ),
+        (
+            "convert_fp16",
+            HalfModel(
+                **WRITTEN, values=NotCompared("it is large"), latency_ms=None, losses=[],
+                library="onnxruntime", range_check=True,
+            ),
+        ),
+        (
+            "convert_quantize",
+            QuantizedModel(
+                **WRITTEN, values=WRONG, latency_ms=None, sets=2, method="minmax", ops=["Conv"],
+                points=[Point("x", "activation", ("add",))],
+            ),
+        ),
+        ("convert_quantize", QuantizationPoints([Point("w", "weight", ())], ["n"], ["line"])),
+        (
+            "convert_tensors",
+            ConvertedWeights(**WRITTEN, values=WRONG, latency_ms=None, converted=1, casts=1),
+        ),
+        (
+            "convert_tensors",
+            TensorLosses(
+                "float16",
+                [TensorLoss("w", (), "initializer", "float32", (4,), 16, 1, 0, 0, 0, 0.5)],
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_a_result_comes_back_as_what_it_was(activity: str, result: Any) -> None:
+    data = json.loads(json.dumps(encode(result)))
+    assert decode_result(activity, data) == result
+
+
+def test_every_activity_says_of_what_class_its_results_are() -> None:
+    assert [activity.id for activity in ACTIVITIES if activity.result is None] == []
+
+
+def test_what_was_not_compared_is_not_wrong() -> None:
+    assert WRONG.is_wrong
+    assert not NotCompared("it is large").is_wrong
+    assert encode(NotCompared("it is large")) == {"skipped": "it is large"}
