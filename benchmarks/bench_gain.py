@@ -3,7 +3,8 @@
     python -m benchmarks.bench_gain [--repeats 20] [--percent 3] [--nodes 60]
 
 Both models are a chain of products; the one "before" also has a node in the middle whose work is
-so many percent of the chain. Both are profiled in turns as ``dld tune`` does it.
+so many percent of the chain. Both are profiled in turns as ``dld tune`` does it. Some of the
+difference is at the first node, which finds its weight in no cache after the larger model.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _PLANTED = "planted"
 
 
 def main(argv: list[str]) -> int:
-    """Print a row a pair; return 1 where less than 80 % is found in one of ten."""
+    """Print a row a pair; return 1 where the node is not first of all in nine of ten."""
     parser = harness.parser(__doc__)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--percent", type=float, default=3.0)
@@ -40,21 +41,24 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(argv)
     shares = []
-    print("| before | after | difference | at the node | of it | first of all | load |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| before | after | difference | at named nodes | at the node | of it | first of all"
+          " | load |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     with harness.work_folder() as folder:
         columns = max(1, round(_SIDE * options.nodes * options.percent / 100))
         before = _chain(folder / "before.onnx", options.nodes, columns)
         after = _chain(folder / "after.onnx", options.nodes, 0)
         for _ in range(options.repeats):
             shares.append(_row(before, after, folder, options))
-    found = sum(share >= 0.8 for share in shares)
-    print(f"\n80 % or more at the node: {found} of {len(shares)};"
-          f" median {statistics.median(shares):.0%}")  # fmt: skip
-    return int(found < 0.9 * len(shares))
+    first = sum(is_first for is_first, _ in shares)
+    middle = statistics.median(share for _, share in shares)
+    print(f"\nfirst of all: {first} of {len(shares)}; at the node {middle:.0%}, the median")
+    return int(first < 0.9 * len(shares))
 
 
-def _row(before: Path, after: Path, folder: Path, options: argparse.Namespace) -> float:
+def _row(
+    before: Path, after: Path, folder: Path, options: argparse.Namespace
+) -> tuple[bool, float]:
     facts = environment(())
     with contextlib.ExitStack() as stack:
         runs = []
@@ -70,12 +74,13 @@ def _row(before: Path, after: Path, folder: Path, options: argparse.Namespace) -
         gain = gain_of(first, second)
     assert gain is not None
     at_node = next(row.delta_ms for row in gain.rows if _PLANTED in row.nodes)
-    share = at_node / gain.whole_ms
+    share, is_first = at_node / gain.whole_ms, _PLANTED in gain.rows[0].nodes
     print(f"| {gain.before_ms:.3f} ms | {gain.after_ms:.3f} ms |"
-          f" {100 * gain.whole_ms / gain.before_ms:+.1f} % | {at_node:+.3f} ms | {share:.0%} |"
-          f" {'yes' if _PLANTED in gain.rows[0].nodes else 'no'} | {os.getloadavg()[0]:.1f} |",
+          f" {100 * gain.whole_ms / gain.before_ms:+.1f} % |"
+          f" {gain.named_ms / gain.whole_ms:.0%} | {at_node:+.3f} ms | {share:.0%} |"
+          f" {'yes' if is_first else 'no'} | {os.getloadavg()[0]:.1f} |",
           flush=True)  # fmt: skip
-    return share
+    return is_first, share
 
 
 def _chain(path: Path, count: int, planted: int) -> Path:
