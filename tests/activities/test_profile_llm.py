@@ -15,7 +15,8 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.llm.figures import GenerationFigures, generation_of
+from dld_tui.core.llm.figures import GenerationFigures, generation_of, llm_json
+from dld_tui.core.report.export import report_json
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.model import Report
 from dld_tui.core.report.story import opening
@@ -99,6 +100,7 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     assert all(0 < one.prefill_ms <= one.first_token_ms for one in made.figures)
     report = Report.open(made.report)
     assert generation_of(report) == made.figures
+    assert report_json(report)["llm"] == llm_json(made.figures)
     assert len(report.latencies) == 2 * 5
     assert opening(report).startswith("The first token of a prompt of 4 comes after ")
     assert made.prefill_report is not None

@@ -65,28 +65,28 @@ def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_steps_on_the_cpu(tmp_path: Path) -> None:
     report = tmp_path / "selftest.json"
     result = tried(backend="cpu", output=report)
-    assert [(step.name, step.found) for step in result.steps if step.state != PASSED] == []
-    found = {step.name: step.found for step in result.steps}
+    assert [(step.step, step.detail) for step in result.rows if step.status != PASSED] == []
+    found = {step.step: step.detail for step in result.rows}
     # How many depends on the processor: layouts with blocks of channels take reorderings.
     layers = re.search(r"(\d+) of \1 layers on CPU$", found["profile"])
     assert layers is not None
     assert found["profile again and compare"].startswith(f"{layers[1]} layers matched")
     written = json.loads(report.read_text())
-    assert [step["state"] for step in written["steps"]] == [PASSED] * 6
+    assert [step["status"] for step in written["rows"]] == [PASSED] * 6
     assert written["machine"]["onnx"]
     assert "onnxruntime" in [check["name"] for check in written["checks"]]
 
 
 def test_steps_with_the_fake_of_tensorrt(trt: Any) -> None:
     result = tried(backend="tensorrt")
-    assert [(step.name, step.found) for step in result.steps if step.state != PASSED] == []
+    assert [(step.step, step.detail) for step in result.rows if step.status != PASSED] == []
     assert trt.fake.cuda.live == 0
 
 
 def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
     trt.fake.values = lambda name, value: value + 1
     result = tried(backend="tensorrt")
-    states = {step.name: step.state for step in result.steps}
+    states = {step.step: step.status for step in result.rows}
     assert states["profile"] == PASSED
     assert states["values beside ONNX Runtime's"] == FAILED
     assert states["values after the refit"] == FAILED
@@ -102,11 +102,11 @@ def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) ->
         return (yield from here(self, activity, **settings))
 
     monkeypatch.setattr(selftest._Bench, "ask", ask)
-    states = [step.state for step in tried(backend="tensorrt").steps]
+    states = [step.status for step in tried(backend="tensorrt").rows]
     assert states == [FAILED, *[SKIPPED] * 5]
     errors["build_tensorrt"] = UnavailableError("no library", hint="install it")
     result = tried(backend="tensorrt")
-    assert {step.state for step in result.steps} == {UNAVAILABLE}
+    assert {step.status for step in result.rows} == {UNAVAILABLE}
     assert "tensorrt, build: install it." in selftest_lines(result)
     assert show_selftest(result, True) == 4
 
@@ -115,9 +115,9 @@ def test_a_result_that_is_none_is_a_failure_with_its_traceback(
     trt: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selftest._Bench, "_build", lambda self: iter(int("x") for _ in "x"))
-    step = tried(backend="tensorrt").steps[0]
-    assert (step.state, step.found[:21]) == (FAILED, "unexpected ValueError")
-    assert "Traceback" in step.details
+    step = tried(backend="tensorrt").rows[0]
+    assert (step.status, step.detail[:21]) == (FAILED, "unexpected ValueError")
+    assert "Traceback" in step.log
 
 
 def asked(folder: Path, activity: str, limit: float = 60, **settings: Any) -> Any:

@@ -119,8 +119,8 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(number, len(trials), "steps", f"{trial.backend}: {trial.name}")
             step = _without(f"{folder}/", (yield from _made(trial, steps)))
             steps.append(step)
-            level = "warning" if step.state == FAILED else "info"
-            yield Log(f"{step.backend}, {step.name}: {step.state}: {step.found}", level)
+            level = "warning" if step.status == FAILED else "info"
+            yield Log(f"{step.backend}, {step.step}: {step.status}: {step.detail}", level)
         checks = yield from bench.ask("doctor")
     result = SelfTest(tuple(steps), environment(_PACKAGES), checks.checks)
     if request.output is not None:
@@ -129,19 +129,19 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
-    states = {step.name: step.state for step in before if step.backend == trial.backend}
+    statuses = {step.step: step.status for step in before if step.backend == trial.backend}
     for need in trial.needs:
-        if states[need] != PASSED:
-            state = UNAVAILABLE if states[need] == UNAVAILABLE else SKIPPED
-            return Step(trial.backend, trial.name, state, 0.0, f"needs the step {need!r}")
+        if statuses[need] != PASSED:
+            status = UNAVAILABLE if statuses[need] == UNAVAILABLE else SKIPPED
+            return Step(trial.backend, trial.name, status, 0.0, f"needs the step {need!r}")
     begin = time.monotonic()
     try:
         found = yield from trial.work()
     except DldError as error:
-        state = UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
+        status = UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
         where = f"{error.where}: " if error.where else ""
         return Step(
-            trial.backend, trial.name, state, time.monotonic() - begin, where + error.message,
+            trial.backend, trial.name, status, time.monotonic() - begin, where + error.message,
             error.hint or "", (error.details or "")[-_TAIL:],
         )  # fmt: skip
     # The seam: a result that is not what it should be is what this is here to find.
@@ -155,10 +155,8 @@ def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
 
 def _without(folder: str, step: Step) -> Step:
     """Return a step that does not name the folder, which is gone when it is read."""
-    found, fix, details = (
-        text.replace(folder, "") for text in (step.found, step.fix, step.details)
-    )
-    return replace(step, found=found, fix=fix, details=details)
+    detail, fix, log = (text.replace(folder, "") for text in (step.detail, step.fix, step.log))
+    return replace(step, detail=detail, fix=fix, log=log)
 
 
 class _Bench:

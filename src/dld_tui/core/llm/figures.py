@@ -14,6 +14,7 @@ from dld_tui.core.tables.table import BYTES, COUNT, JOULES, MS, RATIO, Column, T
 
 if TYPE_CHECKING:
     from dld_tui.core.report.model import Report
+    from dld_tui.core.types import JSON
 
 GENERATION = "generation"
 """The fact of a report that has the figures."""
@@ -110,6 +111,29 @@ def generation_of(report: Report) -> list[GenerationFigures]:
         if figures.batch > 0 and figures.prompt > 0:
             found.append(figures)
     return found
+
+
+def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
+    """Return the figures by phase, with speeds; None without figures.
+
+    The context is that of the middle step, as its time is the median.
+    """
+    if not figures:
+        return None
+    return {
+        "prefill": [
+            {"prompt": row.prompt, "batch": row.batch, "ms": row.prefill_ms,
+             "tokens_s": row.prefill_tokens_per_s}
+            for row in figures
+        ],
+        "decode": [
+            {"context": row.prompt + (row.tokens + 1) // 2, "batch": row.batch,
+             "ms_token": row.token_ms, "tokens_s": row.tokens_per_s}
+            for row in figures
+        ],
+        "ttft_ms": figures[0].first_token_ms,
+        "kv_bytes": figures[0].kv_bytes,
+    }  # fmt: skip
 
 
 def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.cost.roofline import limiter, measured_ms, per_second
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_bytes, write_text
+from dld_tui.core.llm.figures import generation_of, llm_json
 from dld_tui.core.report.formats.export_trace import write_trace
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.html.report_page import report_page
@@ -59,6 +60,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "memory": memory_json(report.layers),
         "startup": startup_json(report),
         "energy_j": report.facts.get("energy_per_inference_j"),
+        "llm": llm_json(generation_of(report)),
         "measured": measured_json(report),
         "layers": [
             {**record, "time_interval_ms": interval_json(report, layer)}
