@@ -9,8 +9,10 @@ from typing import Any
 import click
 import pytest
 
-from dld_tui.cli.options import Measure, parameters_of, request_from
-from dld_tui.core.params import param
+from dld_tui.activities.search_precision import Request as PrecisionRequest
+from dld_tui.cli.options import Measure, click_type, parameters_of, request_from
+from dld_tui.core.conversion.request import QuantizationSettings as QuantizeRequest
+from dld_tui.core.params import param, settings_of
 
 
 @dataclass(frozen=True)
@@ -116,3 +118,12 @@ def test_a_number_may_be_written_with_its_unit() -> None:
     for wrong in ("3s", "%", "0%", "-1 %"):
         with pytest.raises(click.BadParameter):
             percent.convert(wrong, None, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "runtime"), [("cpu", "onnxruntime"), ("ORT", "onnxruntime"), ("trt", "tensorrt")]
+)
+def test_the_runtime_of_a_quantized_model_has_its_short_names(word: str, runtime: str) -> None:
+    for request in (QuantizeRequest, PrecisionRequest):
+        (setting,) = (one for one in settings_of(request) if one.name == "runtime")
+        assert click_type(setting).convert(word, None, None) == runtime

@@ -72,6 +72,7 @@ class SearchSettings:
         help="For int8: what is to run the result; tensorrt takes symmetric types and no quantized"
         " biases.",
         choices=("onnxruntime", "tensorrt"),
+        words=(("cpu", "onnxruntime"), ("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--for",),
     )
     method: str = param(

@@ -165,6 +165,7 @@ class QuantizationSettings:
         label="For",
         help="What is to run the result; tensorrt takes symmetric types and no quantized biases.",
         choices=("onnxruntime", "tensorrt"),
+        words=(("cpu", "onnxruntime"), ("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--for",),
     )
     weights: str = param(
