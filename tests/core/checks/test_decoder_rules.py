@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
+from dld_tui.core.checks.prediction import checked
 from dld_tui.core.document import Document
 from dld_tui.core.rewrite import rule as rules
 from tests.support import decoders
@@ -70,7 +71,10 @@ def long_lengths(model: onnx.ModelProto) -> None:
     for node in model.graph.node:
         if "seqlens" in node.output:
             node.attribute[0].i = TensorProto.INT64
-    info = helper.make_tensor_value_info("seqlens", TensorProto.INT64, ["batch_size"])
+
+
+def deep_lengths(model: onnx.ModelProto) -> None:
+    info = helper.make_tensor_value_info("seqlens", TensorProto.INT32, ["batch_size", 1, 1])
     model.graph.value_info.append(info)
 
 
@@ -94,7 +98,7 @@ BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
     ("decoder:heads", size_of("past_key_values.0.key", 3, 8), "is not 4 heads of 8"),
-    ("decoder:lengths", long_lengths, "int64, not int32"),
+    ("decoder:lengths", deep_lengths, "3 dimensions, not one"),
     ("decoder:block-sizes", fewer_scales, "its scales are 126, not 128"),
     ("decoder:block-sizes", zero_points, "its zero points are 7, not 64"),
     (
@@ -122,6 +126,24 @@ def test_a_fault_is_found(rule: str, change: Change, message: str, tmp_path: Pat
     assert found
     assert any(message in one.message for one in found), [one.message for one in found]
     assert {one.level for one in found} == {DECODER_RULES[rule]}
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_long_lengths_are_told_once_of_each_node(declared: bool, tmp_path: Path) -> None:
+    path = decoders.grouped(tmp_path / "m.onnx", layers=2)
+    model = onnx.load(path)
+    long_lengths(model)
+    if declared:
+        info = helper.make_tensor_value_info("seqlens", TensorProto.INT64, ["batch_size"])
+        model.graph.value_info.append(info)
+    path.write_bytes(model.SerializeToString())
+    with closing(Document.open(path)) as document:
+        told = [*checked(document), *decoder_findings(document)]
+        found = [one for one in told if one.level != "info"]
+        attentions = document.main.nodes_of_type("GroupQueryAttention")
+        assert [one.node for one in found] == [*attentions]
+    assert {one.rule for one in found} == {"input-type"}
+    assert all("int64" in one.message for one in found)
 
 
 @pytest.mark.parametrize("layers", [1, 4])

@@ -494,7 +494,7 @@ def _check_calls(inference: Inference, known: list[Prediction]) -> list[Predicti
         if verdict.unknown is not None:
             remark = _remark(inference.labels, call, verdict.unknown)
             predictions.append(Prediction("runtime-operator", remark))
-        elif verdict.has_kernel is False:
+        elif verdict.has_kernel is False and not verdict.has_wrong_types:
             if verdict.is_function:
                 functions[call.domain, call.op_type] = None
             else:
@@ -533,16 +533,20 @@ class _Verdict:
     unknown: str | None
     has_kernel: bool | None
     is_function: bool
+    has_wrong_types: bool
+    """Whether the operator takes no such operands: that no kernel does says the same again."""
     is_typed: bool
     """Whether all attributes are of the types that the operator takes; another rule tells."""
 
 
 def _verdict(call: Call) -> _Verdict:
+    said = list(check_signature(call))
     return _Verdict(
-        list(check_signature(call)),
+        said,
         unknown_to_runtime(call),
         has_kernel(call),
         is_function(call),
+        any(rule == "input-type" for rule, _ in said),
         has_right_types(call),
     )
 
