@@ -6,11 +6,14 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, RuntimeException
 
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
@@ -20,6 +23,8 @@ from dld_tui.core.rewrite import rule as rules
 from tests.support import decoders
 
 Change = Callable[[onnx.ModelProto], object]
+Feeds: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
+Call: TypeAlias = "tuple[onnx.NodeProto, Feeds]"
 
 
 def rules_of(path: Path) -> list[str]:
@@ -78,6 +83,16 @@ def deep_lengths(model: onnx.ModelProto) -> None:
     model.graph.value_info.append(info)
 
 
+def narrow_heads(model: onnx.ModelProto) -> None:
+    for info in (*model.graph.input, *model.graph.value_info):
+        dims = info.type.tensor_type.shape.dim
+        heads = {"q": 4, "k": 2, "v": 2}.get(info.name.rpartition(".")[2], 0)
+        if info.name.startswith("past_key"):
+            dims[3].dim_value = 24
+        elif heads:
+            dims[2].dim_value = 24 * heads
+
+
 def unread_past(model: onnx.ModelProto) -> None:
     for at in (3, 4):
         node_of(model, "GroupQueryAttention").input[at] = ""
@@ -98,6 +113,7 @@ BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
     ("decoder:heads", size_of("past_key_values.0.key", 3, 8), "is not 4 heads of 8"),
+    ("decoder:head-size", narrow_heads, "24 wide, ONNX Runtime takes multiples of 16"),
     ("decoder:lengths", deep_lengths, "3 dimensions, not one"),
     ("decoder:block-sizes", fewer_scales, "its scales are 126, not 128"),
     ("decoder:block-sizes", zero_points, "its zero points are 7, not 64"),
@@ -153,6 +169,104 @@ def test_what_exporters_write_has_no_fault(layers: int, int4: bool, tmp_path: Pa
     assert rules_of(decoders.grouped(path, layers=layers, int4=int4, typed=True)) == []
     assert rules_of(decoders.grouped(path, past=("k{}", "v{}"), present=("a{}", "b{}"))) == []
     assert rules_of(decoders.positioned(path)) == []
+
+
+MICROSOFT = "com.microsoft"
+
+
+def floats(*dims: int) -> np.ndarray[Any, Any]:
+    return np.full(dims, 0.1, np.float32)
+
+
+def grouped_call(size: int, *, packed: bool, tables: bool, turned: bool, cache: int = 32) -> Call:
+    """Return a node with 4 heads that share 2 of keys and values, and what it takes."""
+    feeds: Feeds = {"q": floats(1, 3, 8 * size if packed else 4 * size)}
+    feeds |= {} if packed else {"k": floats(1, 3, 2 * size), "v": floats(1, 3, 2 * size)}
+    kind = {4: np.uint8, 8: np.int8, 32: np.float32}[cache]
+    past = np.zeros((1, 2, 2, size // 2 if cache == 4 else size), kind)
+    feeds |= {"pk": past, "pv": past, "lengths": np.array([4], np.int32)}
+    feeds["total"] = np.array(5, np.int32)
+    names = ["q", *(["", ""] if packed else ["k", "v"]), "pk", "pv", "lengths", "total"]
+    if tables:
+        feeds |= {"cos": floats(8, size // 2), "sin": floats(8, size // 2)}
+    more: dict[str, Any] = {}
+    if cache != 32:
+        feeds |= {"ks": floats(1), "vs": floats(1)}
+        kinds = dict.fromkeys(("k_quant_type", "v_quant_type"), "PER_TENSOR")
+        more = {"kv_cache_bit_width": cache, **kinds}
+    names += ["cos", "sin"] if tables else ["", ""]
+    names += ["", "", "", "ks", "vs"] if cache != 32 else []
+    return helper.make_node(
+        "GroupQueryAttention", names, ["y", "new_k", "new_v"], domain=MICROSOFT,
+        num_heads=4, kv_num_heads=2, do_rotary=int(turned), **more,
+    ), feeds  # fmt: skip
+
+
+def multi_head_call(query: int, value: int) -> Call:
+    feeds = {"q": floats(1, 3, query), "k": floats(1, 3, query), "v": floats(1, 3, value)}
+    return helper.make_node(
+        "MultiHeadAttention", [*feeds], ["y"], domain=MICROSOFT, num_heads=3
+    ), feeds
+
+
+def projected_call(*sizes: int, listed: bool) -> Call:
+    feeds = {"x": floats(1, 3, 8), "w": floats(8, sum(sizes)), "b": floats(sum(sizes))}
+    more: dict[str, Any] = {"qkv_hidden_sizes": sizes} if listed else {}
+    return helper.make_node(
+        "Attention", [*feeds], ["y"], domain=MICROSOFT, num_heads=3, **more
+    ), feeds
+
+
+def standard_call(size: int) -> Call:
+    feeds = {"q": floats(1, 3, 4 * size), "k": floats(1, 3, 2 * size), "v": floats(1, 3, 2 * size)}
+    return helper.make_node("Attention", [*feeds], ["y"], q_num_heads=4, kv_num_heads=2), feeds
+
+
+HEAD_SIZES = (2, 4, 8, 12, 16, 24, 32, 40, 64, 72, 80)
+CALLS = {
+    "plain": [grouped_call(n, packed=False, tables=False, turned=False) for n in HEAD_SIZES],
+    "packed": [grouped_call(n, packed=True, tables=False, turned=False) for n in HEAD_SIZES],
+    "rotary": [grouped_call(n, packed=False, tables=True, turned=True) for n in HEAD_SIZES],
+    "rotary-packed": [grouped_call(n, packed=True, tables=True, turned=True) for n in HEAD_SIZES],
+    "tables": [grouped_call(n, packed=False, tables=True, turned=False) for n in HEAD_SIZES],
+    "cache": [grouped_call(32, packed=False, tables=False, turned=False, cache=n) for n in (4, 8)],
+    "multi-head": [multi_head_call(q, v) for q in (9, 10, 12, 21) for v in (9, 11, 12)],
+    "projected": [projected_call(n, n, n, listed=False) for n in (9, 10, 11, 12, 21)],
+    "listed": [projected_call(n, n, v, listed=True) for n in (9, 10) for v in (9, 10, 12)],
+    "standard": [standard_call(n) for n in (1, 3, 8, 12, 33)],
+}
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_heads_are_refused_where_onnxruntime_refuses_them(kind: str, tmp_path: Path) -> None:
+    for node, feeds in CALLS[kind]:
+        infos = [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape
+            )
+            for name, one in feeds.items()
+        ]
+        made = [onnx.ValueInfoProto(name=name) for name in node.output]
+        graph = helper.make_graph([node], "g", infos, made)
+        opsets = [helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)]
+        path = tmp_path / "m.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+        told = rules_of(path)
+        assert set(told) <= {"decoder:heads", "decoder:head-size"}
+        assert bool(told) == refused(path, feeds), (node, told)
+
+
+def refused(path: Path, feeds: Feeds) -> bool:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    said = ""
+    try:
+        session.run(None, feeds)
+    except (InvalidArgument, Fail, RuntimeException) as error:
+        said = str(error)
+    assert not said or re.search("head_size|hidden_size|Reshape", said), said
+    return bool(said)
 
 
 UNFUSED = """<ir_version: 10, opset_import: ["" : 20]>

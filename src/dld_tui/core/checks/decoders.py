@@ -87,25 +87,66 @@ def _grouped(node: Node) -> Iterator[Finding]:
             yield _finding(
                 "decoder:heads", f"its {what} has {cached} heads, the node has {groups}", node
             )
+        if width is not None and _number(node, "kv_cache_bit_width") == 4:
+            width *= 2  # two elements of a key or value are one byte of the cache
         size = size or width
     packed = not (len(node.inputs) > 1 and node.inputs[1])
     wanted = [("query", 0, heads + 2 * groups if packed else heads)]
     wanted += [] if packed else [("key", 1, groups), ("value", 2, groups)]
+    wide = set() if size is None else {size}
     for what, at, count in wanted:
         width = _sizes(node, at, 3)[2]
         if width is None:
             continue
+        wide.add(width // count)
         if width % count or (size is not None and width != count * size):
             of = f"heads of {size}" if size is not None else "heads"
             yield _finding("decoder:heads", f"its {what} of {width} is not {count} {of}", node)
+    if len(wide) == 1:
+        yield from _head_size(node, wide.pop())
     known = _type(node, 5)  # that they are int32 is a matter of the operator's types: input-type
     if known is not None and known.dims is not None and len(known.dims) not in (1, 2):
         text = f"its lengths of sequences have {len(known.dims)} dimensions, not one a sequence"
         yield _finding("decoder:lengths", text, node)
 
 
+def _head_size(node: Node, size: int) -> Iterator[Finding]:
+    """Check what ONNX Runtime asks of the heads of GroupQueryAttention, whatever their number."""
+    turns = all(node.inputs[7:9]) and len(node.inputs) > 8  # even with do_rotary = 0
+    multiple, why = (16, " where there are tables of cos and sin") if turns else (8, "")
+    if size % multiple:
+        text = f"its heads are {size} wide, ONNX Runtime takes multiples of {multiple}{why}"
+        yield _finding("decoder:head-size", text, node)
+
+
+def _multi_head(node: Node) -> Iterator[Finding]:
+    """Check the heads of MultiHeadAttention with three dimensions."""
+    heads = _number(node, "num_heads")
+    if node.domain != "com.microsoft" or heads < 1:
+        return
+    for at, what in enumerate(("query", "key", "value")):
+        width = _sizes(node, at, 3)[2]
+        if width is not None and width % heads:
+            yield _finding("decoder:heads", f"its {what} of {width} is not {heads} heads", node)
+
+
+def _projected(node: Node) -> Iterator[Finding]:
+    """Check the heads of Attention of com.microsoft, whose weights make query, key and value."""
+    heads, width = _number(node, "num_heads"), _sizes(node, 1, 2)[1]
+    given = node.attribute("qkv_hidden_sizes")
+    listed = given.value if given is not None else None
+    sizes = listed if isinstance(listed, (list, tuple)) and listed else [(width or 0) // 3] * 3
+    for what, size in zip(("query", "key", "value"), sizes, strict=False):
+        if heads > 0 and isinstance(size, int) and size % heads:
+            yield _finding("decoder:heads", f"its {what} of {size} is not {heads} heads", node)
+            return
+
+
 def _attention(node: Node) -> Iterator[Finding]:
-    """Check the heads of Attention of ai.onnx with three dimensions."""
+    """Check the heads of Attention: that of com.microsoft, that of ai.onnx in three dimensions."""
+    if node.domain == "com.microsoft":
+        yield from _projected(node)
+        return
     heads, groups = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
     if node.domain or not (heads and groups):
         return
@@ -154,6 +195,7 @@ def _weights(node: Node) -> Iterator[Finding]:
 
 _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "GroupQueryAttention": _grouped,
+    "MultiHeadAttention": _multi_head,
     "Attention": _attention,
     "MatMulNBits": _weights,
 }

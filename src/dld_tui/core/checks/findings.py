@@ -294,6 +294,7 @@ def predicted_findings(document: Document, errors: Iterable[Prediction]) -> list
 DECODER_RULES: dict[str, Level] = {
     "decoder:config": "error",
     "decoder:heads": "error",
+    "decoder:head-size": "warning",
     "decoder:lengths": "error",
     "decoder:block-sizes": "error",
     "decoder:cache-pair": "warning",
