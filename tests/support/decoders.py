@@ -12,6 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 VOCABULARY, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, BLOCK = 61, 64, 4, 2, 16, 32
+EXPERTS, INNER = 3, 32
 
 
 class _Graph:
@@ -21,7 +22,10 @@ class _Graph:
         self.random = np.random.default_rng(21)
 
     def add(self, op: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> str:
-        own = {"GroupQueryAttention", "MatMulNBits", "SkipSimplifiedLayerNormalization"}
+        own = {
+            "GroupQueryAttention", "MatMulNBits", "MoE", "MultiHeadAttention",
+            "SkipSimplifiedLayerNormalization",
+        }  # fmt: skip
         domain = "com.microsoft" if op in own else ""
         name = f"{outputs[0]}_node"
         made = helper.make_node(op, inputs, outputs, name=name, domain=domain, **attributes)
@@ -34,6 +38,26 @@ class _Graph:
     def keep(self, name: str, values: Any) -> str:
         self.weights.append(numpy_helper.from_array(np.asarray(values), name))
         return name
+
+    def normed(self, name: str, x: str, heads: int) -> str:
+        """Add the normalization of each head of queries or keys."""
+        apart = self.keep(f"{name}.apart", np.array([0, -1, heads, HEAD_SIZE], np.int64))
+        joined = self.keep(f"{name}.joined", np.array([0, -1, heads * HEAD_SIZE], np.int64))
+        ones = self.keep(f"{name}.ones", np.ones(HEAD_SIZE, np.float32))
+        self.add("Reshape", [x, apart], f"{name}.heads")
+        self.add("SimplifiedLayerNormalization", [f"{name}.heads", ones], f"{name}.even", axis=-1)
+        return self.add("Reshape", [f"{name}.even", joined], f"{name}.normed")
+
+    def mixed(self, name: str, x: str) -> str:
+        """Add experts, of which each token has two."""
+        flat = self.keep(f"{name}.flat", np.array([-1, HIDDEN], np.int64))
+        rows = self.add("Reshape", [x, flat], f"{name}.rows")
+        routed = self.product(f"{name}.router", rows, HIDDEN, EXPERTS, int4=False)
+        up = self.weight(f"{name}.up", EXPERTS, INNER, HIDDEN)
+        down = self.weight(f"{name}.down", EXPERTS, HIDDEN, INNER)
+        return self.add(
+            "MoE", [x, routed, up, "", down], f"{name}.mixed", k=2, activation_type="silu"
+        )
 
     def product(self, name: str, x: str, rows: int, columns: int, *, int4: bool) -> str:
         if not int4:
@@ -57,6 +81,9 @@ def grouped(
     dims: Sequence[str | None] = ("batch_size", "sequence_length", "past_sequence_length", "total"),
     declared: int = VOCABULARY,
     typed: bool = False,
+    normed: bool = False,
+    experts: bool = False,
+    grouping: bool = True,
 ) -> Path:
     """Write a decoder as onnxruntime-genai's builder makes them: GroupQueryAttention, int4.
 
@@ -69,6 +96,9 @@ def grouped(
         dims: Names of the batch, the sequence, the past and the total length; None for none.
         declared: The vocabulary that the output declares.
         typed: Declare the types of queries, keys and values, too.
+        normed: Normalize each head of queries and keys.
+        experts: Put a mixture of experts behind each attention.
+        grouping: Whether heads share keys and values; else the operator is MultiHeadAttention.
     """
     g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
     batch, length, before, total = dims
@@ -92,20 +122,29 @@ def grouped(
         "SimplifiedLayerNormalization", [x, g.keep("norm0", np.ones(HIDDEN, np.float32))], "norm",
         axis=-1, epsilon=1e-5, stash_type=1,
     )  # fmt: skip
+    own = KV_HEADS if grouping else HEADS
     for at in range(layers):
         p = f"layers.{at}"
         q = g.product(f"{p}.q", norm, HIDDEN, HIDDEN, int4=int4)
-        k = g.product(f"{p}.k", norm, HIDDEN, KV_HEADS * HEAD_SIZE, int4=int4)
-        v = g.product(f"{p}.v", norm, HIDDEN, KV_HEADS * HEAD_SIZE, int4=int4)
+        k = g.product(f"{p}.k", norm, HIDDEN, own * HEAD_SIZE, int4=int4)
+        v = g.product(f"{p}.v", norm, HIDDEN, own * HEAD_SIZE, int4=int4)
+        if normed:
+            q, k = g.normed(f"{p}.q", q, HEADS), g.normed(f"{p}.k", k, own)
         old = [str(one).format(at) for one in past]
         new = [one.format(at) for one in present]
-        cache = [batch, KV_HEADS, before, HEAD_SIZE]
+        cache = [batch, own, before, HEAD_SIZE]
         inputs += [value(name, f32, cache) for name in old]
-        outputs += [value(name, f32, [batch, KV_HEADS, total, HEAD_SIZE]) for name in new]
-        attended = g.add(
-            "GroupQueryAttention", [q, k, v, *old, seqlens, width, cos, sin],
-            f"{p}.attention", *new, num_heads=HEADS, kv_num_heads=KV_HEADS, do_rotary=1,
-        )  # fmt: skip
+        outputs += [value(name, f32, [batch, own, total, HEAD_SIZE]) for name in new]
+        if grouping:
+            attended = g.add(
+                "GroupQueryAttention", [q, k, v, *old, seqlens, width, cos, sin],
+                f"{p}.attention", *new, num_heads=HEADS, kv_num_heads=KV_HEADS, do_rotary=1,
+            )  # fmt: skip
+        else:
+            attended = g.add(
+                "MultiHeadAttention", [q, k, v, "", "", "", *old], f"{p}.attention", *new,
+                num_heads=HEADS, unidirectional=1,
+            )  # fmt: skip
         o = g.product(f"{p}.o", attended, HIDDEN, HIDDEN, int4=int4)
         ones = g.keep(f"{p}.norm", np.ones(HIDDEN, np.float32))
         g.add(
@@ -113,6 +152,13 @@ def grouped(
             epsilon=1e-5,
         )  # fmt: skip
         norm, x = f"{p}.out", f"{p}.sum"
+        if experts:
+            more = g.mixed(p, norm)
+            g.add(
+                "SkipSimplifiedLayerNormalization", [x, more, ones], f"{p}.end", "", "", f"{p}.all",
+                epsilon=1e-5,
+            )  # fmt: skip
+            norm, x = f"{p}.end", f"{p}.all"
     g.product("logits", norm, HIDDEN, VOCABULARY, int4=False)
     made = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
     for at in range(layers if typed else 0):

@@ -13,6 +13,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import Guess, input_specs
+from dld_tui.core.inputs.propagation import follow_shapes
 from dld_tui.core.inputs.search import candidate_guesses, guess_inputs
 from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
 from tests.support import models
@@ -387,3 +388,35 @@ def test_shapes_given_that_the_graph_refuses_are_taken_as_given(tmp_path: Path) 
     guess = first_guess(written(DETECTOR, tmp_path), given={"images": (1, 3, 100, 100)})
     assert guess.shapes == {"images": (1, 3, 100, 100)}
     assert not guess.guessed
+
+
+MULTI_HEAD = {
+    "other-width": "float[2, 3, 8] q, float[2, 5, 8] k, float[2, 5, 12] v",
+    "of-heads": "float[2, 3, 8] q, float[2, 4, 5, 2] k, float[2, 4, 5, 2] v",
+    "past": "float[2, 3, 8] q, float[2, 3, 8] k, float[2, 3, 8] v, float[2, 4, 6, 2] old_k,"
+    " float[2, 4, 6, 2] old_v",
+}
+
+
+@pytest.mark.parametrize("inputs", MULTI_HEAD.values(), ids=MULTI_HEAD)
+def test_shapes_of_multi_head_attention_are_those_of_a_run(inputs: str, tmp_path: Path) -> None:
+    has_past = "old_k" in inputs
+    made, more = ("y, new_k, new_v", ", , , , old_k, old_v") if has_past else ("y", "")
+    outputs = ", ".join(f"float[{name}0] {name}" for name in made.split(", "))
+    text = f"""g ({inputs}) => ({outputs})
+        {{ {made} = com.microsoft.MultiHeadAttention <num_heads = 4> (q, k, v{more}) }}"""
+    path = models.write(tmp_path, HEAD + text)
+    model = onnx.load(path)
+    for info in model.graph.output:
+        info.type.tensor_type.ClearField("shape")
+    path.write_bytes(model.SerializeToString())
+    shapes = {
+        info.name: tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+        for info in model.graph.input
+    }
+    feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    ran = session(path).run(None, feeds)
+    with closing(Document.open(path)) as document:
+        follow_shapes(document, shapes)
+        found = [document.main.inferred[info.name].dims for info in model.graph.output]
+    assert found == [one.shape for one in ran]

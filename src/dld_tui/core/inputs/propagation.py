@@ -991,6 +991,27 @@ def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
     return [Known((*query[:-1], width)), Known(present), Known(present)]
 
 
+def _multi_head(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """MultiHeadAttention: query, key, value, three that change no shape, past key and value."""
+    query, key, value = ([one.dims for one in i[:3]] + [None, None])[:3]
+    if query is None:
+        return []
+    width = None
+    for packed in (query, key, value):  # one of five dimensions has the values, too
+        if packed is not None and len(packed) == 5:
+            width = product((packed[2], packed[4]))
+    if value is not None:
+        width = value[2] if len(value) == 3 else product((value[1], value[3]))
+    found = [Known((*query[:2], width))]
+    for new, at in ((key, 6), (value, 7)):
+        past = i[at].dims if len(i) == 8 else None  # more inputs: the cache has its full length
+        total = None
+        if past is not None and new is not None and len(new) == 3:
+            total = None if lacks((past[2], new[1])) else past[2] + new[1]
+        found.append(Known(None if past is None else (*past[:2], total, past[3])))
+    return found
+
+
 def _rotary(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     index, table = (i[1], i[2]) if a.node.domain else (i[3] if len(i) > 3 else UNKNOWN, i[1])
     if table.dims and len(table.dims) == 2:
@@ -1003,11 +1024,11 @@ def _dynamic_quantize(p: Propagation, i: list[Known], a: Attributes) -> Sequence
 
 
 _ONE_TO_ONE = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "CastLike", "Celu", "Clip",
-    "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Gelu",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BiasGelu", "BitwiseNot", "CastLike", "Celu",
+    "Clip", "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Gelu",
     "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "IsInf", "IsNaN", "LRN",
-    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish",
-    "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "ReverseSequence", "Scatter",
+    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "MoE",
+    "QMoE", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "ReverseSequence", "Scatter",
     "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
     "Softmax", "Softplus", "Softsign", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
@@ -1025,7 +1046,7 @@ LAYER_RULES: dict[str, Rule] = {
     "SkipSimplifiedLayerNormalization": _skip_normalised,
     "BatchNormalization": _channel_normalised, "InstanceNormalization": _channel_normalised,
     "EmbedLayerNormalization": _embedded, "GatherBlockQuantized": _gather_quantized,
-    "GroupQueryAttention": _grouped_attention,
+    "GroupQueryAttention": _grouped_attention, "MultiHeadAttention": _multi_head,
     "Attention": _attention, "RotaryEmbedding": _rotary,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
