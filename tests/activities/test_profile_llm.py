@@ -139,6 +139,18 @@ def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_operators_run_at_once_only_where_the_user_says_so() -> None:
+    """The loader of such folders sets a number of threads, and no mode of execution."""
+    given: dict[str, bool | int | str] = {"inter_op_num_threads": 4, "intra_op_num_threads": 65_535}
+    plain, taken = session.with_genai_options(session.SessionSettings(), given)
+    assert (plain.inter_threads, plain.parallel, plain.threads) == (4, False, 0)
+    assert taken == {"inter_op_num_threads": 4}
+    options = session.session_options(ort, plain)
+    assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
+    asked = session.SessionSettings(execution_mode="parallel")
+    assert session.with_genai_options(asked, given)[0].parallel
+
+
 def test_what_the_user_says_of_the_session_holds() -> None:
     own = session.SessionSettings(threads=3, config={"session.x": "own"})
     given: dict[str, bool | int | str] = {

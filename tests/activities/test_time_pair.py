@@ -23,6 +23,7 @@ from tests.support.models import write
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
+from dld_tui.backends.onnxruntime.session import SessionSettings, processor_times_compare
 
 SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
 
@@ -114,3 +115,30 @@ def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_
             assert (plain is None) == (at_once > 1)
             assert plain is None or (isinstance(plain, float) and plain > 0)
             assert len(report.latencies) == len(report.counted_passes)
+
+
+SPINNING = "session.intra_op.allow_spinning"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "compare"),
+    [
+        ({}, {}, True),
+        ({"threads": 1}, {"threads": 1}, True),
+        ({"threads": 1}, {}, False),
+        ({"threads": 10_000}, {"threads": 10_000}, False),
+        ({"inter_threads": 2}, {"inter_threads": 2}, False),
+        ({}, {"providers": ("CUDA", "CPU")}, False),
+        ({}, {"config": {SPINNING: "0"}}, False),
+        ({"config": {SPINNING: "1"}}, {}, True),
+        ({"threads": 1}, {"threads": 1, "config": {SPINNING: "0"}}, True),
+        ({}, {"config": {"session.intra_op_thread_affinities": "1"}}, False),
+        ({}, {"config": {"session.set_denormal_as_zero": "1"}}, True),
+    ],
+)
+def test_processor_times_compare_where_the_calling_thread_never_sleeps(
+    one: dict[str, Any], other: dict[str, Any], compare: bool
+) -> None:
+    sides = SessionSettings(**one), SessionSettings(**other)
+    assert processor_times_compare(*sides) == compare
+    assert processor_times_compare(*sides[::-1]) == compare

@@ -686,9 +686,7 @@ class _Tuning:
                 paths = [folder / target.name for target in targets]
                 with self._doing("measuring"):
                     yield from self._turned(setups, paths)
-                gain = _gain_of(paths)
-                ratio = typical if gain is None else gain.after_ms / gain.before_ms
-                tried.append((abs(ratio - typical), paths))
+                tried.append((abs(_ratio_of(paths, typical) - typical), paths))
                 if time.monotonic() - begin > _PROFILE_S:
                     break
             for path, target in zip(min(tried)[1], targets, strict=True):
@@ -743,6 +741,15 @@ def _value_problem(result: object) -> str:
         if error.problem
     )
     return next(wrong, "")
+
+
+def _ratio_of(reports: Sequence[Path], typical: float) -> float:
+    """Return how many times as long the second one takes; `typical` where they do not tell."""
+    with contextlib.suppress(DldError):
+        gain = _gain_of(reports)
+        if gain is not None and gain.before_ms:
+            return gain.after_ms / gain.before_ms
+    return typical
 
 
 def _gain_of(reports: Sequence[Path]) -> Gain | None:

@@ -144,9 +144,9 @@ def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Pat
     assert found.whole_ms == pytest.approx(-1.5)
     assert found.percent_of(-12.5) == pytest.approx(100.0)
     assert gain_lines(found, -12.5) == [
-        "100 % of the gain is at 3 named nodes: of a pass that nothing delays, 12.000 → 10.500 ms,"
-        " +0.000 ms while they ran, +0.000 ms before they could start (launches, scheduling,"
-        " copies), -1.500 ms handing over inputs and outputs."
+        "100 % of the gain is at 3 named nodes and in handing over inputs and outputs: of a pass"
+        " that nothing delays, 12.000 → 10.500 ms, +0.000 ms while they ran, +0.000 ms before they"
+        " could start (launches, scheduling, copies), -1.500 ms handing over."
     ]
 
 
@@ -289,3 +289,10 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
     late = candidates(setups, [], {lost.key: "the time was up before it was tried"}, {}, base.key)
     assert late[3].state == "not tried"
     assert (found[1].accuracy, found[3].problem) == ("SNR 60 dB", "wrong")
+
+
+def test_what_ends_before_it_starts_takes_no_time() -> None:
+    moments = moments_of([Stretch(0, 5.0, 2.0, 1), Stretch(1, 6.0, 9.0, 1)], 10.0, 2)
+    assert moments.running_ms.tolist() == pytest.approx([0.0, 0.003])
+    assert moments.waiting_ms.tolist() == pytest.approx([0.005, 0.001])
+    assert moments.other_ms == pytest.approx(0.001)

@@ -643,8 +643,8 @@ class Verifier:
         self._most = None if asked.inputs else 8
         self._check: ValueCheck | str | None = None
         self._trial_s = 0.0
-        self._measured: WeakKeyDictionary[Document, Latencies | None] = WeakKeyDictionary()
         """How long the last result took to be loaded and run."""
+        self._measured: WeakKeyDictionary[Document, Latencies | None] = WeakKeyDictionary()
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Verifier:

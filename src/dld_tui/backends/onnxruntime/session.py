@@ -227,11 +227,21 @@ def processor_times_compare(one: SessionSettings, other: SessionSettings) -> boo
     """Return whether processor times of the calling thread tell which of two is faster.
 
     On the CPU it computes or spins until a pass ends, and waits for nothing but a processor; it
-    waits for others where operators run at once, or where threads are more than processors. Where
-    threads differ, it does another share of the work.
+    waits for others where operators run at once, where threads are more than processors, or do not
+    spin. Where threads differ, it does another share of the work.
     """
     alike = one.threads == other.threads and one.threads <= usable_threads()
-    return alike and all(each.providers == ("CPU",) and not each.parallel for each in (one, other))
+    return alike and all(
+        each.providers == ("CPU",)
+        and not each.parallel
+        and (each.threads == 1 or each.config.get(_SPINNING, "1") == "1")
+        and not any(name.startswith(_THREADS) and name != _SPINNING for name in each.config)
+        for each in (one, other)
+    )
+
+
+_THREADS = "session.intra_op"
+_SPINNING = "session.intra_op.allow_spinning"
 
 
 def session_options(runtime: Any, settings: SessionSettings) -> Any:
@@ -293,11 +303,14 @@ def with_genai_options(
     changes: dict[str, Any] = {}
     config, taken = dict(settings.config), dict[str, bool | int | str]()
     for name, value in options.items():
-        is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 16
-        if name == "intra_op_num_threads" and is_number and not settings.threads:
+        is_count = isinstance(value, int) and not isinstance(value, bool)
+        is_count = is_count and 0 <= int(value) <= _MOST_THREADS
+        if name == "intra_op_num_threads" and is_count and not settings.threads:
             changes["threads"] = value
-        elif name == "inter_op_num_threads" and is_number and not settings.inter_threads:
+        elif name == "inter_op_num_threads" and is_count and not settings.inter_threads:
             changes["inter_threads"] = value
+            if settings.execution_mode == "auto":  # onnxruntime-genai sets no mode
+                changes["execution_mode"] = "sequential"
         elif name == "graph_optimization_level" and value in _GENAI_LEVELS:
             changes["optimization_level"] = _GENAI_LEVELS[str(value)]
         elif name == "enable_cpu_mem_arena" and isinstance(value, bool):
@@ -310,6 +323,10 @@ def with_genai_options(
             continue
         taken[name] = value
     return replace(settings, **changes, config=config), taken
+
+
+_MOST_THREADS = 1024
+"""Of a foreign file: so many are made at once."""
 
 
 def _is_harmless(entry: str) -> bool:

@@ -237,7 +237,8 @@ def moments_of(stretches: Iterable[Stretch], length_us: float, layers: int) -> M
     running, waiting, other = np.zeros(layers), np.zeros(layers), 0.0
     points: list[tuple[float, int, float, Stretch]] = []
     for one in stretches:
-        start, end = (min(max(us, 0.0), length_us) for us in (one.start_us, one.end_us))
+        start = min(max(one.start_us, 0.0), length_us)
+        end = max(start, min(one.end_us, length_us))
         # What ends comes before what starts; what takes no time ends after it has started.
         points += [(start, 1, -end, one), (end, 0 if end > start else 2, 0.0, one)]
     points.sort(key=itemgetter(0, 1, 2))

@@ -258,9 +258,10 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     share = gain.percent_of(change_percent)
     if share is None or not gain.rows:
         return [_NOTHING]
-    handing = ""
+    places, handing = fmt.plural(len(gain.rows), "named node"), ""
     if abs(gain.handing_ms) >= _TOLD_MS:
-        handing = f", {_ms(gain.handing_ms)} ms handing over inputs and outputs"
+        places += " and in handing over inputs and outputs"
+        handing = f", {_ms(gain.handing_ms)} ms handing over"
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
     parts = f"{_ms(running)} ms while they ran, {_ms(waiting)} ms before they could start"
@@ -269,10 +270,9 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
             f"The nodes take as long as before ({parts}): the gain is in what delays a pass, other"
             " programs or threads that wait for each other, or in what was not recorded."
         ]
-    nodes = fmt.plural(len(gain.rows), "named node")
     whole = f"{fmt.milliseconds(gain.before_ms)} → {fmt.milliseconds(gain.after_ms)} ms"
     lines = [
-        f"{share:.0f} % of the gain is at {nodes}: of a pass that nothing delays, {whole}, {parts}"
+        f"{share:.0f} % of the gain is at {places}: of a pass that nothing delays, {whole}, {parts}"
         f" (launches, scheduling, copies){handing}."
     ]
     shown = 100 * gain.whole_ms / gain.before_ms

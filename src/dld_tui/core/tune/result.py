@@ -103,7 +103,7 @@ class Code:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """The result of the activity ``tune``. Fields may be added, never renamed."""
+    """The result of the activity ``tune``."""
 
     report: str
     """The file that holds this."""
