@@ -295,6 +295,36 @@ def test_a_broken_node_is_told_when_the_model_is_opened(
     assert told[0] == told[1]
 
 
+UNFINISHED = {
+    "a name that goes on": [b"\x1a\x06"],
+    "a field of a newer version that goes on": [b"\x7a\x06"],
+    "a field that goes on in the next node": [b"\x7a\x0a", b"\x7a\x02\0\0"],
+    "a group that ends in the next node": [b"\x7b", b"\x7c"],
+    "a name that goes on, and marks elsewhere": [field(2, b"\0") + field(1, b"\0") + b"\x7a\x06"],
+}
+"""How a node ends, and how the next one begins: sound only with what is put between them."""
+
+
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("before", [0, 3, 4, 5])
+@pytest.mark.parametrize("kind", UNFINISHED)
+def test_a_node_that_ends_in_a_field_is_told_wherever_it_stands(
+    kind: str, before: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_AT_ONCE", 5)
+    node = field(1, b"a") + field(2, b"b")
+    first, *rest = UNFINISHED[kind]
+    broken = [node + first, *(begin + node for begin in rest)]
+    data = model_of([node] * before + broken + [node] * after)
+    with pytest.raises(DecodeError):
+        onnx.ModelProto.FromString(data)
+    assert nodes_apart(data) is None
+    (tmp_path / "m.onnx").write_bytes(data)
+    monkeypatch.setattr(parts, "_LARGE", 1)
+    with pytest.raises(CorruptFileError, match="not an ONNX protobuf"):
+        Document.open(tmp_path / "m.onnx")
+
+
 def test_each_depth_is_refused_when_the_model_is_opened_or_never() -> None:
     refused = []
     for levels in range(80, 110, 2):

@@ -44,6 +44,8 @@ class NodeBytes:
 
     def __init__(self, model: bytes, start: int, stop: int) -> None:
         self._model, self._start, self._stop = model, start, stop
+        # In the message of all, a node that is cut short would take the mark as its end.
+        message_kind("NodeEnds").FromString(self._data())
         nodes = self._nodes()
         self.count = len(nodes)
         self.longest = max(map(len, nodes))

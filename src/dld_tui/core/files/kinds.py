@@ -32,6 +32,9 @@ _KINDS: dict[str, dict[str, tuple[int, int, str]]] = {
         "initializer": (5, _REPEATED, ""),
         "sparse": (15, _REPEATED, ""),
     },
+    # Whether each node ends where its last field does; what is in a field is stepped over.
+    "NodeEnds": {"node": (1, _REPEATED, "Skipped")},
+    "Skipped": {},
     # What nodes rarely have: that of all nodes of the main graph, and of all functions, as one.
     "Rare": {"graph": (7, _SINGLE, "Nodes"), "function": (25, _SINGLE, "FunctionNodes")},
     "Nodes": {"node": (1, _SINGLE, "Node")},
@@ -60,8 +63,8 @@ def nodes_as_one() -> Any:
     """Return the class of a model, all nodes of whose main graph are read as one.
 
     The node's texts are lists, and what else it has is one message each. These are ONNX's own
-    messages at the depth at which they are in a model: where the bytes of nodes are read without an
-    error, each of them is.
+    messages at the depth at which they are in a model: where each node ends with a field
+    (``NodeEnds``) and the bytes of all are read without an error, each of them is.
     """
     from dld_tui.core import protos as onnx  # late, see `_class_of`
 
