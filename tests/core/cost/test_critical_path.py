@@ -10,6 +10,7 @@ from dld_tui.core.cost.critical_path import critical_path, node_times, path_line
 from dld_tui.core.cost.memory import execution_order
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document.document import Document
+from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.tables.table import json_of
 from tests.support.models import parse
@@ -72,6 +73,46 @@ def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
         layer(5.0, NodeLink(("f",), "d", "d", "Abs", calls=("call",))),
     ]
     assert node_times(layers) == {"a": 3.0, "b": 1.0, "if": 3.0, "call": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("made", "crossing"),
+    [
+        ("Neg(k)", {"a"}),
+        ("Neg(d)", {"a", "r"}),
+        *((f"{name}(k)", {"a", "r"}) for name in sorted(RANDOM_OPERATORS)),
+        ("RandomNormal<shape = [2]>()", {"a", "r"}),
+        ("local.plain(k)", {"a"}),
+        ("local.drawn(k)", {"a", "r"}),
+        ("local.outer(k)", {"a", "r"}),
+    ],
+)
+def test_each_device_has_constants_of_its_own_and_nothing_else(
+    made: str, crossing: set[str]
+) -> None:
+    """Random values, and what a caller may give, are sent."""
+    document = Document(
+        parse(f"""
+        <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+        m (float[2] x, float[2] d = {{1, 2}}) => (float[2] y) <float[2] k = {{1, 2}}>
+        {{
+            [r] r = {made}
+            [a] a = Abs(x)
+            [b] b = Add(a, r)
+            [c] y = Neg(b)
+        }}
+        <domain: "local", opset_import: ["" : 18]>
+        plain (u) => (v) {{ v = Neg(u) }}
+        <domain: "local", opset_import: ["" : 18]>
+        drawn (u) => (v) {{ v = Bernoulli(u) }}
+        <domain: "local", opset_import: ["" : 18, "local" : 1]>
+        outer (u) => (v) {{ w = local.drawn(u)  v = Neg(w) }}
+        """)
+    )
+    times = {"r": 1.0, "a": 1.0, "b": 6.0}  # before the sum is the only place for a cut
+    found = critical_path(document, times, lambda scope, name: 8)
+    assert found.cut is not None
+    assert set(found.cut.tensors) == crossing
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -172,6 +172,28 @@ def test_an_if_with_a_constant_condition_costs_what_it_takes(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("version", "macs", "trips"), [(8, 64, False), (3, 0, True)])
+def test_what_is_only_a_default_is_no_constant(
+    version: int, macs: int, trips: bool, tmp_path: Path
+) -> None:
+    """From IR version 4 on a caller may give another condition, and another number of trips."""
+    text = f"""
+    <ir_version: {version}, opset_import: ["" : 18]>
+    m (float[4, 4] x, bool c = {{0}}, int64 n = {{5}}, bool go = {{1}}) => (float[4, 4] y, float[k, 4, 4] l)
+    {{
+        [choose] y = If (c) <then_branch = a () => (float[4, 4] t) {{ t = MatMul (x, x) }},
+                             else_branch = b () => (float[4, 4] e) {{ e = Neg (x) }}>
+        [loop] l = Loop (n, go) <body = d (int64 i, bool p) => (bool q, float[4, 4] z)
+            {{ q = Identity (p)  z = Neg (x) }}>
+    }}
+    """  # noqa: E501
+    document = Document(parse(text))
+    found = {node.ref: cost for node, cost in ModelCosts(document).nodes.items()}
+    assert found["choose"].macs == macs  # the dearer branch, where either may run
+    assert (found["loop"].flops == 5 * 16) is trips
+    assert isinstance(found["loop"].flops, int) is trips
+
+
 def test_sizes_of_outputs_that_follow_from_inputs_are_numbers(tmp_path: Path) -> None:
     """Exporters name the sizes of outputs: 17 is that of 33 in steps of two."""
     text = """

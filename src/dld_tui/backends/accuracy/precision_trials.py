@@ -43,6 +43,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.retyping import Retyping, assigned, lowered, switchable
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
@@ -52,8 +53,6 @@ _KEPT_BYTES = 1 << 30
 """Of rounded weights, at most."""
 _SESSIONS, _TOGETHER = 32, 8
 """Sessions for weights, and values in each at least. A run computes all outputs of a session."""
-_RANDOM = ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike",
-           "RandomUniform", "RandomUniformLike")  # fmt: skip
 
 
 class SwitchedModel:
@@ -210,7 +209,7 @@ def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
 
 
 def _is_random(node: onnx.NodeProto) -> bool:
-    return any(one.op_type in _RANDOM for one in (node, *_inside(node)))
+    return any(one.op_type in RANDOM_OPERATORS for one in (node, *_inside(node)))
 
 
 def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:

@@ -75,6 +75,7 @@ from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
 from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses, guess_inputs
 from dld_tui.core.inputs.shapes import numpy_dtype, parse_shapes
+from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.text import visible
 
 _SETTINGS = SessionSettings(
@@ -391,7 +392,7 @@ class ValueCheck:
     def _random(self) -> frozenset[str]:
         """Outputs that differ from run to run: nothing can be said of them."""
         every = (node for scope in self.document.scopes() for node in scope.nodes)
-        if not any(node.op_type in _RANDOM for node in every):
+        if not any(node.op_type in RANDOM_OPERATORS for node in every):
             return frozenset()
         with self._runner() as runner:
             names, feed = runner.outputs, self.feeds.sets[0]
@@ -575,8 +576,6 @@ _MEASURING = "Measuring both models"
 _LONG_TRIAL_S = 30.0
 """From so long a trial on, nobody waits for both models to be loaded once more and measured."""
 _QUICKEST = SessionSettings(quiet=True)
-_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial",
-           "Bernoulli", "Dropout")  # fmt: skip
 _MISSING = "it is an element of one only"
 _SPARED = (
     "both models were run without CommonSubexpressionElimination and the reuse of memory of ONNX"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.memory import execution_order, taken_by
+from dld_tui.core.document.local_functions import call_of, key_of
+from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import clip, visible
 
@@ -112,7 +114,7 @@ def critical_path(
     whole = sum(times.get(node.ref, 0.0) for node in order)
     last = {name: at for at, node in enumerate(order) for name in taken_by(node)}
     last.update(dict.fromkeys(main.outputs, len(order)))
-    constant = _constants(order, main)
+    constant = _constants(order, document)
     cut: Cut | None = None
     before, crossing = 0.0, dict[str, int]()
     for at, node in enumerate(order):
@@ -128,19 +130,31 @@ def critical_path(
     return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut)
 
 
-def _constants(order: Sequence[Node], main: Scope) -> set[str]:
-    """Return the values that no input of the model is in: each device can have its own."""
-    known = main.named("initializer")
-    constant: set[str] = set()
+def _constants(order: Sequence[Node], document: Document) -> set[str]:
+    """Return the values that are the same on each device, which can have its own.
+
+    No input of the model is in them, and nothing random.
+    """
+    main = document.main
+    constant = {name for name in main.named("initializer") if not main.is_default(name)}
+    functions = {key_of(one): one for one in document.functions}
+    random: dict[Scope, bool] = {}
+
+    def is_random(scope: Scope) -> bool:
+        if scope not in random:
+            random[scope] = False  # should a function call itself
+            random[scope] = any(map(draws, scope.nodes))
+        return random[scope]
+
+    def draws(node: Node) -> bool:
+        called = functions.get(call_of(node))
+        bodies = node.subgraphs() if called is None else [called]
+        return node.op_type in RANDOM_OPERATORS or any(map(is_random, bodies))
+
     for node in order:
-        taken = taken_by(node)
-        if node.op_type not in _DRAWN and all(n in known or n in constant for n in taken):
+        if all(name in constant for name in taken_by(node)) and not draws(node):
             constant.update(filter(None, node.outputs))
     return constant
-
-
-_DRAWN = frozenset({"RandomNormal", "RandomUniform"})
-"""These read nothing, and make something else on each device."""
 
 
 COLUMNS: tuple[Column[OnPath], ...] = (

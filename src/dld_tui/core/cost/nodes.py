@@ -405,7 +405,7 @@ def _attribute(node: Node, name: str) -> Any:
 def _whole_constant(scope: Scope, name: str) -> int | None:
     """Return a constant that is one integer; None where it is none, or not known before a run."""
     definition = scope.resolve(name)
-    if definition is None:
+    if definition is None or definition.scope.is_default(name):
         return None
     tensor = definition.scope.initializer(name) if definition.kind == "initializer" else None
     if definition.node is not None and definition.node.op_type == "Constant":

@@ -28,6 +28,8 @@ GRAPH_LISTS = (
     "sparse_initializer",
 )
 FUNCTION_LISTS = ("node", "value_info")
+_FIRST_WITH_DEFAULTS = 4
+"""The IR version from which on an initializer that is also an input is only its default."""
 _FEW_HOLDERS = 16
 _FEW_USERS = 16
 _TYPED_LISTS = ("value_info", "output", "input")
@@ -192,6 +194,15 @@ class Scope:
         """Return a dense initializer of this very scope by name, or None."""
         proto = self.named("initializer").first(name)
         return Tensor(proto, self.document) if proto is not None else None
+
+    def is_default(self, name: str) -> bool:
+        """Return whether an initializer is an input, too: a caller may give another value.
+
+        Before IR version 4 all initializers of the main graph are inputs, and constants all the
+        same.
+        """
+        is_main = self.kind == "graph" and self.document.model.ir_version >= _FIRST_WITH_DEFAULTS
+        return is_main and name in self.named("initializer") and name in self.named("input")
 
     def children(self) -> list[Scope]:
         """Return the subgraphs of its nodes, in the order of the nodes."""

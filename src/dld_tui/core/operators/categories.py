@@ -120,6 +120,12 @@ _CONTRIB_HINTS = (
 )
 """Parts of names that tell the category of the other contrib operators, first match first."""
 
+RANDOM_OPERATORS = frozenset({
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike",
+})  # fmt: skip
+"""ONNX's own operators that may make something else in each run."""
+
 
 def _table(groups: dict[str, str]) -> dict[str, str]:
     return {name: category for category, names in groups.items() for name in names.split()}
