@@ -237,7 +237,7 @@ def add_types(found: Inference) -> None:
         if not added:
             return
         found.model.graph.value_info.extend(added)
-        again = infer(found.model, found.labels)
+        again = infer(found.model, found)
         found.model, found.remarks = again.model, again.remarks
 
 
@@ -440,7 +440,7 @@ def _inlined(inference: Inference) -> Inference:
     except Exception:  # noqa: BLE001
         return inference
     del flat.graph.value_info[:]
-    return infer(flat, inference.labels)
+    return infer(flat, inference)
 
 
 def _without_declarations(inference: Inference, told: ToldTypes | None) -> Inference:
@@ -453,7 +453,7 @@ def _without_declarations(inference: Inference, told: ToldTypes | None) -> Infer
             for info in body.output:
                 if info.type.HasField("tensor_type"):
                     info.type.tensor_type.ClearField("shape")
-    return infer(model, inference.labels, told)
+    return infer(model, inference, told)
 
 
 def _imports(model: onnx.ModelProto) -> dict[str, int]:
@@ -564,7 +564,7 @@ def _check_functions(inference: Inference, functions: list[tuple[str, str]]) -> 
         # The seam: the inliner is native code that refuses what is wrong in its own ways.
         except Exception:  # noqa: BLE001
             return []
-        model = infer(flat, inference.labels).model
+        model = infer(flat, inference).model
         inlined = list(calls(model.graph, _imports(model)))
         lacking = [call for call in inlined if has_kernel(call) is False]
         inner = [(call.domain, call.op_type) for call in lacking if is_function(call)]

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,7 +45,7 @@ ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
 """Of a shape that the file declares and that is not what the node makes."""
-_GENERATED = "unk__"
+_GENERATED = re.compile(r"unk__\d+")
 """What onnx calls dimensions that it does not know."""
 _MOST_TOLD = 4
 """How often a runtime is asked for more types: it takes those before in, too."""
@@ -80,10 +81,12 @@ class Inference:
     """What does not fit together in the model."""
     failed: bool = False
     """Whether inference refused the model as a whole: the copy has no more types than it had."""
+    own_names: frozenset[str] = frozenset()
+    """Names of dimensions of inputs and outputs that the model had before."""
 
 
 def infer(
-    model: onnx.ModelProto, labels: Labels | None = None, told: ToldTypes | None = None
+    model: onnx.ModelProto, before: Inference | None = None, told: ToldTypes | None = None
 ) -> Inference:
     """Infer the types of a model; never fails.
 
@@ -93,11 +96,12 @@ def infer(
     Args:
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
             lacks, labels as names of its nodes, and loses declared shapes that are wrong.
-        labels: Those that it has already.
+        before: What an earlier inference found, where the model comes from there.
         told: Says what onnx cannot tell; what follows from that is inferred, too.
     """
-    found = _infer(model, labels)
-    _name_reshaped(found.model.graph)
+    own_names = _declared_names(model.graph) if before is None else before.own_names
+    found = _infer(model, None if before is None else before.labels)
+    _name_reshaped(found.model.graph, own_names)
     for _ in range(_MOST_TOLD if told is not None and not found.failed else 0):
         assert told is not None
         more = {text_of(info.name): info for info in told(found.model)}
@@ -106,15 +110,29 @@ def infer(
         forget_generated(found.model.graph)
         _declare(found.model.graph, more)
         found = _infer(found.model, found.labels)
-        _name_reshaped(found.model.graph)
+        _name_reshaped(found.model.graph, own_names)
+    found.own_names = own_names
     return found
 
 
-def _name_reshaped(graph: onnx.GraphProto) -> None:
+def _declared_names(graph: onnx.GraphProto) -> frozenset[str]:
+    return frozenset(
+        text_of(dim.dim_param)
+        for info in (*graph.input, *graph.output)
+        for dim in info.type.tensor_type.shape.dim
+    )
+
+
+def _name_reshaped(graph: onnx.GraphProto, own_names: Collection[str]) -> None:
     """Give the dimensions that onnx has named, but that a Reshape keeps, the names they had.
 
     onnx computes what -1 means of numbers only: ``[batch, seq, 64]`` as ``[0, -1, 4, 16]`` is
     ``[batch, unk__0, 4, 16]`` to it.
+
+    Args:
+        graph: With the types that were inferred.
+        own_names: Of dimensions of its inputs and outputs, which may look like those of onnx.
+            Those of values in between are onnx's: tools leave in a file what they inferred.
     """
     calls = [node for node in graph.node if node.op_type == "Reshape" and not node.domain]
     targets = _numbers(graph, {node.input[1] for node in calls if len(node.input) > 1})
@@ -124,19 +142,37 @@ def _name_reshaped(graph: onnx.GraphProto) -> None:
         for info in infos
         if info.type.tensor_type.HasField("shape")
     }
-    names: dict[str, str] = {}
+    reshapes = []
     for node in calls:
         if len(node.input) > 1 and len(node.output) == 1 and not node.attribute:
             source, made = dims.get(node.input[0]), dims.get(node.output[0])
             target = targets.get(node.input[1])
             if source is not None and made is not None and target is not None:
-                names |= _kept_name(source, made, target, names)
-    if not names:
-        return
-    for info in infos:
+                reshapes.append((source, made, target))
+    names = _kept_names(reshapes, own_names)
+    for info in (*graph.value_info, *graph.output) if names else ():
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param in names:
                 set_text(dim, "dim_param", names[dim.dim_param])
+
+
+_Reshape: TypeAlias = "tuple[Sequence[Any], Sequence[Any], Sequence[int]]"
+"""The dimensions of what goes in and of what is made, and the wanted shape."""
+
+
+def _kept_names(reshapes: Sequence[_Reshape], own_names: Collection[str]) -> dict[str, str]:
+    """Return the names that Reshapes keep, by those that onnx has given; nothing of the others."""
+    left_alone = set(own_names)
+    while True:
+        names: dict[str, str] = {}
+        before = len(left_alone)
+        for reshape in reshapes:
+            for generated, name in _kept_name(*reshape, names).items():
+                # One name for dimensions that are not the same: nothing can follow from it.
+                if generated not in left_alone and names.setdefault(generated, name) != name:
+                    left_alone.add(generated)
+        if len(left_alone) == before:
+            return names
 
 
 def _kept_name(
@@ -147,7 +183,7 @@ def _kept_name(
         return {}
     at = target.index(-1)
     generated = text_of(made[at].dim_param)
-    if not generated.startswith(_GENERATED):
+    if not _GENERATED.fullmatch(generated):
         return {}
     number, left = 1, list[str]()
     for dim in source:
@@ -199,7 +235,7 @@ def forget_generated(graph: onnx.GraphProto) -> None:
     """
 
     def is_generated(dim: Any) -> bool:
-        return text_of(dim.dim_param).startswith(_GENERATED)
+        return _GENERATED.fullmatch(text_of(dim.dim_param)) is not None
 
     kept = [
         info
