@@ -128,6 +128,12 @@ def test_a_report_is_of_the_form_of_a_local_one(
     local, remote = (open_report(str(found["report"])) for found in (here, there))
     assert remote.model == local.model  # the path here, too
     assert remote.model_problem() is None
+    words = [
+        "dld", "profile", "onnxruntime", str(tmp_path / "model.onnx"),
+        "--shape", "x:2x4", "--iterations", "5", "--warm-up", "1",
+    ]  # fmt: skip
+    assert local.facts["command"] == words  # no file that would be overwritten
+    assert remote.facts["command"] == [*words, "--target", connection.name]
     assert list(remote.environment) == list(local.environment)
     assert set(remote.settings) == set(local.settings)
     assert [layer.name for layer in remote.layers] == [layer.name for layer in local.layers]

@@ -17,7 +17,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
-from dld_tui.core.params import FIRST_PAGE, command_line, like, param, to_json
+from dld_tui.core.params import FIRST_PAGE, like, param, to_json, words_again
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.measuring import MeasureSettings
 from dld_tui.core.types import JSON
@@ -380,7 +380,6 @@ def plan_of(request: Request) -> Plan:
 
     session = request.session_settings()
     settings = to_json(request)
-    again = {**settings, "model": str(request.model.absolute()), "output": None}
     del settings["model"], settings["output"]  # known from the report itself
     gpu = GpuPlan(
         device=request.device_id,
@@ -409,7 +408,7 @@ def plan_of(request: Request) -> Plan:
         timed=_extent(request.iterations, request.duration),
         layer_passes=request.layer_passes,
         recorded_settings=settings,
-        command=command_line(("dld", "profile", "onnxruntime"), Request, again),
+        command=words_again(("dld", "profile", "onnxruntime"), request),
         gpu=gpu if session.uses_cuda else None,
         lock_clocks=request.lock_clocks,
         io_binding=request.io_binding,

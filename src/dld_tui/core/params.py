@@ -390,6 +390,25 @@ def _plain_word(value: Any) -> JSON:
 
 def command_line(words: Sequence[str], request: type[Any], values: Mapping[str, JSON]) -> str:
     """Return the shell command with these settings; those at their default are left out."""
+    return shlex.join(command_words(words, request, values))
+
+
+def words_again(words: Sequence[str], request: Any) -> list[str]:
+    """Return the words of the command that does the same again from any folder.
+
+    Files that the request names for results are left out: nothing is to be overwritten.
+    """
+    values = {**to_json(request), "model": str(request.model.absolute())}
+    for setting in settings_of(type(request)):
+        if setting.param.kind == "output":
+            values[setting.name] = None
+    return command_words(words, type(request), values)
+
+
+def command_words(
+    words: Sequence[str], request: type[Any], values: Mapping[str, JSON]
+) -> list[str]:
+    """Return the words of :func:`command_line`, as a program gets them: nothing is quoted."""
     parts = list(words)
     options: list[str] = []
     for setting in settings_of(request):
@@ -397,12 +416,12 @@ def command_line(words: Sequence[str], request: type[Any], values: Mapping[str, 
         if value is None or value == _plain_word(setting.default):
             continue
         if setting.param.positional:
-            parts.append(shlex.quote(str(value)))
+            parts.append(str(value))
             continue
         flag = next(iter(setting.param.spellings), "--" + setting.name.replace("_", "-"))
         if isinstance(value, bool):
             options.append(flag if value else f"--no-{flag.removeprefix('--')}")
         else:
             items = value if isinstance(value, list) else [value]
-            options += [f"{flag} {shlex.quote(str(item))}" for item in items]
-    return " ".join([*parts, *options])
+            options += [word for item in items for word in (flag, str(item))]
+    return [*parts, *options]

@@ -4,17 +4,19 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
 from dld_tui.activities.tune import Request
-from dld_tui.core.params import from_json
+from dld_tui.core.params import from_json, settings_of, words_again
 from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.story import advice_json, next_steps, opening, request_of
 from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.tune.changes import MEASURED, Gains
+from dld_tui.core.types import JSON
 from tests.support.report_files import layer, writer
 
 PRODUCTS = {"Conv": "Gemm"}
@@ -117,7 +119,7 @@ def test_one_thread_is_not_advised_where_one_ran(tmp_path: Path) -> None:
     assert told == [["other threads"], []]
 
 
-def unsteady(path: Path, command: str) -> Report:
+def unsteady(path: Path, command: JSON) -> Report:
     made = writer(path)
     made.add_latencies([1.0, 5.0] * 10)
     made.set_fact("command", command)
@@ -125,27 +127,86 @@ def unsteady(path: Path, command: str) -> Report:
     return open_report(path)
 
 
-def test_measuring_again_repeats_the_command_that_made_the_report(tmp_path: Path) -> None:
-    command = "dld profile onnxruntime '/a b/m.onnx' --threads 2 --shape x:1x3"
-    [told] = advice_json(unsteady(tmp_path / "a.dldprof", command))
+def advised(path: Path, command: JSON) -> str:
+    [told] = advice_json(unsteady(path, command))
     assert isinstance(told, dict)
-    assert told["command"] == command
+    return str(told["command"])
 
 
-@pytest.mark.parametrize("command", ["rm -rf /", "dld profile 'x", "dld profiles; rm x", "", "dld"])
-def test_what_is_no_profile_of_this_program_is_not_advised(tmp_path: Path, command: str) -> None:
-    [told] = advice_json(unsteady(tmp_path / "a.dldprof", command))
-    assert isinstance(told, dict)
-    assert str(told["command"]).startswith("dld profile onnxruntime ")
-    assert "rm" not in str(told["command"]).split()
+PROFILE = ["dld", "profile", "onnxruntime", "/a b/it's.onnx"]
 
 
-def test_what_a_command_holds_is_quoted_anew(tmp_path: Path) -> None:
-    hostile = "dld profile onnxruntime m.onnx; rm x $(rm y) '\x1b[31m'"
-    [told] = advice_json(unsteady(tmp_path / "a.dldprof", hostile))
-    assert isinstance(told, dict)
-    assert str(told["command"]) == (
-        "dld profile onnxruntime 'm.onnx;' rm x '$(rm' 'y)' '\\x1b[31m'"
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*PROFILE, "--threads", "2", "--shape", "x:1x3", "--seed", "-1", "--target", "board"],
+        [*PROFILE, "--session-config", "session.x=1", "--provider-option", "CUDA.do_copy=False"],
+        ["dld", "profile", "tensorrt", "m.engine", "--no-gpu-timeline"],
+    ],
+)
+def test_measuring_again_repeats_the_command_that_made_the_report(
+    tmp_path: Path, command: list[JSON]
+) -> None:
+    assert shlex.split(advised(tmp_path / "a.dldprof", command)) == command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["rm", "-rf", "/"],
+        ["dld", "profile"],
+        ["dld", "profiles", "onnxruntime", "m.onnx"],
+        ["dld", "profile", ["onnxruntime"], "m.onnx"],
+        [*PROFILE, 1],
+        [],
+        None,
+        {"dld": "profile"},
+        shlex.join(PROFILE),
+        [*PROFILE, "--output", "/home/me/.bashrc", "--force"],
+        [*PROFILE, "--force"],
+        [*PROFILE, "--output=x"],
+        [*PROFILE, "-ox"],
+        [*PROFILE, "--provider-option", "backend_path=evil.so"],
+        [*PROFILE, "--session-config", "ep.context_file_path=Makefile"],
+        [*PROFILE, "--provider-options=backend_path=evil.so"],
+    ],
+)
+def test_other_commands_are_not_advised(tmp_path: Path, command: JSON) -> None:
+    """The plain one is: a report comes from anybody."""
+    plain = advised(tmp_path / "plain.dldprof", "")
+    assert plain.startswith("dld profile onnxruntime ")
+    assert advised(tmp_path / "a.dldprof", command) == plain
+
+
+CHOSEN_BY_USERS = {"custom_op_library", "ep_library", "library", "plugins", "dynamic_plugins",
+                   "trust", "timing_cache"}  # fmt: skip
+
+
+@pytest.mark.parametrize("activity", ["onnxruntime", "tensorrt"])
+def test_no_option_that_writes_or_loads_code_is_advised(tmp_path: Path, activity: str) -> None:
+    """All spellings of all settings of both profiles: these are left out, and no others."""
+    request = import_module(f"dld_tui.activities.profile_{activity}").Request
+    for setting in settings_of(request):
+        is_refused = setting.param.kind == "output" or setting.name in CHOSEN_BY_USERS
+        for spelling in setting.param.spellings:
+            words = ["dld", "profile", activity, "m.onnx", spelling, "a=1"]
+            told = advised(tmp_path / f"{spelling}.dldprof", [*words])
+            assert (shlex.split(told) != words) is is_refused, spelling
+
+
+@pytest.mark.parametrize("activity", ["onnxruntime", "tensorrt"])
+def test_what_is_recorded_names_no_file_of_results(tmp_path: Path, activity: str) -> None:
+    request = import_module(f"dld_tui.activities.profile_{activity}").Request
+    outputs = [setting.name for setting in settings_of(request) if setting.param.kind == "output"]
+    given = request(Path("m.onnx"), **dict.fromkeys(outputs, Path("o")), seed=3)
+    words = words_again(("dld", "profile", activity), given)
+    assert words == ["dld", "profile", activity, str(Path("m.onnx").absolute()), "--seed", "3"]
+
+
+def test_what_a_command_holds_is_quoted(tmp_path: Path) -> None:
+    hostile = ["dld", "profile", "onnxruntime", "m.onnx;", "rm", "$(rm", "y)", "\x1b[31m"]
+    assert advised(tmp_path / "a.dldprof", [*hostile]) == (
+        "dld profile onnxruntime 'm.onnx;' rm '$(rm' 'y)' '\\x1b[31m'"
     )
 
 

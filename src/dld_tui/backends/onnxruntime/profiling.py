@@ -17,7 +17,7 @@ import tempfile
 import time
 from array import array
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ from dld_tui.core.report.latency import (
     measure,
     noting_times,
 )
-from dld_tui.core.report.measured_facts import COMMAND
 from dld_tui.core.report.records import Note
+from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
 from dld_tui.core.settings import paths
@@ -207,8 +207,8 @@ class Plan:
     layer_passes: int | None
     """None for a sensible number; 0 for no layers."""
     recorded_settings: dict[str, JSON]
-    command: str = ""
-    """That does the same again."""
+    command: list[str] = field(default_factory=list)
+    """The words of the command that does the same again."""
     gpu: GpuPlan | None = None
     """What to capture of a GPU; None when the model runs on none."""
     lock_clocks: bool = False

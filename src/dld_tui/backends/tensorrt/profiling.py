@@ -42,8 +42,8 @@ from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import Extent, measure
-from dld_tui.core.report.measured_facts import COMMAND
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON, Facts
@@ -472,8 +472,8 @@ class Plan:
     refit_from: Path | None
     """A model whose weights to put in."""
     recorded_settings: dict[str, JSON]
-    command: str
-    """That does the same again."""
+    command: list[str]
+    """The words of the command that does the same again."""
     model: dict[str, JSON]
     """What a report keeps of the model's or the engine's file."""
     gpu: GpuPlan

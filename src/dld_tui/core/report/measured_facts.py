@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 INPUTS = "inputs"
 """The fact of a report that has :attr:`.inputs.guess.Guess.told`; here, as that needs onnx."""
-COMMAND = "command"
-"""The fact of a report that has the command that made it, without where it was written."""
 _MOST_LINES = 4
 _NAME = 60
 

@@ -486,16 +486,22 @@ def reading(path: Path) -> Iterator[None]:
         raise CorruptFileError(f"the report is damaged: {error}", where=str(path)) from error
 
 
+COMMAND = "command"
+"""The fact of a report that has the words of the command that made it, without where it was
+written."""
 _TABLES = {"report": "key", "settings": "name"}
 """Tables of values, and the column that names a row."""
 
 
-def relocate(path: Path, renames: Mapping[str, str]) -> bool:
+def relocate(path: Path, renames: Mapping[str, str], target: str = "") -> bool:
     """Replace paths in the facts and settings of a report; return whether the file is one.
+
+    The command that made it becomes the one that makes it again from here.
 
     Args:
         path: The file, which may be of any kind.
         renames: What the paths were there, and what they are here.
+        target: The name of the target that it was made on.
 
     Raises:
         InputError: It begins like a report and cannot be read, or its tables do more than hold
@@ -514,6 +520,8 @@ def relocate(path: Path, renames: Mapping[str, str]) -> bool:
         with database:
             for table, column in _TABLES.items():
                 _relocate_table(database, table, column, renames)
+            if target:
+                _add_target(database, target)
     except sqlite3.Error as error:
         message = f"its paths cannot be replaced: {visible(str(error))}"
         raise InputError(message, where=str(path)) from None
@@ -535,6 +543,18 @@ def _relocate_table(
             continue
         moved = json.dumps(moved_paths(value, renames))
         database.execute(f"UPDATE {table} SET value = ? WHERE {column} = ?", (moved, name))
+
+
+def _add_target(database: sqlite3.Connection, target: str) -> None:
+    row = database.execute("SELECT value FROM report WHERE key = ?", (COMMAND,)).fetchone()
+    try:
+        words = json.loads(row[0]) if row else None
+    except (TypeError, ValueError, RecursionError):
+        return
+    if words and isinstance(words, list):
+        words += ["--target", target]
+        change = "UPDATE report SET value = ? WHERE key = ?"
+        database.execute(change, (json.dumps(words), COMMAND))
 
 
 def _quoted(path: str) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,8 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
-from dld_tui.core.report.measured_facts import COMMAND, report_inputs
+from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
 from dld_tui.core.rewrite import command_of
@@ -165,15 +167,40 @@ def step_command(report: Report, step: Step) -> str:
 
 
 def _same_command(report: Report) -> str:
-    """Return the command that made a report; empty where it names none. Fit for a terminal.
+    """Return the command that made a report; empty where none is advised. Fit for a terminal.
 
-    It is foreign text: words are quoted anew, and what is no profile of this program is none.
+    Its words are foreign: those of another program, or that could write a file or run code that
+    the user did not choose, are not advised.
     """
-    try:
-        words = shlex.split(str(report.facts.get(COMMAND) or ""))
-    except ValueError:
-        return ""
-    return shlex.join(map(visible, words)) if words[:2] == ["dld", "profile"] else ""
+    words = report.facts.get(COMMAND)
+    texts = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
+    entries = [value for option, value in pairwise(texts) if option in _ENTRIES]
+    is_harmless = (
+        texts == words
+        and tuple(texts[:3]) in _PROFILES
+        and not any(word in _REFUSED or _UNUSUAL.match(word) for word in texts)
+        and all(map(_SWITCH.fullmatch, entries))
+    )
+    return shlex.join(map(visible, texts)) if is_harmless else ""
+
+
+_PROFILES = {("dld", "profile", "onnxruntime"), ("dld", "profile", "tensorrt")}
+_REFUSED = frozenset({
+    "--force", "--trust",
+    # that write
+    "--output", "--optimized-model", "--save-engine", "--saveEngine", "--layer-info",
+    "--exportLayerInfo", "--log", "--save-tactics", "--timing-cache", "--timingCacheFile",
+    "--load-timing-cache", "--save-timing-cache",
+    # whose code is run
+    "--custom-op-library", "--plugins", "--ep-library", "--library", "--staticPlugins",
+    "--dynamic-plugins", "--setPluginsToSerialize",
+})  # fmt: skip
+"""Options of profiles that a report does not choose."""
+_UNUSUAL = re.compile(r"-[A-Za-z]|--[A-Za-z-]+=")
+"""Options as :func:`dld_tui.core.params.command_words` does not write them, such as ``-oFILE``."""
+_ENTRIES = {"--provider-option", "--provider-options", "--session-config"}
+_SWITCH = re.compile(r"[\w.]+=(-?\d+(\.\d+)?|true|false)", re.IGNORECASE | re.ASCII)
+"""Entries whose value is no name: others may name a file to write or a library."""
 
 
 def advice_json(report: Report) -> list[JSON]:

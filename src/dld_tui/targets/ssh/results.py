@@ -164,7 +164,7 @@ async def fetch(
         came = await download(agent, stored.id, output.place, path, patience, amount)
         if came:
             try:
-                await asyncio.to_thread(relocate, path, absolute)
+                await asyncio.to_thread(relocate, path, absolute, stored.target)
             except InputError as error:
                 say(Log(str(error), "warning"))
         elif output.needed and len(stored.outputs) == 1:
@@ -193,7 +193,7 @@ async def fetch_what_is_there(
         try:
             if await download(agent, stored.id, output.place, path, patience, amount):
                 say(Log(f"what it wrote until then is in {output.path}"))
-                await asyncio.to_thread(relocate, path, absolute)
+                await asyncio.to_thread(relocate, path, absolute, stored.target)
         except InputError as error:  # it is here
             say(Log(str(error), "warning"))
         except DldError as error:
