@@ -81,7 +81,10 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
 
 def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
     path = decoders.stacked(tmp_path / "m.onnx")
-    made = result_of(path, prompt="5", batch="2", decode=4, iterations=1, layer_passes=0)
+    report = tmp_path / "r.dldprof"
+    made = result_of(
+        path, output=report, prompt="5", batch="2", decode=4, iterations=1, layer_passes=0
+    )
     [figures] = made.figures
     # Two layers, keys and values, two sequences, all tokens but the last one, in float32.
     assert figures.kv_bytes == 2 * 2 * 2 * (5 + 4) * decoders.HIDDEN * 4

@@ -11,6 +11,7 @@ import struct
 import sys
 import termios
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -89,8 +90,11 @@ class Tty:
 
 
 @pytest.fixture
-def started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tty]:
+def started(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Tty]:
     code, size = request.param
+    monkeypatch.chdir(tmp_path)  # the start page lists the files of the folder
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     tty = Tty(code, size)
     yield tty
