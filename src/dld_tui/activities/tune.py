@@ -764,12 +764,12 @@ def _explained(
     reports: Sequence[Path], change_percent: float
 ) -> tuple[Gain | None, float | None, list[str]]:
     """Return where the gain is, how much of it is at named nodes, and sentences on it."""
-    from dld_tui.core.tune.gain import gain_lines
+    from dld_tui.core.tune.gain import NOT_MEASURED, gain_lines
 
     try:
         gain = _gain_of(reports)
     except DldError as error:
         return None, None, [f"the profiles cannot be compared: {visible(error.message)}"]
     if gain is None:
-        return None, None, ["No layer was measured in both profiles."]
+        return None, None, [NOT_MEASURED]
     return gain, gain.percent_of(change_percent), gain_lines(gain, change_percent)

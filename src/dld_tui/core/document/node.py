@@ -369,6 +369,7 @@ class NodeLinks:
                 for marked, lists in zip(self.marked, (made, used), strict=True):
                     marked.extend(chain.from_iterable((*names, MARK) for names in lists))
                 return
+            # Made of the marked lists, which end here.
             self.outputs, self.inputs = self.outputs, self.inputs
             self.marked = None
         self.outputs += made

@@ -7,15 +7,11 @@ is what keeps connecting two nodes among fifty thousand quick.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+from dld_tui.core.errors import UsageError
 
 _SMALL = 2_000
 """Nodes of a scope that is looked at again as a whole."""
@@ -333,3 +329,22 @@ def feeding(scope: Scope, outputs: Iterable[str], inputs: Iterable[str]) -> list
                 found.add(node)
                 waiting += names_taken(node)
     return [node for node in scope.nodes if node in found]
+
+
+def scope_of(nodes: Sequence[Node], purpose: str, hint: str) -> Scope:
+    """Return the scope that nodes are in.
+
+    Args:
+        nodes: At least one.
+        purpose: What they are wanted for, after "nodes to".
+        hint: What to do where they are of several scopes.
+
+    Raises:
+        UsageError: There are none, or they are of several scopes.
+    """
+    if not nodes:
+        raise UsageError(f"there are no nodes to {purpose}")
+    scope = nodes[0].scope
+    if any(node.scope is not scope for node in nodes):
+        raise UsageError("the nodes are in several graphs", hint=hint)
+    return scope

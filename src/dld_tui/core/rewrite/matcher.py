@@ -17,7 +17,7 @@ from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.traversal import captures, places, terminals
+from dld_tui.core.document.traversal import captures, places, scope_of, terminals
 from dld_tui.core.errors import UsageError
 from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.rewrite.expression import equal
@@ -527,11 +527,7 @@ def pattern_of(nodes: Sequence[Node]) -> str:
     Raises:
         UsageError: There are none, they are of several scopes, or nothing uses what they make.
     """
-    if not nodes:
-        raise UsageError("there are no nodes to make a pattern of")
-    scope = nodes[0].scope
-    if any(node.scope is not scope for node in nodes):
-        raise UsageError("the nodes are in several graphs", hint="Mark those of one graph")
+    scope = scope_of(nodes, "make a pattern of", "Mark those of one graph")
     place = places(scope, list(nodes))
     ordered = sorted(place, key=place.__getitem__)
     taken, given = terminals(scope, ordered)

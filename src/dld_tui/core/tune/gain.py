@@ -257,7 +257,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     """
     share = gain.percent_of(change_percent)
     if share is None or not gain.rows:
-        return [_NOTHING]
+        return [NOT_MEASURED]
     places, handing = fmt.plural(len(gain.rows), "named node"), ""
     if abs(gain.handing_ms) >= _TOLD_MS:
         places += " and in handing over inputs and outputs"
@@ -299,7 +299,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     return [*lines, f"Most is at {names}."]
 
 
-_NOTHING = "No layer was measured in both profiles."
+NOT_MEASURED = "No layer was measured in both profiles."
 _TOLD_MS = 0.0005
 _ELSEWHERE_PERCENT = 10
 """A share of named nodes below which the gain is not theirs."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core import protos as onnx
@@ -24,14 +24,11 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
-from dld_tui.core.document.traversal import feeding, terminals
+from dld_tui.core.document.traversal import feeding, scope_of, terminals
 from dld_tui.core.document.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
 
 
 @dataclass
@@ -244,13 +241,7 @@ def extract_nodes(document: Document, nodes: Sequence[Node]) -> Extraction:
     Raises:
         UsageError: There are no nodes, or they are of several scopes.
     """
-    if not nodes:
-        raise UsageError("there are no nodes to extract")
-    scope = nodes[0].scope
-    if any(node.scope is not scope for node in nodes):
-        raise UsageError(
-            "the nodes are in several graphs", hint="Extract those of one graph at a time"
-        )
+    scope = scope_of(nodes, "extract", "Extract those of one graph at a time")
     parts = parts_of(scope, nodes)
     return _assembled(document, parts, _in_order(scope.inputs, parts.taken),
                       _in_order(scope.outputs, parts.given))  # fmt: skip

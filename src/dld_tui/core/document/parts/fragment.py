@@ -24,7 +24,8 @@ from dld_tui.core.document.payloads import decode_message, encode_message
 from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
-from dld_tui.core.errors import DldError, EditError, UsageError
+from dld_tui.core.document.traversal import scope_of
+from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.tensors import (
     dense_tensors,
@@ -176,11 +177,7 @@ def fragment_of(nodes: Sequence[Node]) -> Fragment:
     Raises:
         UsageError: There are no nodes, or they are of several scopes.
     """
-    if not nodes:
-        raise UsageError("there are no nodes to copy")
-    scope = nodes[0].scope
-    if any(node.scope is not scope for node in nodes):
-        raise UsageError("the nodes are in several graphs", hint="Copy those of one graph")
+    scope = scope_of(nodes, "copy", "Copy those of one graph")
     document = scope.document
     parts = parts_of(scope, nodes)
     model = small_model(document, parts)
