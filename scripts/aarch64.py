@@ -200,8 +200,10 @@ def _waiting(text: str) -> list[str]:
     looked = f"tmux -L dld capture-pane -p | grep -qF {shlex.quote(text)}"
     return [
         "begin=$(date +%s.%N); n=0",
-        f"until {looked} || [ $n -gt 600 ]; do sleep 0.1; n=$((n+1)); done",
-        f"{looked} || echo NOT SHOWN: {shlex.quote(text)}",
+        f"until {looked}; do",
+        f"  [ $n -lt 600 ] || {{ echo NOT SHOWN: {shlex.quote(text)}; break; }}",
+        "  sleep 0.1; n=$((n+1))",
+        "done",
         "echo took $(date +%s.%N) $begin",
     ]
 
@@ -254,7 +256,7 @@ def measure(machine: Machine) -> Iterator[tuple[str, str]]:
     model = "$(find /home/dld/.cache -name demo_classifier.onnx)"
     for title, command, text, keys in (
         ("hello-world of Textual", ".venv/bin/python hello.py", "hello of Textual", ()),
-        ("start page", ".venv/bin/dld", "Open", ()),
+        ("start page", ".venv/bin/dld", "Demo models", ()),
         ("a small model", f".venv/bin/dld {model}", "Conv", (("j", "Conv"), ("?", "elp"))),
     ):
         printed = machine.on_screen(command, text, keys)
