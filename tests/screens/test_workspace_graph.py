@@ -54,12 +54,15 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
         assert {"one", "two"}.isdisjoint(model.graph.names)
+        assert "2 of 4 nodes" in session.text
+        assert session.text.count("2 of 4") == 2  # in Layers, too
         await session.go("first")
         await session.press("W")
         assert session.screen.model.cursor.node is named(session, "first")
         assert "one" in "".join(session.rows)
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
+        assert "3 of 4 nodes" in session.text
         assert "one" in model.graph.names
         assert "two" not in model.graph.names
         await to_graph(session, "one")

@@ -127,6 +127,32 @@ async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: 
         assert len(screen.document.main.nodes) == 2
 
 
+async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Path) -> None:
+    async with opened(chain, (80, 24)) as session:
+        assert "F9 tune" in session.text
+        assert "^S save" not in session.text
+        await session.press("ctrl+s")
+        assert [one.message for one in session.app._notifications] == ["save: nothing to save"]
+        await session.press("j", "j", "r", *"other", "enter", "ctrl+s")  # all at once
+        await session.until(lambda: "other" in names(chain))
+        await session.press("u")
+        await session.until(lambda: "^S save" in session.text)
+
+
+async def test_what_is_kept_of_a_file_that_changed_can_be_written_over_it(chain: Path) -> None:
+    async with opened(chain) as session:
+        models.write(chain.parent, models.BRANCHES)
+        session.app.app_focus = False
+        session.app.app_focus = True
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("k")
+        await session.until(lambda: session.app.screen is session.screen)
+        await session.press("ctrl+s")
+        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("o")
+        await session.until(lambda: len(names(chain)) > 2)
+
+
 async def test_profiling_unsaved_edits_asks_first(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

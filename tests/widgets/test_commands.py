@@ -49,7 +49,7 @@ async def test_a_command_runs_only_while_its_facts_hold() -> None:
         assert pane.ran == ["3"]
         enabled = {b.binding.id: b.enabled for b in app.screen.active_bindings.values()}
         assert enabled["edit.undo"] is False
-        assert enabled["model.save"] is True
+        assert enabled["model.save_as"] is True
         pane.now.add("can_undo")
         await pilot.press("u")
         assert pane.ran == ["3", "undo"]

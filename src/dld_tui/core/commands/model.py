@@ -12,7 +12,7 @@ FACTS: Mapping[str, str] = {
     "graph": "the graph is not there yet",
     "tab": "nothing is open",
     "tabs": "only one thing is open",
-    "dirty": "nothing is changed",
+    "dirty": "nothing to save",
     "can_undo": "nothing to undo",
     "can_redo": "nothing to redo",
     "node": "no node under the cursor",

@@ -71,7 +71,7 @@ _WORKSPACE = table(
     ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",
      "profile with TensorRT",
      "Measure this model with TensorRT."),
-    ("model.save", "saving.save", "ctrl+s", "", "save", "Save the model."),
+    ("model.save", "saving.save", "ctrl+s", "dirty", "save", "Save the model."),
     ("model.save_as", "saving.save_as", "ctrl+shift+s,S,f12", "", "save as",
      "Save under another name."),
     ("edit.undo", "history.undo", "u,ctrl+z", "can_undo", "undo", "Take back the last edit."),
@@ -129,7 +129,7 @@ _WORKSPACE = table(
     ("edit.copy_name", "editing.copy_name", "", "", "copy name", "Copy the name at the cursor."),
     ("model.allow_links", "checks.allow_links", "", "", "allow links",
      "Read external data through links that leave the model's folder."),
-    common="document", footer="model.profile model.save edit.undo edit.change",
+    common="document", footer="model.profile model.tune model.save edit.undo edit.change",
     menus={
         "edit.rename": "input output boundary",
         "edit.change": "output boundary metadata",

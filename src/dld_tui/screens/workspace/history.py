@@ -31,7 +31,6 @@ class History(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         history = self.document.history
         known = {
-            "dirty": self.document.dirty,
             "can_undo": bool(history.done),
             "can_redo": bool(history.undone),
         }

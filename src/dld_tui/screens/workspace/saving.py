@@ -15,6 +15,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.model import Cursor
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
@@ -31,6 +32,11 @@ class Saving(Controller):
 
     inference: TypeInference
     _said_changed: bool = False
+
+    def facts(self, cursor: Cursor) -> set[str]:
+        # What another program changed may be written over; an edit on a thread is not there yet.
+        differs = self.document.dirty or self._said_changed or self.work.is_running
+        return {"dirty"} if differs else set()
 
     def unsaved(self) -> list[str]:
         """Return what closing would lose."""

@@ -284,7 +284,7 @@ def _label_pieces(branch: Branch, room: int) -> list[Piece]:
 
 
 def counts_text(model: ExplorerModel, conditions: int, marks: int) -> str:
-    """Return how many nodes are marked and shown.
+    """Return how many nodes are marked and shown, and of how many: constants may be hidden.
 
     Args:
         model: What is shown.
@@ -293,8 +293,9 @@ def counts_text(model: ExplorerModel, conditions: int, marks: int) -> str:
     """
     filters = conditions + bool(model.text.strip())
     text = fmt.count(model.shown)
+    if model.shown != model.total:
+        text += f" of {fmt.count(model.total)}"
     if filters:
         glyph = _FILTER_GLYPH[glyphs.current().name]
-        total = fmt.count(model.total - model.hidden_constants)
-        text = f"{glyph} {fmt.plural(filters, 'filter')}  {text} of {total}"
+        text = f"{glyph} {fmt.plural(filters, 'filter')}  {text}"
     return f"{fmt.count(marks)} marked  {text}" if marks else text

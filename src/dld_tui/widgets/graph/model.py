@@ -142,6 +142,7 @@ class GraphModel(ViewedGraph):
     ) -> None:
         self.scope = scope
         self.constants, self.exceptions = constants, exceptions
+        self._total = len(scope.nodes)
         self.drawn: ScopeGraph = drawn or graph_of(
             scope, constants=constants, exceptions=exceptions
         )
@@ -159,6 +160,11 @@ class GraphModel(ViewedGraph):
     def steps(self) -> tuple[str, ...]:
         """The path of a subgraph or function."""
         return tuple(self.scope.path)
+
+    @property
+    def total(self) -> int:
+        """How many nodes the scope had when it was drawn, constants too."""
+        return self._total
 
     def named_type(self, name: str) -> str:
         """Return the type of a value."""

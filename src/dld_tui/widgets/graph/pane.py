@@ -641,7 +641,9 @@ class GraphPane(Framed, Commands, Vertical):
             said_aliases(model.aliases) if self.link is None else self._link_text(model, self.link)
         )
         self.border_subtitle = Content(glyphs.shown(said))
-        count = fmt.plural(model.count, model.noun)
+        count = fmt.plural(model.total, model.noun)
+        if model.count != model.total:
+            count = f"{fmt.count(model.count)} of {count}"
         view = model.view.value
         if model.view is GraphView.FOCUS:
             view += " ways" if model.other_end is not None else f" {model.hops}"

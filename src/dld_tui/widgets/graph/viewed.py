@@ -121,6 +121,11 @@ class ViewedGraph:
         """How many nodes or layers are drawn."""
         return sum(map(self.graph.kinds.count, _NODES))
 
+    @property
+    def total(self) -> int:
+        """How many there are, also of constants that are not drawn."""
+        return self.count
+
     @cached_property
     def name_ends(self) -> SharedEnds:
         """What the names of all nodes or layers share; nothing in a large graph."""
