@@ -57,7 +57,7 @@ def test_columns_stay_as_they_were_read(document: Document) -> None:
 
 def test_the_index_of_links_is_that_of_node_by_node(document: Document) -> None:
     nodes = document.main.nodes
-    whole, single = LinkIndex(NodeTexts(nodes)), LinkIndex(NodeTexts([]))
+    whole, single = LinkIndex(nodes, NodeTexts(nodes)), LinkIndex([])
     for node in nodes:
         single.add(node)
     for ours, theirs in (

@@ -132,7 +132,7 @@ class Document:
                     blobs=blobs,
                     external=external,
                     journaled=journaled,
-                    parts=parts.nodes(),
+                    parts=parts.nodes(only_apart=bool(nodes) and not model.functions),
                     nodes=nodes,
                 )
         except BaseException:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.node import Node, NodeLinks
+from dld_tui.core.document.node import SomeLinks, links_of
 from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.files.columns import MARK
 from dld_tui.core.process.collector import collector_paused
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.node import Node, NodeTexts
     from dld_tui.core.document.scope import Scope
 
 
@@ -166,30 +166,43 @@ class NameIndex:
 
 
 class LinkIndex:
-    """Producers and consumers of the values of one scope, by name, whoever defines them."""
+    """Producers and consumers of the values of one scope, by name, whoever defines them.
 
-    def __init__(self, texts: NodeLinks) -> None:
+    Args:
+        nodes: The nodes of the scope.
+        texts: What they are linked to, where somebody has read it already.
+    """
+
+    def __init__(self, nodes: Sequence[Node], texts: NodeTexts | None = None) -> None:
         self.producers: dict[str, Sequence[Node]] = {}
         """Nodes with the value as an output; more than one only in a broken model."""
         self.consumers: dict[str, Sequence[Node]] = {}
         """Nodes with the value as an input, once for each input."""
         with collector_paused():
-            # Most values have one producer and one consumer: each node has one tuple for these,
-            # as a list for each value would take a tenth of the memory of a large model.
-            alone = list(zip(texts.nodes, strict=True))
-            if texts.marked is None:
-                self._build(self.producers, alone, texts.outputs)
-                self._build(self.consumers, alone, texts.inputs)
-                return
-            outputs, inputs = texts.marked
-            self._build_marked(self.consumers, alone, inputs)
-            made = outputs[::2]
-            # Mostly each node has one output, which is no other's.
-            if len(outputs) == 2 * len(alone) and outputs[1::2].count(MARK) == len(alone):
-                self.producers.update(zip(made, alone, strict=True))
-            if len(self.producers) < len(made) or "" in self.producers:
-                self.producers.clear()
-                self._build_marked(self.producers, alone, outputs)
+            for links in (texts,) if texts is not None else links_of(nodes):
+                # Most values have one producer and one consumer: each node has one tuple for these,
+                # as a list for each value would take a tenth of the memory of a large model.
+                alone = list(zip(links.nodes, strict=True))
+                if isinstance(links, SomeLinks):
+                    self._build_producers(alone, links.outputs)
+                    self._build_marked(self.consumers, alone, links.inputs)
+                else:
+                    self._build(self.producers, alone, links.outputs)
+                    self._build(self.consumers, alone, links.inputs)
+            self.producers.pop("", None)
+            self.consumers.pop("", None)
+
+    def _build_producers(self, alone: list[tuple[Node]], outputs: list[str]) -> None:
+        made = outputs[::2]
+        if len(outputs) != 2 * len(alone) or outputs[1::2].count(MARK) != len(alone):
+            self._build_marked(self.producers, alone, outputs)
+            return
+        # Mostly each node has one output, which is no other's.
+        firsts = list(map(self.producers.setdefault, made, alone))
+        if firsts != alone:
+            for name, first, node in zip(made, firsts, alone, strict=True):
+                if first is not node:
+                    self._enter(self.producers, name, node[0])
 
     @staticmethod
     def _build(
@@ -214,25 +227,19 @@ class LinkIndex:
         table: dict[str, Sequence[Node]], alone: Sequence[tuple[Node]], names: Sequence[str]
     ) -> None:
         # The same again where a mark stands after the names of each node.
-        if not names:
-            return
-        rest = iter(alone)
-        node = next(rest)
-        table[MARK] = node
-        for name in names:
-            if name in table:
+        rest = iter(names)
+        for node in alone:
+            for name in rest:
                 if name == MARK:
-                    node = next(rest, node)
-                else:
+                    break
+                if name in table:
                     entry = table[name]
                     if entry.__class__ is list:
                         entry.append(node[0])
                     else:
                         table[name] = [*entry, node[0]]
-            else:
-                table[name] = node
-        del table[MARK]
-        table.pop("", None)
+                else:
+                    table[name] = node
 
     def add(self, node: Node) -> None:
         """Enter the links of a node."""

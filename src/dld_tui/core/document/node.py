@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from itertools import chain, repeat
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import protos as onnx
 from dld_tui.core.document.proto_text import text_of, texts_of
-from dld_tui.core.files.columns import MARK, AskNodesError, NodeBytes, item_of_each, items_of_each
+from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
 from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
@@ -145,11 +144,14 @@ class Node:
     if not TYPE_CHECKING:  # else every attribute would be one of its own
 
         def __getattr__(self, name: str) -> Any:
-            # Only for what is not there: the message of a node that nobody has touched.
-            if name != "proto":
-                raise AttributeError(f"'Node' object has no attribute {name!r}")
-            self.run.read()
-            return self.proto
+            # Only for what is not there: of a node that nobody has touched.
+            if name == "proto":
+                self.run.read()
+                return self.proto
+            if name in _PLACED:
+                self.run.place()
+                return getattr(self, name)
+            raise AttributeError(f"'Node' object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<Node {self.op_type} {self.name!r}>"
@@ -255,8 +257,11 @@ class Node:
         return [scope for scopes in self.children.values() for scope in scopes]
 
 
+_PLACED = frozenset(("scope", "place", "children"))
+
+
 class NodeRun:
-    """Nodes that follow one another in a file. Their messages are made when one is touched.
+    """Nodes that follow one another in a file. What they are is known when one is touched.
 
     Args:
         own: What the file says of them.
@@ -264,15 +269,25 @@ class NodeRun:
         first: The place of the first one there.
     """
 
-    __slots__ = ("nodes", "unread")
+    __slots__ = ("_first", "_scope", "nodes", "unread")
 
     def __init__(self, own: NodeBytes, scope: Scope, first: int) -> None:
         self.unread: NodeBytes | None = own
         """What the file says of them; None when they have messages, which an edit may change."""
-        # Half the time of a call of `Node` for each.
+        self._scope: Scope | None = scope
+        self._first = first
+        # A third of the time of a call of `Node` for each, and of what `place` does.
         self.nodes = list(map(Node.__new__, repeat(Node, own.count)))
-        for place, node in enumerate(self.nodes, first):
-            node.scope, node.place, node.children, node.run = scope, place, _NO_CHILDREN, self
+        for node in self.nodes:
+            node.run = self
+
+    def place(self) -> None:
+        """Tell the nodes where they are."""
+        with _ONE_READS:
+            if self._scope is not None:
+                for place, node in enumerate(self.nodes, self._first):
+                    node.place, node.children, node.scope = place, _NO_CHILDREN, self._scope
+                self._scope = None
 
     def read(self) -> None:
         """Make the messages of the nodes."""
@@ -327,22 +342,64 @@ def permutation(node: Node) -> list[int] | None:
     return axes
 
 
-class NodeLinks:
-    """What nodes were linked to when it was made; edits do not change it. All foreign text.
+class SomeLinks(NamedTuple):
+    """What some nodes are linked to. All foreign text."""
+
+    nodes: Sequence[Node]
+    outputs: list[str]
+    """Names of the values that come out, :data:`MARK` after those of each node."""
+    inputs: list[str]
+    """Names of the values that go in, likewise."""
+
+
+class ListsOfLinks(NamedTuple):
+    """The same as a list for each node."""
+
+    nodes: Sequence[Node]
+    outputs: list[Sequence[str]]
+    inputs: list[Sequence[str]]
+
+
+def links_of(nodes: Sequence[Node]) -> Iterator[SomeLinks | ListsOfLinks]:
+    """Yield what nodes are linked to now, some after the other, as it is best read."""
+    for own, some in _as_read(nodes):
+        if own is not None:
+            with suppress(AskNodesError):
+                made, used = own.read("output", "input")
+                yield SomeLinks(some, made, used)
+                continue
+        yield ListsOfLinks(some, *_ask([node.proto for node in some]))
+
+
+def _ask(protos: list[onnx.NodeProto]) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """Return outputs and inputs of each node."""
+    # Slices: protobuf hands over a list faster than one name after the other.
+    return (
+        _lists_of_texts([proto.output[:] for proto in protos]),
+        _lists_of_texts([proto.input[:] for proto in protos]),
+    )
+
+
+class NodeTexts:
+    """What nodes were called and linked to when it was made; edits do not change it.
+
+    All foreign text. To be kept: each name of a value is one object.
 
     Args:
         nodes: The nodes.
     """
 
-    marked: tuple[list[str], list[str]] | None
-    """The outputs and the inputs of all nodes with a mark after those of each, where nodes were
-    read so."""
-
-    _MARKED: ClassVar = True
-
     def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = list(nodes)
-        self.marked = ([], []) if self._MARKED else None
+        self.names: list[str] = []
+        self.outputs: list[Sequence[str]] = []
+        """The names of the values that come out of each node."""
+        self.inputs: list[Sequence[str]] = []
+        """The names of the values that go into each node."""
+        self._same_kinds = _Kinds()
+        self.kinds = self._same_kinds.found
+        """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
+        self._same: dict[str, str] = {}
         with collector_paused():
             for own, some in _as_read(self.nodes):
                 if own is not None:
@@ -350,65 +407,15 @@ class NodeLinks:
                         self._read(own)
                         continue
                 self._ask([node.proto for node in some])
-
-    def _read(self, own: NodeBytes) -> None:
-        made, used = map(_texts, own.links())
-        if self.marked is not None:
-            self.marked[0].extend(made)
-            self.marked[1].extend(used)
-        else:
-            self.outputs += items_of_each(made)
-            self.inputs += items_of_each(used)
-
-    def _ask(self, protos: list[onnx.NodeProto]) -> None:
-        # Slices: protobuf hands over a list faster than one name after the other.
-        made = _lists_of_texts([proto.output[:] for proto in protos])
-        used = _lists_of_texts([proto.input[:] for proto in protos])
-        if self.marked is not None:
-            if MARK not in chain(*made, *used) and len(self) != len(protos):
-                for marked, lists in zip(self.marked, (made, used), strict=True):
-                    marked.extend(chain.from_iterable((*names, MARK) for names in lists))
-                return
-            # Made of the marked lists, which end here.
-            self.outputs, self.inputs = self.outputs, self.inputs
-            self.marked = None
-        self.outputs += made
-        self.inputs += used
-
-    @cached_property
-    def outputs(self) -> list[Sequence[str]]:
-        """The names of the values that come out of each node."""
-        assert self.marked is not None
-        return items_of_each(self.marked[0])
-
-    @cached_property
-    def inputs(self) -> list[Sequence[str]]:
-        """The names of the values that go into each node."""
-        assert self.marked is not None
-        return items_of_each(self.marked[1])
+        del self._same, self._same_kinds
 
     def __len__(self) -> int:
         return len(self.nodes)
 
-
-class NodeTexts(NodeLinks):
-    """What nodes were called, too; to be kept: each name of a value is one object."""
-
-    _MARKED = False
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self.names: list[str] = []
-        self.outputs, self.inputs = [], []
-        self._same_kinds = _Kinds()
-        self.kinds = self._same_kinds.found
-        """Operator set, ``""`` for ai.onnx, and operator; the same object for equal ones."""
-        self._same: dict[str, str] = {}
-        super().__init__(nodes)
-        del self._same, self._same_kinds
-
     def _read(self, own: NodeBytes) -> None:
-        names, op_types, domains = map(_texts, own.read("name", "op_type", "domain"))
-        made, used = map(_texts, own.links())
+        names, op_types, domains, made, used = own.read(
+            "name", "op_type", "domain", "output", "input"
+        )
         self._same.update(zip(made, made, strict=True))
         self.outputs += items_of_each(made)
         self.inputs += items_of_each([*map(self._same.setdefault, used, used)])
@@ -417,7 +424,9 @@ class NodeTexts(NodeLinks):
 
     def _ask(self, protos: list[onnx.NodeProto]) -> None:
         first = len(self.outputs)
-        super()._ask(protos)
+        made, used = _ask(protos)
+        self.outputs += made
+        self.inputs += used
         self._share_names(first)
         self.names += _texts([proto.name for proto in protos])
         self._same_kinds.add(

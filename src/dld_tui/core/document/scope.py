@@ -10,7 +10,7 @@ from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
-from dld_tui.core.document.node import Node, NodeLinks, NodeTexts, attribute_type, unread_nodes
+from dld_tui.core.document.node import Node, NodeTexts, attribute_type, unread_nodes
 from dld_tui.core.document.payloads import PayloadOwner
 from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
@@ -226,7 +226,7 @@ class Scope:
     def links(self) -> LinkIndex:
         """Producers and consumers by value name."""
         if self._links is None:
-            self._links = LinkIndex(NodeLinks(self.nodes))
+            self._links = LinkIndex(self.nodes)
         return self._links
 
     def texts(self) -> NodeTexts:
@@ -235,7 +235,7 @@ class Scope:
 
     def index(self, texts: NodeTexts) -> None:
         """Make now, of what was read, the indexes that are made when they are first needed."""
-        self._links = LinkIndex(texts)
+        self._links = LinkIndex(texts.nodes, texts)
         self._by_name = NodeIndex("name", texts.nodes, texts.names)
         for list_name in GRAPH_LISTS[1:]:
             self.named(list_name)

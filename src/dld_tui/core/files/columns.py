@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dld_tui.core.files.kinds import TEXT_FIELDS, field_bytes, message_kind, nodes_as_one
+from dld_tui.core.files.kinds import (
+    TEXT_FIELDS,
+    field_bytes,
+    message_kind,
+    nodes_as_one,
+    texts_as_one,
+)
 from dld_tui.core.files.varints import DELIMITED, MODEL_TAGS, VARINT, read_varint, tag_of, varint
 
 if TYPE_CHECKING:
@@ -18,9 +23,6 @@ _AT_ONCE = 300
 """Nodes that are read as one message: so many that the memory for them is used again."""
 _NODE = tag_of(1)
 
-Texts: TypeAlias = "list[str | bytes]"
-"""As protobuf hands them over: bytes where they are not UTF-8."""
-
 
 class AskNodesError(Exception):
     """The texts of nodes cannot be read column by column."""
@@ -30,48 +32,33 @@ class NodeBytes:
     """Some nodes of the main graph that follow one another, as they are in the file.
 
     protobuf hands over a whole list at the speed of C, but needs an object for each node to ask it
-    for its lists, and one for each of these. So all these nodes are read as one message here, with
-    a mark after each of them: its lists hold the items of all.
+    for its lists, and one for each of these. So all these nodes are read as one message here, whose
+    lists hold the items of all.
 
     Args:
         model: The model.
         start: Where the first one starts, as a field of the graph.
         stop: Where the last one ends.
+        count: How many they are.
+        longest: Bytes of the longest one.
 
     Raises:
         DecodeError: They are none that protobuf reads.
     """
 
-    def __init__(self, model: bytes, start: int, stop: int) -> None:
+    def __init__(self, model: bytes, start: int, stop: int, count: int, longest: int) -> None:
         self._model, self._start, self._stop = model, start, stop
-        # In the message of all, a node that is cut short would take the mark as its end.
-        message_kind("NodeEnds").FromString(self._data())
-        nodes = self._nodes()
-        self.count = len(nodes)
-        self.longest = max(map(len, nodes))
-        """Bytes of the longest node."""
-        one = self._as_one(nodes, "output", "input")
+        self.count, self.longest = count, longest
+        graph = varint(MODEL_TAGS[7]) + varint(stop - start)
+        one = nodes_as_one().FromString(graph + self._data()).graph.node
         self.has_bodies: bool = one.attribute.HasField("g") or bool(one.attribute.graphs)
         """Whether an attribute is a graph."""
         self.has_metadata: bool = one.HasField("metadata_props")
         """Whether a node has ``metadata_props``."""
-        self._links: tuple[Texts, Texts] | None = one.output[:], one.input[:]
-
-    def _nodes(self) -> list[bytes]:
-        nodes: list[bytes] = message_kind("GraphPieces").FromString(self._data()).node[:]
-        return nodes
 
     def _data(self) -> bytes:
         # Cut out anew each time: what is kept would be memory that is touched for the first time.
         return self._model[self._start : self._stop]
-
-    @staticmethod
-    def _as_one(nodes: list[bytes], *fields: str) -> Any:
-        mark = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
-        joined = mark.join([*nodes, b""])
-        node = varint(tag_of(1)) + varint(len(joined))
-        graph = varint(tag_of(7)) + varint(len(node) + len(joined))
-        return nodes_as_one().FromString(b"".join((graph, node, joined))).graph.node
 
     def messages(self) -> Sequence[NodeProto]:
         """Return new messages of the nodes."""
@@ -79,21 +66,7 @@ class NodeBytes:
 
         return onnx.GraphProto.FromString(self._data()).node
 
-    def links(self) -> tuple[Texts, Texts]:
-        """Return the outputs and the inputs, :data:`MARK` after those of each node.
-
-        Raises:
-            AskNodesError: The mark itself is one of them.
-        """
-        # They were read when the model was opened; who wants them again is rare.
-        links, self._links = self._links, None
-        if links is None:
-            made, used = self.read("output", "input")
-            return made, used
-        self._check(links)
-        return links
-
-    def read(self, *fields: str) -> list[Texts]:
+    def read(self, *fields: str) -> list[list[str]]:
         """Return the items of lists, :data:`MARK` after those of each node.
 
         Args:
@@ -101,16 +74,20 @@ class NodeBytes:
                 and the last one holds.
 
         Raises:
-            AskNodesError: The mark itself is one of them.
+            AskNodesError: The mark itself is one of the texts, or one is not UTF-8.
         """
-        one = self._as_one(self._nodes(), *fields)
-        lists: list[Texts] = [getattr(one, field)[:] for field in fields]
-        self._check(lists)
-        return lists
+        from google.protobuf.message import DecodeError
 
-    def _check(self, lists: Sequence[Texts]) -> None:
+        nodes = message_kind("GraphPieces").FromString(self._data()).node[:]
+        mark = b"".join(field_bytes(TEXT_FIELDS[field], MARK.encode()) for field in fields)
+        try:
+            one = texts_as_one().FromString(mark.join([*nodes, b""]))
+        except DecodeError:
+            raise AskNodesError from None
+        lists: list[list[str]] = [getattr(one, field)[:] for field in fields]
         if any(items.count(MARK) != self.count for items in lists):
             raise AskNodesError
+        return lists
 
 
 class NodesApart(NamedTuple):
@@ -134,14 +111,17 @@ def nodes_apart(model: bytes) -> NodesApart | None:
     try:
         graph, content, end = _find(model, 0, len(model), MODEL_TAGS[7])
         first, _, _ = _find(model, content, end, _NODE)
-        ends = _ends_of_nodes(model, first)
-        if ends[-1] > end:
+        runs = list(_runs_of_nodes(model, first))
+        last = runs[-1].stop
+        if last > end:
             return None
-        nodes = [NodeBytes(model, start, stop) for start, stop in pairwise([first, *ends])]
+        nodes = [NodeBytes(model, *run) for run in runs]
     except (LookupError, ValueError, DecodeError):
         return None
-    head = model[:graph] + varint(MODEL_TAGS[7]) + varint(end - content - (ends[-1] - first))
-    return NodesApart(head + model[content:first] + model[ends[-1] :], nodes)
+    head = model[:graph] + varint(MODEL_TAGS[7]) + varint(end - content - (last - first))
+    # Views: each copy of the weights' names would be memory that is touched for the first time.
+    whole = memoryview(model)
+    return NodesApart(b"".join((head, whole[content:first], whole[last:])), nodes)
 
 
 def _find(model: bytes, position: int, end: int, wanted: int) -> tuple[int, int, int]:
@@ -166,32 +146,44 @@ def _find(model: bytes, position: int, end: int, wanted: int) -> tuple[int, int,
     raise LookupError
 
 
-def _ends_of_nodes(model: bytes, position: int) -> list[int]:
-    """Return where each :data:`_AT_ONCE` nodes that follow one another end, and the last ones.
+class _Run(NamedTuple):
+    """Some nodes that follow one another, see :class:`NodeBytes`."""
+
+    start: int
+    stop: int
+    number: int
+    longest: int
+
+
+def _runs_of_nodes(model: bytes, position: int) -> Iterator[_Run]:
+    """Yield each :data:`_AT_ONCE` nodes that follow one another, and the last ones.
 
     Args:
         model: A serialised model.
         position: Where the first node starts.
     """
-    ends = []
     size = len(model)
     while position < size:
-        start = position
-        for _ in range(_AT_ONCE):
+        start, longest, count = position, 0, 0
+        for count in range(_AT_ONCE):  # noqa: B007 - it is how many there are
             if position >= size or model[position] != _NODE:
                 break
             length = model[position + 1]
             if length < 0x80:
                 position += length + 2
             elif model[position + 2] < 0x80:
-                position += (model[position + 2] - 1 << 7) + length + 3
+                length += model[position + 2] - 1 << 7
+                position += length + 3
             else:
                 length, position = read_varint(model, position + 1)
                 position += length
-        if position == start:
+            if length > longest:
+                longest = length
+        else:
+            count = _AT_ONCE
+        if not count:
             break
-        ends.append(position)
-    return ends
+        yield _Run(start, position, count, longest)
 
 
 def items_of_each(items: list[str]) -> list[Sequence[str]]:

@@ -14,7 +14,7 @@ from typing import Any
 from dld_tui.core.files.varints import DELIMITED, tag_of, varint
 
 _PACKAGE = "dld_parts"
-_MESSAGE, _BYTES = 11, 12
+_STRING, _MESSAGE, _BYTES = 9, 11, 12
 _SINGLE, _REPEATED = 1, 3
 
 TEXT_FIELDS = {"input": 1, "output": 2, "name": 3, "op_type": 4, "domain": 7}
@@ -32,9 +32,6 @@ _KINDS: dict[str, dict[str, tuple[int, int, str]]] = {
         "initializer": (5, _REPEATED, ""),
         "sparse": (15, _REPEATED, ""),
     },
-    # Whether each node ends where its last field does; what is in a field is stepped over.
-    "NodeEnds": {"node": (1, _REPEATED, "Skipped")},
-    "Skipped": {},
     # What nodes rarely have: that of all nodes of the main graph, and of all functions, as one.
     "Rare": {"graph": (7, _SINGLE, "Nodes"), "function": (25, _SINGLE, "FunctionNodes")},
     "Nodes": {"node": (1, _SINGLE, "Node")},
@@ -63,8 +60,8 @@ def nodes_as_one() -> Any:
     """Return the class of a model, all nodes of whose main graph are read as one.
 
     The node's texts are lists, and what else it has is one message each. These are ONNX's own
-    messages at the depth at which they are in a model: where each node ends with a field
-    (``NodeEnds``) and the bytes of all are read without an error, each of them is.
+    messages at the depth at which they are in a model: what is read without an error is what a
+    model is read of.
     """
     from dld_tui.core import protos as onnx  # late, see `_class_of`
 
@@ -83,6 +80,18 @@ def nodes_as_one() -> Any:
     )
     messages = b"".join(field_bytes(4, one) for one in (message, graph, model))
     return _class_of("Model", _text(3, node.file.name) + messages, node.file.serialized_pb)
+
+
+@cache
+def texts_as_one() -> Any:
+    """Return the class of a node whose texts are lists, and which has nothing else.
+
+    A text that is not UTF-8 is an error, as it is not in ONNX's own messages.
+    """
+    message = _text(1, "Texts")
+    for name, number in TEXT_FIELDS.items():
+        message += _declared(name, number, _REPEATED, _typed(_STRING))
+    return _class_of("Texts", field_bytes(4, message) + _text(12, "proto3"))
 
 
 def _class_of(name: str, content: bytes, *needed: bytes) -> Any:

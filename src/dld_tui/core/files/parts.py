@@ -60,10 +60,16 @@ class ModelParts:
         )  # fmt: skip
         return any(max(map(len, one), default=0) >= length for one in lists)
 
-    def nodes(self) -> NodeParts:
-        """Return what the nodes have, of a model that protobuf reads."""
-        found = message_kind("Rare").FromString(self.apart.rest)
-        nodes = (found.graph.node, found.function.node)
+    def nodes(self, *, only_apart: bool = False) -> NodeParts:
+        """Return what the nodes have, of a model that protobuf reads.
+
+        Args:
+            only_apart: There are none but those that stand apart: the rest need not be looked at.
+        """
+        nodes = []
+        if not only_apart:
+            found = message_kind("Rare").FromString(self.apart.rest)
+            nodes = [found.graph.node, found.function.node]
         return NodeParts(
             any(node.attribute.HasField("body") or node.attribute.bodies for node in nodes)
             or any(nodes.has_bodies for nodes in self.apart.nodes),
