@@ -6,12 +6,16 @@ how far these are apart is what the machine adds. What counts is the median of t
 with its interval of 95 %.
 
 With ``--genai PYTHON`` also beside onnxruntime-genai, which that interpreter must have; the model
-is then a folder with its ``genai_config.json``. Its processes stay, and are told when to write a
-few tokens. Both versions of ONNX Runtime are printed: where they differ, so may the programs.
+is then a folder with its ``genai_config.json``. At times a process of either is a sixth slower as a
+whole, so there are several of each. They stay, and take turns at writing a few tokens. What counts
+is the median of the ratios of one of ours to one of theirs (Hodges and Lehmann), with its interval
+of 95 % over processes; the ratio of each process to the median one of genai is printed. Both
+versions of ONNX Runtime are printed: where they differ, so may the programs.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import subprocess
@@ -19,6 +23,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from operator import truediv
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -64,6 +69,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--provider", default="CPU")
     parser.add_argument("--rounds", type=int, default=20, help="prompts of each")
     parser.add_argument("--genai", metavar="PYTHON", help="one that has onnxruntime-genai")
+    parser.add_argument(
+        "--processes", type=int, default=6, help="of ours and of genai; 4 or more for an interval"
+    )
     options = parser.parse_args(argv)
     sizes = (options.batch, options.prompt, options.decode)
     table = harness.Table(f"Tokens a second, {options.rounds} times {options.decode} tokens")
@@ -75,16 +83,34 @@ def main(argv: list[str]) -> int:
         seconds = take_turns(writers, options.rounds, options.decode, 1)
         add_rows(table, "the plain loop", seconds, options.batch, DEVIATION)
         if options.genai:
-            others = [
-                GenaiLoop(options.genai, options.model, sizes, options.threads) for _ in range(2)
+            arguments = (*sizes, options.threads)
+            pairs = [
+                stack.enter_context(closing(Process(python, code, options.model, arguments)))
+                for _ in range(options.processes)
+                for python, code in ((sys.executable, _OURS), (options.genai, _GENAI))
             ]
-            for other in others:
-                stack.callback(other.close)
-            print(f"ONNX Runtime {version()} here, {others[0].version} under genai")
-            writers = [OwnLoop(loops, shared=loops.decoder.can_share), *others]
-            seconds = take_turns(writers, options.rounds, options.decode, _BURST)
-            add_rows(table, "onnxruntime-genai", seconds, options.batch * _BURST, GENAI_DEVIATION)
+            print(f"ONNX Runtime {pairs[0].version} here, {pairs[1].version} under genai")
+            seconds = take_turns(pairs, options.rounds, options.decode, _BURST)
+            add_processes(table, seconds[::2], seconds[1::2], options.batch * _BURST)
     return table.finish()
+
+
+def serve(arguments: Sequence[str]) -> None:
+    """Be one of the processes of ours: write tokens as standard input says.
+
+    Args:
+        arguments: The folder, batch, prompt, tokens after each prompt, and threads.
+    """
+    batch, prompt, tokens, threads = map(int, arguments[1:])
+    with closing(Loops(Path(arguments[0]), (batch, prompt, tokens), threads, "CPU")) as loops:
+        own = OwnLoop(loops, shared=loops.decoder.can_share)
+        print(version(), flush=True)
+        for line in sys.stdin:
+            if line.strip() == "begin":
+                own.begin()
+                print(0.0, flush=True)
+            else:
+                print(own.write(int(line)), flush=True)
 
 
 def take_turns(
@@ -119,6 +145,40 @@ def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
     ordered = sorted(values)
     low, high = median_ranks(len(ordered))
     return statistics.median(ordered), ordered[low], ordered[high]
+
+
+def ratio_interval(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """Return the median ratio of one of theirs to one of ours, and its interval of 95 %.
+
+    The interval is that of Mann and Whitney, by ranks alone; all numbers are in it where even the
+    least and the greatest ratio are not sure enough, which is so of fewer than four each.
+
+    Args:
+        ours: A positive number of each process.
+        theirs: Likewise.
+    """
+    ratios = sorted(their / our for our in ours for their in theirs)
+    # In how many orders of all processes so many pairs have theirs before ours.
+    orders = [1]
+    for place in range(1, len(ours) + 1):
+        orders = _times(orders, len(theirs) + place, place)
+    limit = 0.025 * math.comb(len(ours) + len(theirs), len(ours))
+    out = below = 0
+    while below + orders[out] <= limit:
+        below += orders[out]
+        out += 1
+    middle = statistics.median(ratios)
+    return (middle, ratios[out - 1], ratios[-out]) if out else (middle, 0.0, math.inf)
+
+
+def _times(counts: list[int], longer: int, shorter: int) -> list[int]:
+    """Return the coefficients of a polynomial times ``(1 - x^longer) / (1 - x^shorter)``."""
+    product = counts + [0] * (longer - shorter)
+    for power in range(len(product) - 1, longer - 1, -1):
+        product[power] -= product[power - longer]
+    for power in range(shorter, len(product)):
+        product[power] += product[power - shorter]
+    return product
 
 
 def verdict(low: float, high: float, deviation: float) -> str:
@@ -161,6 +221,48 @@ def add_rows(
         unit="%",
         bound=deviation * 100 if where == "inside" else 0,
         rule=f"95 % of medians within {deviation:.0%} of the peer",
+    )
+
+
+def add_processes(
+    table: harness.Table,
+    ours: Sequence[Sequence[float]],
+    theirs: Sequence[Sequence[float]],
+    tokens: int,
+) -> None:
+    """Add the rates of processes of ours and of genai, and how far they are apart.
+
+    Args:
+        table: Where to.
+        ours: Seconds of the turns of each process.
+        theirs: Likewise.
+        tokens: Of a turn, in all sequences.
+    """
+    peer = "onnxruntime-genai"
+    # Within a turn of all the machine is nearly the same: what a process took of its median.
+    middles = [statistics.median(turn) for turn in zip(*ours, *theirs, strict=True)]
+    usual = statistics.median(middles)
+    mine, others = (
+        [usual * statistics.median(map(truediv, one, middles)) for one in side]
+        for side in (ours, theirs)
+    )
+    table.add(
+        f"tokens a second, beside {peer}, median process",
+        *(tokens / statistics.median(side) for side in (mine, others)),
+        unit="1/s",
+    )
+    base = statistics.median(others)
+    for name, side in (("ours", mine), (peer, others)):
+        print(f"{name}, each process: {', '.join(f'{base / one:.3f}' for one in sorted(side))}")
+    middle, low, high = ratio_interval(mine, others)
+    where = verdict(low, high, GENAI_DEVIATION)
+    print(f"ours / {peer}: {_shown(middle, low, high)}: {where} {GENAI_DEVIATION:.0%}")
+    table.add(
+        f"difference from {peer}, median of pairs of processes, {where}",
+        abs(middle - 1) * 100,
+        unit="%",
+        bound=GENAI_DEVIATION * 100 if where == "inside" else 0,
+        rule=f"95 % of medians within {GENAI_DEVIATION:.0%} of the peer",
     )
 
 
@@ -241,6 +343,7 @@ class PlainLoop:
         return time.perf_counter() - begin
 
 
+_OURS = "import sys; from benchmarks.bench_llm import serve; serve(sys.argv[1:])"
 _GENAI = """
 import json, sys, time
 import numpy, onnxruntime, onnxruntime_genai as genai
@@ -270,13 +373,18 @@ for line in sys.stdin:
 """
 
 
-class GenaiLoop:
-    """That of onnxruntime-genai, greedily, in a process that stays. Close it."""
+class Process:
+    """One that stays and writes tokens, greedily. Close it.
 
-    def __init__(
-        self, python: str, folder: Path, sizes: tuple[int, int, int], threads: int
-    ) -> None:
-        command = [python, "-c", _GENAI, str(folder), *map(str, sizes), str(threads)]
+    Args:
+        python: Its interpreter.
+        code: What it runs, see :func:`serve`.
+        folder: The model.
+        arguments: Batch, prompt, tokens after each prompt, and threads.
+    """
+
+    def __init__(self, python: str, code: str, folder: Path, arguments: Sequence[int]) -> None:
+        command = [python, "-c", code, str(folder), *map(str, arguments)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

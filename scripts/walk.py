@@ -87,6 +87,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, asked.log.open("w", encoding="utf-8") as log:
         for path in asked.models:
             out = (asked.out or Path(scratch)) / path.stem
+            out.parent.mkdir(parents=True, exist_ok=True)
             model = onnx.load(path, load_external_data=False)
             prepare(model, out)
             print(f"{path.stem[:9]:>9}", end="", flush=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
+from itertools import combinations
 from statistics import median
 
 import pytest
 
 pytest.importorskip("onnxruntime")
 
-from benchmarks.bench_llm import median_interval, take_turns, verdict
+from benchmarks.bench_llm import median_interval, ratio_interval, take_turns, verdict
 
 
 def test_the_interval_has_the_median_of_all_in_95_of_100_runs() -> None:
@@ -65,3 +67,24 @@ def test_turns_come_in_a_drawn_order_and_the_first_prompt_does_not_count() -> No
     assert len(turns) == 8
     assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
     assert len(set(turns)) > 2
+
+
+@pytest.mark.parametrize(("mine", "others"), [(4, 4), (4, 6), (5, 5), (6, 6), (7, 4)])
+def test_the_interval_over_processes_has_the_ratio_in_95_of_100_orders(
+    mine: int, others: int
+) -> None:
+    # All orders in which processes of one and the same program may come: the ratio is 1.
+    numbers = [1.1**place for place in range(mine + others)]
+    missed = count = 0
+    for chosen in combinations(numbers, mine):
+        middle, low, high = ratio_interval(chosen, sorted(set(numbers) - set(chosen)))
+        assert low <= middle <= high
+        missed += not low <= 1 <= high
+        count += 1
+    assert 0.02 < missed / count <= 0.05
+
+
+def test_the_interval_over_processes_of_a_few() -> None:
+    assert ratio_interval([2.0, 2.0], [1.0, 1.0]) == (0.5, 0.0, math.inf)
+    # The outermost of 16 ratios.
+    assert ratio_interval([1, 2, 3, 4], [12, 24, 36, 48])[1:] == (3, 48)
