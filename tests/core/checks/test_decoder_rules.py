@@ -92,6 +92,13 @@ def narrow_heads(model: onnx.ModelProto) -> None:
             dims[2].dim_value = 24 * heads
 
 
+def narrow_cos(model: onnx.ModelProto) -> None:
+    for one in model.graph.initializer:
+        if one.name == "cos":
+            narrow = numpy_helper.to_array(one)[:, :-1]
+            one.CopyFrom(numpy_helper.from_array(narrow, "cos"))
+
+
 def unread_past(model: onnx.ModelProto) -> None:
     for at in (3, 4):
         node_of(model, "GroupQueryAttention").input[at] = ""
@@ -113,6 +120,7 @@ BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
     ("decoder:heads", size_of("past_key_values.0.key", 3, 8), "is not 4 heads of 8"),
     ("decoder:head-size", narrow_heads, "24 wide, ONNX Runtime takes multiples of 16"),
+    ("decoder:rotary-table", narrow_cos, "different shapes"),
     ("decoder:lengths", deep_lengths, "3 dimensions, not one"),
     ("decoder:block-sizes", fewer_scales, "its scales are 126, not 128"),
     ("decoder:block-sizes", zero_points, "its zero points are 7, not 64"),
@@ -239,35 +247,141 @@ CALLS = {
 @pytest.mark.parametrize("kind", CALLS)
 def test_heads_are_refused_where_onnxruntime_refuses_them(kind: str, tmp_path: Path) -> None:
     for node, feeds in CALLS[kind]:
-        infos = [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape
-            )
-            for name, one in feeds.items()
-        ]
-        made = [onnx.ValueInfoProto(name=name) for name in node.output]
-        graph = helper.make_graph([node], "g", infos, made)
-        opsets = [helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)]
-        path = tmp_path / "m.onnx"
-        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+        path = write_call(tmp_path / "m.onnx", node, feeds)
         told = rules_of(path)
         assert set(told) <= {"decoder:heads", "decoder:head-size"}
-        assert bool(told) == refused(path, feeds), (node, told)
+        assert bool(told) == (results(path, feeds) is None), (node, told)
 
 
-def refused(path: Path, feeds: Feeds) -> bool:
+def write_call(path: Path, node: onnx.NodeProto, feeds: Feeds) -> Path:
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for name, one in feeds.items()
+    ]
+    made = [onnx.ValueInfoProto(name=name) for name in node.output]
+    graph = helper.make_graph([node], "g", infos, made)
+    opsets = [helper.make_opsetid("", 23), helper.make_opsetid(MICROSOFT, 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return path
+
+
+def results(path: Path, feeds: Feeds) -> list[np.ndarray[Any, Any]] | None:
+    """Return what ONNX Runtime computes, None where it refuses the sizes."""
     ort = pytest.importorskip("onnxruntime")
     errors = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     options = ort.SessionOptions()
     options.log_severity_level = 4
-    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    said = ""
+    refusals = (errors.InvalidArgument, errors.Fail, errors.RuntimeException)
     try:
-        session.run(None, feeds)
-    except (errors.InvalidArgument, errors.Fail, errors.RuntimeException) as error:
-        said = str(error)
-    assert not said or re.search("head_size|hidden_size|Reshape", said), said
-    return bool(said)
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        found: list[np.ndarray[Any, Any]] = session.run(None, feeds)
+    except refusals as error:
+        if not re.search("head_size|hidden_size|Reshape|cos_cache|num_heads|rotary", str(error)):
+            raise
+        return None
+    return found
+
+
+def turned(feeds: Feeds, size: int, part: int) -> np.ndarray[Any, Any]:
+    """Return the input of a RotaryEmbedding, turned as its tables say, in heads of a size.
+
+    Of heads with four dimensions and with three alike: the last two sizes are of one row each.
+    """
+    x, half = feeds["x"], part // 2
+    cos, sin = (np.asarray(feeds[name][feeds["ids"][0], :half]) for name in ("cos", "sin"))
+    heads = x if x.ndim == 4 else x.reshape(*x.shape[:2], -1, size).swapaxes(1, 2)
+    one, other, rest = heads[..., :half], heads[..., half : 2 * half], heads[..., 2 * half :]
+    made = np.concatenate([one * cos - other * sin, other * cos + one * sin, rest], -1)
+    return made if x.ndim == 4 else made.swapaxes(1, 2).reshape(x.shape)
+
+
+def rotary_call(
+    size: int, table: int, *, part: int = 0, heads: int = 4, flat: bool = True,
+    domain: str = MICROSOFT, sin: int | None = None,
+) -> Call:  # fmt: skip
+    """Return a RotaryEmbedding of 3 rows of 4 heads; ``heads`` is what the node says."""
+    draw = np.random.default_rng(0)
+    shape = (1, 3, 4 * size) if flat else (1, 4, 3, size)
+    tables = {
+        name: draw.standard_normal((8, width), np.float32)
+        for name, width in (("cos", table), ("sin", table if sin is None else sin))
+    }
+    ids = {"ids": np.array([[2, 3, 4]])}
+    feeds: Feeds = {"x": draw.standard_normal(shape, np.float32)}
+    feeds |= {**ids, **tables} if domain else {**tables, **ids}
+    more = {"num_heads": heads, "rotary_embedding_dim": part}
+    given = {name: number for name, number in more.items() if number}
+    return helper.make_node("RotaryEmbedding", [*feeds], ["y"], domain=domain, **given), feeds
+
+
+TABLES = (1, 4, 7, 8, 12, 15, 16, 17, 24, 32)
+ROTARY_CALLS = {
+    f"{domain or 'ai.onnx'}{' flat' * flat} of {part}": [
+        rotary_call(32, table, part=part, flat=flat, domain=domain) for table in TABLES
+    ]
+    for domain in (MICROSOFT, "")
+    for flat in (True, False)
+    for part in (0, 8, 16, 24, 32, 40)
+} | {
+    f"sizes {domain or 'ai.onnx'}": [
+        *(rotary_call(size, 8, domain=domain) for size in (8, 12, 16, 18)),
+        *(rotary_call(16, 8, heads=heads, domain=domain) for heads in (2, 3, 8)),
+        *(rotary_call(16, 8, sin=sin, domain=domain) for sin in (4, 8, 16)),
+    ]
+    for domain in (MICROSOFT, "")
+} | {
+    "heads of four dimensions": [rotary_call(16, 8, heads=n, flat=False) for n in (2, 3, 8)],
+    "no heads": [
+        *(rotary_call(12, table, heads=0) for table in (1, 3, 4, 5, 6, 8)),
+        *(rotary_call(12, table, heads=0, flat=False) for table in (4, 6)),
+        *(rotary_call(16, 4, heads=0, part=8, flat=flat) for flat in (True, False)),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ROTARY_CALLS)
+def test_tables_are_told_where_onnxruntime_refuses_them_or_reads_them_wrong(
+    kind: str, tmp_path: Path
+) -> None:
+    for node, feeds in ROTARY_CALLS[kind]:
+        path = write_call(tmp_path / "m.onnx", node, feeds)
+        with closing(Document.open(path)) as document:
+            told = decoder_findings(document)
+        assert {one.rule for one in told} <= {"decoder:heads", "decoder:rotary-table"}
+        found = results(path, feeds)
+        numbers = {one.name: one.i for one in node.attribute}
+        x, heads = feeds["x"], numbers.get("num_heads", 0)
+        size = x.shape[-1]
+        if x.ndim == 3:  # without heads these are twice as wide as the tables
+            size = size // heads if heads else 2 * feeds["cos"].shape[1]
+        is_right = found is not None and np.allclose(
+            found[0], turned(feeds, size, numbers.get("rotary_embedding_dim") or size), atol=1e-5
+        )
+        assert bool(told) != is_right, (node, told)
+        assert (found is not None and not is_right) == any("wrong" in one.message for one in told)
+
+
+def grouped_tables(size: int, cos: int, sin: int, *, packed: bool, turned: bool) -> Call:
+    node, feeds = grouped_call(size, packed=packed, tables=True, turned=turned)
+    return node, {**feeds, "cos": floats(8, cos), "sin": floats(8, sin)}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("size", [16, 32, 64])
+def test_tables_of_attention_are_told_where_onnxruntime_refuses_them(
+    size: int, packed: bool, tmp_path: Path
+) -> None:
+    calls = [
+        grouped_tables(size, cos, sin, packed=packed, turned=turned)
+        for turned in (True, False)
+        for cos in (1, 4, 8, 12, 16, 24, 32, 40)
+        for sin in sorted({cos, 8})
+    ]
+    for node, feeds in calls:
+        path = write_call(tmp_path / "m.onnx", node, feeds)
+        told = rules_of(path)
+        assert set(told) <= {"decoder:rotary-table"}
+        assert bool(told) == (results(path, feeds) is None), (node, told)
 
 
 UNFUSED = """<ir_version: 10, opset_import: ["" : 20]>

@@ -102,21 +102,87 @@ def _grouped(node: Node) -> Iterator[Finding]:
         if width % count or (size is not None and width != count * size):
             of = f"heads of {size}" if size is not None else "heads"
             yield _finding("decoder:heads", f"its {what} of {width} is not {count} {of}", node)
-    if len(wide) == 1:
-        yield from _head_size(node, wide.pop())
+    yield from _head_size(node, wide.pop() if len(wide) == 1 else None)
     known = _type(node, 5)  # that they are int32 is a matter of the operator's types: input-type
     if known is not None and known.dims is not None and len(known.dims) not in (1, 2):
         text = f"its lengths of sequences have {len(known.dims)} dimensions, not one a sequence"
         yield _finding("decoder:lengths", text, node)
 
 
-def _head_size(node: Node, size: int) -> Iterator[Finding]:
+def _head_size(node: Node, size: int | None) -> Iterator[Finding]:
     """Check what ONNX Runtime asks of the heads of GroupQueryAttention, whatever their number."""
     turns = all(node.inputs[7:9]) and len(node.inputs) > 8  # even with do_rotary = 0
     multiple, why = (16, " where there are tables of cos and sin") if turns else (8, "")
-    if size % multiple:
+    if size is not None and size % multiple:
         text = f"its heads are {size} wide, ONNX Runtime takes multiples of {multiple}{why}"
         yield _finding("decoder:head-size", text, node)
+    elif turns:
+        yield from _unlike_tables(node, 7)
+        width = _width(node, 7)
+        if width is not None and (width % 8 or (size is not None and width > size // 2)):
+            most = "" if size is None else f" up to {size // 2}"
+            text = f"its tables of cos are {width} wide, ONNX Runtime takes multiples of 8{most}"
+            yield _finding("decoder:rotary-table", text, node)
+
+
+def _width(node: Node, at: int) -> int | None:
+    """Return the last size of an input."""
+    known = _type(node, at)
+    last = known.dims[-1] if known is not None and known.dims else None
+    return last if isinstance(last, int) else None
+
+
+def _unlike_tables(node: Node, at: int) -> Iterator[Finding]:
+    """Check that the table of sin has the shape of that of cos, the input before it."""
+    cos, sin = _type(node, at), _type(node, at + 1)
+    if cos is None or sin is None or not cos.dims or not sin.dims:
+        return
+    sizes = list(zip(cos.dims, sin.dims, strict=False))
+    if len(cos.dims) != len(sin.dims) or any(
+        isinstance(one, int) and isinstance(other, int) and one != other for one, other in sizes
+    ):
+        text = "its tables of cos and sin have different shapes"
+        yield _finding("decoder:rotary-table", text, node)
+
+
+def _rotary(node: Node) -> Iterator[Finding]:
+    """Check the tables of cos and sin of RotaryEmbedding against the size of a head."""
+    if node.domain not in ("", "com.microsoft"):
+        return
+    at = 2 if node.domain else 1
+    heads, part = _number(node, "num_heads"), _number(node, "rotary_embedding_dim")
+    if node.domain and part and heads < 1:
+        text = "it has rotary_embedding_dim without num_heads"
+        yield _finding("decoder:rotary-table", text, node)
+        return
+    yield from _unlike_tables(node, at)
+    known, table = _type(node, 0), _width(node, at)
+    rank = len(known.dims) if known is not None and known.dims else 0
+    width = _width(node, 0)
+    if width is None or table is None or rank not in (3, 4):
+        return
+    if rank == 3 and heads < 1:  # then ONNX Runtime takes the tables for half a head
+        if node.domain and (table < 1 or width % (2 * table)):
+            text = f"its input of {width} is no multiple of heads of {2 * table}, twice its tables"
+            yield _finding("decoder:rotary-table", text, node)
+        return
+    if rank == 3 and width % heads:
+        yield _finding("decoder:heads", f"its input of {width} is not {heads} heads", node)
+        return
+    size = width // heads if rank == 3 else width
+    wanted = (part or size) // 2
+    if part > size:
+        text = f"its rotary_embedding_dim of {part} is more than a head of {size}"
+    elif table == wanted:
+        return
+    elif node.domain and table == size // 2:
+        text = (
+            f"its tables of cos are {table} wide, not {wanted}: ONNX Runtime takes them, and reads"
+            " wrong numbers"
+        )
+    else:
+        text = f"its tables of cos are {table} wide, not {wanted}"
+    yield _finding("decoder:rotary-table", text, node)
 
 
 def _multi_head(node: Node) -> Iterator[Finding]:
@@ -197,6 +263,7 @@ _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
     "GroupQueryAttention": _grouped,
     "MultiHeadAttention": _multi_head,
     "Attention": _attention,
+    "RotaryEmbedding": _rotary,
     "MatMulNBits": _weights,
 }
 

@@ -295,6 +295,7 @@ DECODER_RULES: dict[str, Level] = {
     "decoder:config": "error",
     "decoder:heads": "error",
     "decoder:head-size": "warning",
+    "decoder:rotary-table": "warning",
     "decoder:lengths": "error",
     "decoder:block-sizes": "error",
     "decoder:cache-pair": "warning",
