@@ -310,7 +310,7 @@ def rotary_call(
     feeds: Feeds = {"x": draw.standard_normal(shape, np.float32)}
     feeds |= {**ids, **tables} if domain else {**tables, **ids}
     more = {"num_heads": heads, "rotary_embedding_dim": part}
-    given = {name: number for name, number in more.items() if number}
+    given: dict[str, Any] = {name: number for name, number in more.items() if number}
     return helper.make_node("RotaryEmbedding", [*feeds], ["y"], domain=domain, **given), feeds
 
 

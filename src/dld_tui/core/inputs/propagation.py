@@ -123,6 +123,11 @@ class Attributes:
                 return Known((len(listed),), listed)
         return UNKNOWN
 
+    def has_input(self, at: int) -> bool:
+        """Return whether something goes in there, known or not."""
+        names = self.node.proto.input
+        return at < len(names) and bool(names[at])
+
     @property
     def outputs(self) -> int:
         """How many results the node has."""
@@ -857,8 +862,26 @@ def _matmul(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     return [Known((*head, *left, *right))]
 
 
+def _fused_matmul(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """FusedMatMul: a product of matrices that may be transposed, with or without the batches."""
+    one, two = (
+        Known(_turned(known.dims, a.number(f"trans{which}", 0), a.number(f"transBatch{which}", 0)))
+        for known, which in zip(i[:2], "AB", strict=True)
+    )
+    return _matmul(p, [one, two], a)
+
+
+def _turned(dims: Dims | None, matrix: int, batches: int) -> Dims | None:
+    if dims is None or len(dims) < 2:
+        return dims
+    if batches:  # the batches are behind the first dimension of the matrix
+        dims = (*dims[1:-1], dims[0], dims[-1])
+    return (*dims[:-2], dims[-1], dims[-2]) if matrix else dims
+
+
 def _gemm(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
-    one, two = i[0].dims, i[1].dims
+    other = i[3] if a.node.op_type == "QGemm" else i[1]  # after scale and zero point
+    one, two = i[0].dims, other.dims
     if one is None or two is None or len(one) != 2 or len(two) != 2:
         return []
     one = one[::-1] if a.number("transA", 0) else one
@@ -955,17 +978,91 @@ def _grouped_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequenc
     if rows is not None and total is not None:
         p.require(total <= rows)
     present = None if past is None or len(past) != 4 else (*past[:2], total, past[3])
-    width = None
-    if query is not None and i[1].dims is not None and i[1] is not UNKNOWN:
-        width = query[2] if len(query) == 3 else None
-    out = None if query is None else (*query[:2], width)
+    heads, groups = a.number("num_heads", 0), a.number("kv_num_heads", 0)
+    out = None
+    if query is not None and len(query) == 3:
+        width = query[2] if a.has_input(1) else _share(query[2], heads, heads + 2 * groups)
+        out = (*query[:2], width)
     return [Known(out), Known(present), Known(present)]
+
+
+def _share(width: Number, heads: int, of: int) -> Number:
+    """Return how wide some of the heads are that stand in one row."""
+    return width // of * heads if width is not None and heads and of else None
+
+
+def _projected_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """Attention of com.microsoft, and QAttention: past is the fifth or the ninth input."""
+    dims, weights = i[0].dims, i[1].dims
+    if dims is None or len(dims) != 3:
+        return []
+    width = None
+    if weights is not None and len(weights) == 2:
+        p.equal(dims[2], weights[0])
+        width = None if weights[1] is None else weights[1] // 3
+    listed = a.numbers("qkv_hidden_sizes")
+    if listed is not None and len(listed) == 3:
+        width = listed[2]
+    past_at = 8 if a.node.op_type == "QAttention" else 4
+    past = i[past_at].dims if len(i) > past_at else None
+    present: Dims | None = None
+    if past is not None and len(past) == 5:
+        p.equal(past[1], dims[0])
+        total = None if lacks((past[3], dims[1])) else past[3] + dims[1]
+        if a.number("past_present_share_buffer", 0):
+            total = past[3]
+        present = (*past[:3], total, past[4])
+    elif not a.has_input(past_at):
+        # What is made of these tokens alone.
+        heads = a.number("num_heads", 0)
+        size = None if width is None or not heads else width // heads
+        present = (2, dims[0], heads or None, dims[1], size)
+    return [Known((*dims[:2], width)), Known(present)]
+
+
+def _sparse_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """SparseAttention: query, key, value, or all in one; past key and value of full length."""
+    query, past = i[0].dims, [one.dims for one in i[3:5]]
+    heads, groups = a.number("num_heads", 0), a.number("kv_num_heads", 0)
+    out = None
+    if query is not None and len(query) == 3:
+        width = query[2] if a.has_input(1) else _share(query[2], heads, heads + 2 * groups)
+        out = (*query[:2], width)
+    return [Known(out), *map(Known, past)]
+
+
+def _linear_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """LinearAttention: packed query, key and value, past state."""
+    query, key, value = (one.dims for one in i[:3])
+    heads, groups = a.number("q_num_heads", 0), a.number("kv_num_heads", 0)
+    if query is None or key is None or value is None or not (heads and groups):
+        return []
+    sizes = [None if one[-1] is None else one[-1] // groups for one in (key, value)]
+    width = None if sizes[1] is None else max(heads, groups) * sizes[1]
+    state: Dims = (query[0], groups, *sizes)
+    return [Known((*query[:2], width)), _state(state, a)]
+
+
+def _causal_convolution(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """CausalConvWithState of one dimension: input, weights, bias, past state."""
+    dims, weights = i[0].dims, i[1].dims
+    if dims is None or weights is None or len(dims) != 3 or a.number("channels_last", 0):
+        return [Known(dims)]
+    p.equal(dims[1], weights[0])
+    wide = weights[-1]
+    length = None if wide is None else (wide - 1) * a.number("dilation", 1)
+    return [Known(dims), _state((*dims[:2], length), a)]
+
+
+def _state(dims: Dims, a: Attributes) -> Known:
+    """Return what is carried on to the next call: with a window that of its last tokens."""
+    return UNKNOWN if a.number("state_window", 0) else Known(dims)
 
 
 def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """Attention of ai.onnx: query, key, value, mask, past key and value; 3 or 4 dimensions."""
     if a.node.domain:
-        return []
+        return _projected_attention(p, i, a)
     query, key, value = (one.dims for one in i[:3])
     if query is None or key is None or value is None:
         return []
@@ -1019,18 +1116,30 @@ def _rotary(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     return [Known(i[0].dims)]
 
 
+def _quantized_pair(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """QLinearAdd and the like: each of two operands has a scale and a zero point."""
+    return [Known(p.broadcast(i[0].dims, i[3].dims))]
+
+
+def _quantized_concat(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """QLinearConcat: scale and zero point of the result, then parts with theirs."""
+    return _concat(p, i[2::3], a)
+
+
 def _dynamic_quantize(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     return [Known(i[0].dims), Known(()), Known(())]
 
 
 _ONE_TO_ONE = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BiasGelu", "BitwiseNot", "CastLike", "Celu",
-    "Clip", "Cos", "Cosh", "DequantizeLinear", "Dropout", "Elu", "Erf", "Exp", "FastGelu", "Gelu",
-    "GroupNormalization", "HardSigmoid", "HardSwish", "Hardmax", "IsInf", "IsNaN", "LRN",
-    "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "MeanVarianceNormalization", "Mish", "MoE",
-    "QMoE", "QuantizeLinear", "QuickGelu", "Reciprocal", "Relu", "ReverseSequence", "Scatter",
-    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh",
-    "Softmax", "Softplus", "Softsign", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BiasGelu", "BitwiseNot",
+    "BranchwiseRMSNorm", "CastLike", "Celu", "Clip", "Cos", "Cosh", "DequantizeLinear", "Dropout",
+    "Elu", "Erf", "Exp", "FastGelu", "GatedAdd", "GatedRMSNorm", "Gelu", "GroupNormalization",
+    "HardSigmoid", "HardSwish", "Hardmax", "IsInf", "IsNaN", "LRN", "LeakyRelu", "Log",
+    "LogSoftmax", "LpNormalization", "MRotaryEmbedding", "MeanVarianceNormalization", "Mish", "MoE",
+    "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "QuickGelu",
+    "Reciprocal", "Relu", "ReverseSequence", "ScaledSiLU", "Scatter", "ScatterElements",
+    "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus",
+    "Softsign", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )  # fmt: skip
 """Operators whose results have the shape of the first input."""
 
@@ -1047,7 +1156,13 @@ LAYER_RULES: dict[str, Rule] = {
     "BatchNormalization": _channel_normalised, "InstanceNormalization": _channel_normalised,
     "EmbedLayerNormalization": _embedded, "GatherBlockQuantized": _gather_quantized,
     "GroupQueryAttention": _grouped_attention, "MultiHeadAttention": _multi_head,
-    "Attention": _attention, "RotaryEmbedding": _rotary,
+    "Attention": _attention, "QAttention": _projected_attention, "RotaryEmbedding": _rotary,
+    "SparseAttention": _sparse_attention, "LinearAttention": _linear_attention,
+    "CausalConvWithState": _causal_convolution, "FusedMatMul": _fused_matmul,
+    "TransposeMatMul": _fused_matmul, "FusedGemm": _gemm, "QGemm": _gemm,
+    "MatMulIntegerToFloat": _matmul, "MatMulInteger16": _matmul, "MatMulBnb4": _matmul_bits,
+    "QLinearAdd": _quantized_pair, "QLinearMul": _quantized_pair,
+    "QLinearConcat": _quantized_concat,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
     **dict.fromkeys(_ONE_TO_ONE, _same),

@@ -1,0 +1,204 @@
+"""Shapes of what ONNX Runtime's own operators make, held against a run of each."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from dld_tui.core.document import Document
+from dld_tui.core.inputs.propagation import follow_shapes
+
+ort = pytest.importorskip("onnxruntime")
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Call: TypeAlias = "tuple[str, dict[str, Array | None], int, dict[str, Any]]"
+"""Operator, inputs (None: left out), how many outputs, attributes."""
+
+
+def floats(*dims: int) -> Array:
+    return np.full(dims, 0.1, np.float32)
+
+
+def bytes_(*dims: int) -> Array:
+    return np.full(dims, 3, np.uint8)
+
+
+def projected(width: int, past: int | None, outputs: int = 2, **more: Any) -> Call:
+    inputs = {"x": floats(2, 3, 8), "w": floats(8, width), "b": floats(width), "mask": None}
+    if past is not None:
+        inputs["past"] = floats(2, 2, 2, past, width // 6)
+    return "Attention", inputs, outputs, {"num_heads": 2, **more}
+
+
+def quantized(past: int | None, outputs: int = 2) -> Call:
+    inputs: dict[str, Array | None] = {
+        "x": bytes_(2, 3, 8), "w": bytes_(8, 24), "b": floats(24), "xs": floats(), "ws": floats(),
+        "mask": None, "xz": bytes_(), "wz": bytes_(),
+    }  # fmt: skip
+    if past is not None:
+        inputs["past"] = floats(2, 2, 2, past, 4)
+    return "QAttention", inputs, outputs, {"num_heads": 2}
+
+
+def grouped(packed: bool) -> Call:
+    inputs: dict[str, Array | None] = {"q": floats(1, 3, 64 if packed else 32)}
+    inputs |= dict.fromkeys("kv", None if packed else floats(1, 3, 16))
+    inputs |= {"pk": floats(1, 2, 2, 8), "pv": floats(1, 2, 2, 8)}
+    inputs |= {"n": np.array([4], np.int32), "t": np.array(5, np.int32)}
+    return "GroupQueryAttention", inputs, 3, {"num_heads": 4, "kv_num_heads": 2}
+
+
+def sparse(packed: bool) -> Call:
+    inputs: dict[str, Array | None] = {"q": floats(1, 3, 64 if packed else 32)}
+    inputs |= dict.fromkeys("kv", None if packed else floats(1, 3, 16))
+    inputs |= {"pk": floats(1, 2, 32, 8), "pv": floats(1, 2, 32, 8)}
+    inputs |= {"rows": np.array([[0, 1, 2]], np.int32), "columns": np.array([[0, 0]], np.int32)}
+    inputs |= {"t": np.array(3, np.int32), "n": np.array([3], np.int32)}
+    more = {"num_heads": 4, "kv_num_heads": 2, "sparse_block_size": 16}
+    return "SparseAttention", inputs, 3, more
+
+
+def linear(heads: int, groups: int) -> Call:
+    inputs: dict[str, Array | None] = {
+        "q": floats(2, 3, heads * 4), "k": floats(2, 3, groups * 4), "v": floats(2, 3, groups * 6),
+    }  # fmt: skip
+    more = {"q_num_heads": heads, "kv_num_heads": groups, "update_rule": "linear"}
+    return "LinearAttention", inputs, 2, more
+
+
+def convolved(**more: int) -> Call:
+    inputs: dict[str, Array | None] = {"x": floats(2, 4, 7), "w": floats(4, 1, 3)}
+    return "CausalConvWithState", inputs, 2, dict(more)
+
+
+def product(one: Array, two: Array, **more: Any) -> Call:
+    return "FusedMatMul", {"a": one, "b": two}, 1, more
+
+
+def scaled(op_type: str, *parts: Array, **more: Any) -> Call:
+    """Return a call of quantized parts, each with scale and zero point, and those of the result."""
+    inputs: dict[str, Array | None] = {}
+    for at, part in enumerate(parts):
+        inputs |= {f"x{at}": part, f"s{at}": floats(), f"z{at}": bytes_()}
+    own = {"s": floats(), "z": bytes_()}
+    inputs = {**own, **inputs} if op_type == "QLinearConcat" else {**inputs, **own}
+    return op_type, inputs, 1, more
+
+
+CALLS: dict[str, Call] = {
+    "attention": projected(24, None),
+    "attention, one output": projected(24, None, 1),
+    "attention, past": projected(24, 5),
+    "attention, wide values": projected(28, None, 1, qkv_hidden_sizes=[8, 8, 12]),
+    "QAttention": quantized(None),
+    "QAttention, one output": quantized(None, 1),
+    "QAttention, past": quantized(5),
+    "grouped": grouped(packed=False),
+    "grouped, packed": grouped(packed=True),
+    "sparse": sparse(packed=False),
+    "sparse, packed": sparse(packed=True),
+    "linear": linear(4, 2),
+    "linear, more values": linear(2, 4),
+    "convolution": convolved(),
+    "convolution, dilated": convolved(dilation=2),
+    "product": product(floats(2, 3, 4), floats(4, 5)),
+    "product, one turned": product(floats(2, 4, 3), floats(2, 4, 5), transA=1),
+    "product, both turned": product(floats(2, 4, 3), floats(2, 5, 4), transA=1, transB=1),
+    "product, batches behind": product(floats(3, 2, 4), floats(2, 4, 5), transBatchA=1),
+    "product, both behind": product(
+        floats(4, 2, 3), floats(5, 2, 4), transBatchA=1, transA=1, transBatchB=1, transB=1),
+    "TransposeMatMul": (
+        "TransposeMatMul", {"a": floats(4, 3), "b": floats(4, 5)}, 1, {"transA": 1}
+    ),
+    "FusedGemm": (
+        "FusedGemm", {"a": floats(3, 4), "b": floats(5, 4)}, 1, {"transB": 1, "activation": "Relu"}
+    ),
+    "QGemm": (
+        "QGemm",
+        {"a": bytes_(3, 4), "as": floats(), "az": bytes_(), "b": bytes_(5, 4), "bs": floats(),
+         "bz": bytes_()}, 1, {"transB": 1},
+    ),
+    "MatMulIntegerToFloat": (
+        "MatMulIntegerToFloat",
+        {"a": bytes_(2, 3, 4), "b": bytes_(4, 5), "as": floats(), "bs": floats()}, 1, {},
+    ),
+    "MatMulBnb4": (
+        "MatMulBnb4",
+        {"a": floats(2, 3, 16), "b": bytes_(16 * 5 // 2), "m": floats(5)}, 1,
+        {"K": 16, "N": 5, "block_size": 16, "quant_type": 1},
+    ),
+    "QLinearAdd": scaled("QLinearAdd", bytes_(2, 3), bytes_(4, 1, 3)),
+    "QLinearMul": scaled("QLinearMul", bytes_(2, 1), bytes_(3)),
+    "QLinearConcat": scaled("QLinearConcat", bytes_(2, 3), bytes_(2, 4), axis=1),
+    "QLinearSigmoid": scaled("QLinearSigmoid", bytes_(2, 3)),
+    "QLinearLeakyRelu": scaled("QLinearLeakyRelu", bytes_(2, 3)),
+    "QLinearSoftmax": scaled("QLinearSoftmax", bytes_(2, 3), axis=-1, opset=13),
+    "GatedRMSNorm": (
+        "GatedRMSNorm", {"x": floats(2, 8), "s": floats(4), "g": floats(2, 8)}, 1, {}
+    ),
+    "GatedAdd": ("GatedAdd", {"x": floats(2, 3), "y": floats(2, 3), "g": floats(2, 1)}, 1, {}),
+    "BranchwiseRMSNorm": ("BranchwiseRMSNorm", {"x": floats(2, 3, 6)}, 1, {"num_branches": 3}),
+    "ScaledSiLU": ("ScaledSiLU", {"x": floats(2, 3)}, 1, {}),
+    "QuickGelu": ("QuickGelu", {"x": floats(2, 3)}, 1, {}),
+    "BiasGelu": ("BiasGelu", {"x": floats(2, 3), "b": floats(3)}, 1, {}),
+}  # fmt: skip
+
+
+def run(session: Any, feeds: dict[str, Array], *, is_shared: bool) -> list[Array]:
+    """Return the results of a run, whose caches are written in place where they are shared."""
+    binding = session.io_binding()
+    values = {name: ort.OrtValue.ortvalue_from_numpy(one) for name, one in feeds.items()}
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    in_place = {"y1": "pk", "y2": "pv"} if is_shared else {}
+    for output in session.get_outputs():
+        if output.name in in_place:
+            binding.bind_ortvalue_output(output.name, values[in_place[output.name]])
+        else:
+            binding.bind_output(output.name)
+    session.run_with_iobinding(binding)
+    found: list[Array] = binding.copy_outputs_to_cpu()
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_shapes_are_those_of_a_run(name: str, tmp_path: Path) -> None:
+    op_type, inputs, count, attributes = CALLS[name]
+    given = {key: one for key, one in inputs.items() if one is not None}
+    names = [key if one is not None else "" for key, one in inputs.items()]
+    made = [f"y{at}" for at in range(count)]
+    node = helper.make_node(op_type, names, made, domain="com.microsoft", **attributes)
+    # Lengths of all sequences are taken from constants.
+    constants = [
+        numpy_helper.from_array(one, key) for key, one in given.items() if one.dtype == np.int32
+    ]
+    fed = {key: one for key, one in given.items() if one.dtype != np.int32}
+    infos = [
+        helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
+        for key, one in fed.items()
+    ]
+    results = [onnx.ValueInfoProto(name=one) for one in made]
+    graph = helper.make_graph([node], "g", infos, results, constants)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    ran = run(session, fed, is_shared=op_type == "SparseAttention")
+    for at, one in enumerate(ran):  # what is known of a value has its type
+        kind = helper.np_dtype_to_tensor_dtype(one.dtype)
+        graph.output[at].CopyFrom(helper.make_tensor_value_info(made[at], kind, None))
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    with closing(Document.open(path)) as document:
+        follow_shapes(document, {key: one.shape for key, one in fed.items()})
+        known = document.main.inferred
+        assert [known[one].dims if one in known else None for one in made] == [
+            one.shape for one in ran
+        ]
