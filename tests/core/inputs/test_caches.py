@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
@@ -77,3 +78,30 @@ def test_one_length_changes_all_others(dims: tuple[str | None, ...], tmp_path: P
     assert values["input_ids"].max() < 61
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     assert [out.shape[2] for out in session.run(None, values)[1:]] == [6, 6, 6, 6]
+
+
+def counted(path: Path) -> Path:
+    """Give each size of a decoder a name of its own, as torch.onnx does where none is asked for."""
+    model = onnx.load(path)
+    shared = {"b": "s1", "s": "s2"}
+    for number, info in enumerate((*model.graph.input, *model.graph.output)):
+        for at, dim in enumerate(info.type.tensor_type.shape.dim):
+            if dim.dim_param:
+                dim.dim_param = shared.get(dim.dim_param, f"s{10 * number + at + 10}")
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_names_that_count_are_no_names(tmp_path: Path) -> None:
+    path = counted(
+        decoders.grouped(tmp_path / "m.onnx", past=ODD, present=MADE, dims=("b", "s", "p", "t"))
+    )
+    assert guess(path).options == ["input_ids:1x128", "k_0:1x2x0x16"]
+    given = guess(path, k_0=(3, 2, 5, 16), input_ids=(3, 1))
+    caches = dict.fromkeys(("k_0", "v_0", "k_1", "v_1"), (3, 2, 5, 16))
+    assert given.shapes == {"input_ids": (3, 1), "attention_mask": (3, 6)} | caches
+    with closing(Document.open(path)) as document:
+        specs = input_specs(document)
+        past = next(spec.dims[2] for spec in specs if spec.name == "v_1" and spec.dims)
+        by_name = guess_inputs(specs, document, {"input_ids": (3, 1)}, {str(past): 5})
+    assert by_name.shapes == given.shapes

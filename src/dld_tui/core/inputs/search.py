@@ -6,6 +6,7 @@ What each free size of the inputs stands for, and how they hang together, comes 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,16 @@ class FreeSizes:
             {} if document is None else {pair.past: pair for pair in cache_pairs(document)}
         )
         """The pairs of past and present, by the past."""
+        dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
+        terms = [terms_of(dim) for dim in dims]
+        self._uses = Counter(
+            name
+            for dim, one in zip(dims, terms, strict=True)
+            for name in (one[0] if one is not None else (dim,))
+        )
+        """In how many dimensions of inputs a name is."""
+        self._keys: dict[str, str] = {}
+        """The variables of names that say nothing."""
         self.variables: dict[str, Variable] = {}
         """By symbol, or by input and axis where a dimension has no name."""
         self.sums: dict[str, list[Sum]] = {}
@@ -142,11 +153,20 @@ class FreeSizes:
                     key = f"\0{BATCH.name}"
             return Sum(0, {self._variable(key, spec, axis, ""): 1})
         terms = terms_of(dim)
+        if terms is None and self._is_counter(dim):
+            is_past = self._cache_axis(spec, axis)
+            if is_past is not None and is_past[0] is PAST:
+                key = self._keys[dim] = f"\0{PAST.name}"
+                return Sum(0, {self._variable(key, spec, axis, ""): 1})
         if terms is None:
             return Sum(0, {self._variable(dim, spec, axis, dim): 1})
         for symbol in terms[0]:
             self._variable(symbol, spec, axis, symbol)
         return Sum(terms[1], dict(terms[0]))
+
+    def _is_counter(self, dim: str) -> bool:
+        """Return whether a name says nothing, as those that torch.onnx gives to single sizes."""
+        return self._uses[dim] == 1 and named_role(dim, self._traits) is None
 
     def _variable(self, key: str, spec: InputSpec, axis: int, name: str) -> str:
         role = named_role(name, self._traits) if name else None
@@ -217,7 +237,7 @@ class FreeSizes:
                 last = axis == len(self.sums[spec.name]) - 1 and axis > 0
                 for key in list(old.factors):
                     variable = self.variables[key]
-                    is_own = "\0" in key
+                    is_own = "\0" in key or self._is_counter(key)
                     if key in totals or variable.role is TOTAL or (is_mask and last and is_own):
                         factor = old.factors.pop(key)
                         old.constant += now.constant * factor
@@ -266,7 +286,8 @@ class FreeSizes:
 
     def _take_given(self, sizes: Mapping[str, int]) -> None:
         """Work out the variables that given shapes and sizes tell."""
-        for key, size in sizes.items():
+        for name, size in sizes.items():
+            key = self._keys.get(name, name)
             if key in self.variables:
                 self._set(key, size)
         equations = [
