@@ -144,6 +144,30 @@ def test_attention_in_all_its_spellings() -> None:
     assert joined == plain + batch * rows * 7 * 3 * heads * width
 
 
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("k", [1, 2])
+def test_experts_multiply_by_their_weights_packed_or_not(bits: int, k: int) -> None:
+    batch, rows, hidden, inner, experts = 2, 3, 16, 24, 4
+    count = 0
+    for _ in range(batch * rows):
+        for _ in range(k):  # experts that a token goes through
+            first = np.ones(hidden) @ np.ones((hidden, 2 * inner))  # gate and value in one
+            second = np.ones(inner) @ np.ones((inner, hidden))
+            count += int(first.sum() + second.sum())  # each sum of ones counts its products
+    x, router = (batch, rows, hidden), (batch * rows, experts)
+    wide, back = (experts, 2 * inner), (experts, hidden)
+    plain = [x, router, (*wide, hidden), None, (*back, inner)]
+    assert macs("MoE", plain, domain=MS, k=k) == count
+    packed = [
+        x, router, (*wide, hidden * bits // 8), wide, None, (*back, inner * bits // 8), back,
+    ]  # fmt: skip
+    assert macs("QMoE", packed, domain=MS, k=k, expert_weight_bits=bits) == count
+    other: dict[str, Any] = {"fc1_expert_weight_bits": bits, "fc2_expert_weight_bits": bits}
+    assert macs("QMoE", packed, domain=MS, k=k, **other) == count
+    if bits == 4:
+        assert macs("QMoE", packed, domain=MS, k=k) == count
+
+
 def test_grouped_queries_share_keys_and_values() -> None:
     batch, heads, groups, rows, width, past = 1, 4, 2, 3, 8, 5
     query, key = (batch, rows, heads * width), (batch, rows, groups * width)

@@ -176,6 +176,18 @@ def _mixture(call: Call) -> Work:
     return tokens * sum(products), 0
 
 
+def _packed_mixture(call: Call) -> Work:
+    """Return the same of QMoE: of each expert the weights of a row stand together in bytes."""
+    tokens = elements(call.read(0)[:-1]) * call.number("k", 1)
+    bits = call.number("expert_weight_bits", 4) or 4
+    products = [
+        elements(call.read(at)[1:]) * (8 // (call.number(f"fc{layer}_expert_weight_bits") or bits))
+        for layer, at in ((1, 2), (2, 5), (3, 8))
+        if call.has(at)
+    ]
+    return tokens * sum(products), 0
+
+
 # --- attention -----------------------------------------------------------------------------------
 
 _SOFTMAX = 5
@@ -334,6 +346,7 @@ PRODUCTS: dict[str, Rule] = {
     "MatMulFpQ4": _MATMUL,
     "Einsum": _einsum,
     "MoE": _mixture,
+    "QMoE": _packed_mixture,
     "Attention": _attention,
     "QAttention": lambda call: _attention(_without_scales(call)),
     "MultiHeadAttention": _multi_head,
