@@ -139,6 +139,22 @@ CALLS: dict[str, Call] = {
     "QLinearSigmoid": scaled("QLinearSigmoid", bytes_(2, 3)),
     "QLinearLeakyRelu": scaled("QLinearLeakyRelu", bytes_(2, 3)),
     "QLinearSoftmax": scaled("QLinearSoftmax", bytes_(2, 3), axis=-1, opset=13),
+    "QLinearWhere": (
+        "QLinearWhere",
+        {"c": np.ones((2, 1), np.bool_), "x": bytes_(3), "xs": floats(), "xz": bytes_(),
+         "y": bytes_(4, 1, 1), "ys": floats(), "yz": bytes_(), "s": floats(), "z": bytes_()}, 1, {},
+    ),
+    "QLinearAveragePool": scaled(
+        "QLinearAveragePool", bytes_(1, 2, 7, 6), kernel_shape=[3, 2], strides=[2, 2]
+    ),
+    "QLinearGlobalAveragePool": scaled("QLinearGlobalAveragePool", bytes_(2, 3, 4, 5)),
+    "QLinearGlobalAveragePool, channels last": scaled(
+        "QLinearGlobalAveragePool", bytes_(2, 4, 5, 3), channels_last=1
+    ),
+    "LinearAttentionGate": (
+        "LinearAttentionGate",
+        {"a": floats(2, 3, 4), "bias": floats(4), "scale": floats(4), "b": floats(2, 3, 4)}, 2, {},
+    ),
     "GatedRMSNorm": (
         "GatedRMSNorm", {"x": floats(2, 8), "s": floats(4), "g": floats(2, 8)}, 1, {}
     ),

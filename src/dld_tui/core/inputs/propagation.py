@@ -814,7 +814,7 @@ def _conv_transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[K
 
 def _pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     dims, kernel = i[0].dims, a.numbers("kernel_shape")
-    if dims is None or kernel is None:
+    if dims is None or kernel is None or a.number("channels_last", 0):
         return []
     ceil = bool(a.number("ceil_mode", 0))
     return [Known((*dims[:2], *_window(p, dims[2:], kernel, a, ceil=ceil)))] * a.outputs
@@ -822,7 +822,12 @@ def _pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
 
 def _global_pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     dims = i[0].dims
-    return [Known(None if dims is None else (*dims[:2], *(1 for _ in dims[2:])))]
+    if dims is None:
+        return []
+    ones = (1 for _ in dims[2:])
+    return [
+        Known((dims[0], *ones, dims[-1]) if a.number("channels_last", 0) else (*dims[:2], *ones))
+    ]
 
 
 def _resize(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -1121,6 +1126,16 @@ def _quantized_pair(p: Propagation, i: list[Known], a: Attributes) -> Sequence[K
     return [Known(p.broadcast(i[0].dims, i[3].dims))]
 
 
+def _quantized_where(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """QLinearWhere: condition, then two operands, each with a scale and a zero point."""
+    return [Known(p.broadcast(i[0].dims, i[1].dims, i[4].dims))]
+
+
+def _attention_gate(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """LinearAttentionGate: decay and update rate, each of the shape of what it is made of."""
+    return [Known(i[0].dims), Known(i[0].dims)]
+
+
 def _quantized_concat(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     """QLinearConcat: scale and zero point of the result, then parts with theirs."""
     return _concat(p, i[2::3], a)
@@ -1162,7 +1177,9 @@ LAYER_RULES: dict[str, Rule] = {
     "TransposeMatMul": _fused_matmul, "FusedGemm": _gemm, "QGemm": _gemm,
     "MatMulIntegerToFloat": _matmul, "MatMulInteger16": _matmul, "MatMulBnb4": _matmul_bits,
     "QLinearAdd": _quantized_pair, "QLinearMul": _quantized_pair,
-    "QLinearConcat": _quantized_concat,
+    "QLinearConcat": _quantized_concat, "QLinearWhere": _quantized_where,
+    "LinearAttentionGate": _attention_gate, "QLinearAveragePool": _pool,
+    "QLinearGlobalAveragePool": _global_pool,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
     **dict.fromkeys(_ONE_TO_ONE, _same),
