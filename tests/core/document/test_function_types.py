@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.extraction import extract_body
@@ -40,6 +41,54 @@ def test_functions_have_the_types_that_their_calls_agree_on(tmp_path: Path) -> N
     assert turned.value_type("v") == ValueType("int64", (3, 2))
     assert turned.value_type("w") == ValueType("int64", (2, 3))
     assert (outer.value_type("a"), same.value_type("w")) == (None, None), "float32 and int64"
+
+
+def calls(count: int, last: str = "300") -> str:
+    """Return a model whose calls have other attributes each, and the last one another size."""
+    sizes = [*["3"] * (count - 1), last]
+    inputs = ", ".join(f"float[{size}, 4] x{at}" for at, size in enumerate(sizes))
+    outputs = ", ".join(f"y{at}" for at in range(count))
+    body = "  ".join(f"y{at} = local.twice <alpha = {at}.5> (x{at})" for at in range(count))
+    return f"""
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    calls ({inputs}) => ({outputs}) {{ {body} }}
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    twice <alpha> (a) => (r) {{ b = local.same (a)  r = LeakyRelu <alpha: float = @alpha> (b) }}
+    <domain: "local", opset_import: ["" : 18]>
+    same (v) => (w) {{ w = Identity(v) }}
+    """
+
+
+@pytest.mark.parametrize("count", [2, 5, 32, 33, 40])
+def test_what_one_of_many_calls_does_not_share_is_not_told(count: int, tmp_path: Path) -> None:
+    twice, same = inferred(tmp_path, calls(count)).functions
+    for value in (twice.value_type("a"), twice.value_type("r"), same.value_type("w")):
+        assert value in (None, ValueType("float32", (None, 4)))
+    same_everywhere = inferred(tmp_path, calls(min(count, 32), "3")).functions[0]
+    assert same_everywhere.value_type("r") == ValueType("float32", (3, 4))
+
+
+def test_a_call_of_which_nothing_is_known_leaves_nothing_known(tmp_path: Path) -> None:
+    text = NESTED.replace("[second] z = local.outer (k)", "m = own.Magic (k)  z = local.outer (m)")
+    text = text.replace('"local" : 1]>\ncalls', '"local" : 1, "own" : 1]>\ncalls')
+    outer, same, turned = inferred(tmp_path, text).functions
+    assert [one.value_type("w") for one in (same, turned)] == [None, ValueType("int64", (2, 3))]
+    assert outer.value_type("a") is None
+
+
+def test_a_call_that_cannot_be_inferred_leaves_nothing_known(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    calls (float[2, 4] x, float[4, 3] w, float[5, 3] wrong) => (y, z)
+    { y = local.outer (x, w)  z = local.outer (x, wrong) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    outer (a, b) => (r) { p = MatMul(a, b)  r = local.same (p) }
+    <domain: "local", opset_import: ["" : 18]>
+    same (v) => (w) { w = Identity(v) }
+    """
+    outer, same = inferred(tmp_path, text).functions
+    known = [outer.value_type("p"), same.value_type("w")]
+    assert all(value is None or value.dims is None for value in known)
 
 
 def test_types_reach_functions_that_functions_call_and_bodies_in_them(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ of a Loop or Scan the body times its trips, of a local function its body.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -489,13 +489,18 @@ def cost_table(costs: ModelCosts) -> Table[CostRow]:
 
 def cost_lines(costs: ModelCosts) -> list[str]:
     """Return what one run of a model costs, in lines for people."""
-    known = costs.known
-    lines: list[tuple[str, Callable[[], str]]] = [
-        ("MACs", lambda: count_text(known.macs or 0)),
-        ("FLOPs", lambda: count_text(known.flops or 0)),
-        ("moved", lambda: size_text(known.moved or 0)),
-    ]
-    found = [f"{title:<11}{visible(text())}" for title, text in lines]
+    known, whole = costs.known, costs.total
+    figures = (
+        ("MACs", count_text, known.macs, whole.macs),
+        ("FLOPs", count_text, known.flops, whole.flops),
+        ("moved", size_text, known.moved, whole.moved),
+    )
+    found = []
+    for title, text_of_figure, least, whole_figure in figures:
+        said = text_of_figure(least or 0)
+        if whole_figure is None:
+            said = f"at least {said}" if least else "not known"
+        found.append(f"{title:<11}{visible(said)}")
     if costs.unknown:
         operators = sorted({_operator(node) for node in costs.unknown})
         text = f"{fmt.plural(len(costs.unknown), 'node')}, not counted: {', '.join(operators)}"

@@ -490,8 +490,8 @@ def _take(scope: Scope, graph: onnx.GraphProto) -> None:
 # --- inside functions ----------------------------------------------------------------------------
 
 _Types: TypeAlias = "dict[str, onnx.TypeProto]"
-_MOST_SIGNATURES = 4
-"""Calls of a function with other types that are followed; they must agree on what is told."""
+_MOST_SIGNATURES = 32
+"""Calls with other types or attributes that are followed; where there are more, nothing is told."""
 
 
 def function_types(inferred: onnx.ModelProto) -> Iterator[tuple[Place, onnx.GraphProto]]:
@@ -510,32 +510,44 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[tuple[Place, onnx.Grap
     if not known:
         return
     signatures: dict[int, set[bytes]] = {}
-    merged: dict[str, tuple[Place, dict[str, ValueType | None]]] = {}
+    not_followed: set[int] = set()
+    places: dict[str, Place] = {}
+    merged: dict[str, dict[str, ValueType | None]] = {}
     waiting = deque(_calls(inferred.graph, {}, known))
     while waiting:
         number, call, types = waiting.popleft()
         seen = signatures.setdefault(number, set())
         signature = b"|".join(t.SerializeToString() if t else b"" for t in types)
         signature += b"".join(a.SerializeToString() for a in call.attribute)
-        if signature in seen or len(seen) == _MOST_SIGNATURES:
+        if signature in seen or number in not_followed:
             continue
         seen.add(signature)
-        graph = _probe(inferred, inferred.functions[number], call, types)
-        if graph is None:
+        function = inferred.functions[number]
+        is_followed = len(seen) <= _MOST_SIGNATURES
+        graph = _probe(inferred, function, call, types) if is_followed else None
+        if graph is None:  # and so what it calls with other types is not known, either
+            not_followed.add(number)
+            waiting.extend(_calls(onnx.GraphProto(node=function.node), {}, known))
             continue
         for place, body in bodies(onnx.ModelProto(graph=graph)):
             whole: Place = ["function", number, *place]
-            found = merged.setdefault(str(whole), (whole, {}))[1]
-            for info in (*body.value_info, *body.output, *body.input):
-                _merge(found, text_of(info.name), value_type_of(info.type))
+            values = {
+                text_of(info.name): value_type_of(info.type)
+                for info in (*body.input, *body.output, *body.value_info)
+            }
+            key = str(whole)
+            places[key] = whole
+            merged[key] = _agreed(merged[key], values) if key in merged else values
         waiting.extend(_calls(graph, {}, known))
-    for place, values in merged.values():
+    for key, values in merged.items():
+        if places[key][1] in not_followed:
+            continue
         told = onnx.GraphProto()
         for name, value in values.items():
             proto = type_proto_of(value) if value is not None else None
             if proto is not None:
                 set_text(told.value_info.add(type=proto), "name", name)
-        yield place, told
+        yield places[key], told
 
 
 def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
@@ -617,19 +629,23 @@ def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto])
             set_text(attribute, "name", name)
 
 
-def _merge(values: dict[str, ValueType | None], name: str, value: ValueType | None) -> None:
-    if value is None or name not in values:
-        values.setdefault(name, value)
-        return
-    before = values[name]
-    if before is None or (before.dtype, before.container) != (value.dtype, value.container):
-        values[name] = None
-    elif before.dims is None or value.dims is None or len(before.dims) != len(value.dims):
-        values[name] = ValueType(value.dtype, None, value.container)
-    else:
-        pairs = zip(before.dims, value.dims, strict=True)
-        dims = tuple(one if one == other else None for one, other in pairs)
-        values[name] = ValueType(value.dtype, dims, value.container)
+def _agreed(
+    before: dict[str, ValueType | None], other: dict[str, ValueType | None]
+) -> dict[str, ValueType | None]:
+    """Return what two calls agree on; what is not known of one is not known of both."""
+    return {name: _common(value, other.get(name)) for name, value in before.items()}
+
+
+def _common(one: ValueType | None, other: ValueType | None) -> ValueType | None:
+    if one is None or other is None:
+        return None
+    if (one.dtype, one.container) != (other.dtype, other.container):
+        return None
+    dims = None
+    if one.dims is not None and other.dims is not None and len(one.dims) == len(other.dims):
+        pairs = zip(one.dims, other.dims, strict=True)
+        dims = tuple(size if size == same else None for size, same in pairs)
+    return ValueType(one.dtype, dims, one.container)
 
 
 _SIDES = ("input", "output")
