@@ -23,7 +23,7 @@ from tests.support.models import write
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
-from dld_tui.backends.onnxruntime.session import SessionSettings, processor_times_compare
+from dld_tui.backends.onnxruntime.session import SessionSettings, processor_times_compare, spins
 
 SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
 
@@ -142,3 +142,18 @@ def test_processor_times_compare_where_the_calling_thread_never_sleeps(
     sides = SessionSettings(**one), SessionSettings(**other)
     assert processor_times_compare(*sides) == compare
     assert processor_times_compare(*sides[::-1]) == compare
+
+
+@pytest.mark.parametrize(
+    ("settings", "answer"),
+    [
+        ([{"threads": 1}, {"threads": 1}], False),
+        ([{"threads": 1}, {"threads": 2}], True),
+        ([{"threads": 2, "config": {SPINNING: "0"}}] * 2, False),
+        ([{"threads": 2, "config": {SPINNING: "0"}}, {"threads": 2}], True),
+    ],
+)
+def test_threads_of_a_session_spin_where_there_are_some_that_may(
+    settings: list[dict[str, Any]], answer: bool
+) -> None:
+    assert spins(*(SessionSettings(**each) for each in settings)) == answer

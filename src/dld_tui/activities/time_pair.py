@@ -165,6 +165,7 @@ def _in_turns(
     runs: Sequence[ProfilingRun], *, new_first: bool
 ) -> Generator[Event, None, list[Turn]]:
     """Measure both at once."""
+    from dld_tui.backends.onnxruntime.session import spins
     from dld_tui.core.report.latency import measure_in_turns
 
     order = runs[::-1] if new_first else runs
@@ -173,7 +174,10 @@ def _in_turns(
     base, new = runs
     done: list[Turn] = []
     told = time.monotonic()
-    turns = measure_in_turns(base.timer, new.timer, base.timed, new_first=new_first)
+    turns = measure_in_turns(
+        base.timer, new.timer, base.timed, new_first=new_first,
+        spins=spins(*(one.settings for one in runs)),
+    )  # fmt: skip
     with contextlib.closing(turns):
         for turn in turns:
             done.append(turn)

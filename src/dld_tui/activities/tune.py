@@ -555,7 +555,7 @@ class _Tuning:
 
     def _timed_pair(self, winner: Setup, *, new_first: bool) -> Pair:
         """Time an item of both as ``time_pair`` does."""
-        from dld_tui.backends.onnxruntime.session import processor_times_compare
+        from dld_tui.backends.onnxruntime.session import processor_times_compare, spins
         from dld_tui.core.compare.gate import Pair, RunFigures, pair_of_turns
         from dld_tui.core.report.latency import Extent, measure_in_turns
 
@@ -578,7 +578,7 @@ class _Tuning:
             extent = Extent(_CONFIRM_PASSES, _CONFIRM_S)
             timers = base.timer(), new.timer()
             with contextlib.closing(
-                measure_in_turns(*timers, extent, new_first=new_first)
+                measure_in_turns(*timers, extent, new_first=new_first, spins=spins(*settings))
             ) as measured:
                 turns = list(measured)[1:]  # the first passes of a session are slow
         for one in sides:

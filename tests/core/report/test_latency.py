@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
 from array import array
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
-from dld_tui.core.report.latency import Burst, Extent, measure
+from dld_tui.core.report import latency
+from dld_tui.core.report.latency import Burst, Extent, measure, measure_in_turns, settle
 
 
 class Clock:
@@ -117,3 +120,45 @@ def test_progress_is_that_of_what_takes_longer(
     extent: Extent, calls: int, seconds: float, progress: tuple[float, float, str]
 ) -> None:
     assert extent.progress(calls, seconds) == progress
+
+
+@pytest.mark.parametrize(("spun_s", "waited_s"), [(0.0, 0.006), (0.03, 0.036), (9.0, 0.1)])
+def test_threads_that_spin_are_waited_for_a_tenth_of_a_second_at_most(
+    spun_s: float, waited_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    sleeping = SimpleNamespace(
+        perf_counter=lambda: clock.now / 1e9,
+        perf_counter_ns=lambda: clock.now,
+        process_time_ns=lambda: min(clock.now, int(spun_s * 1e9)),
+        sleep=lambda seconds: setattr(clock, "now", clock.now + round(seconds * 1e9)),
+    )
+    monkeypatch.setattr(latency, "time", sleeping)
+    settle()
+    assert clock.now / 1e9 == pytest.approx(waited_s)
+
+
+@pytest.mark.parametrize(("spins", "passes"), [(False, 5), (True, 30)])
+def test_turns_begin_when_the_threads_of_the_other_version_sleep(
+    spins: bool, passes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    clock = Clock()
+    monkeypatch.setattr(latency, "settle", lambda: order.append("settle"))
+    monkeypatch.setattr(time, "perf_counter_ns", clock.perf_counter_ns)
+    monkeypatch.setattr(time, "perf_counter", lambda: clock.now / 1e9)
+
+    def timer(name: str) -> Calls:
+        class Named(Calls):
+            def __call__(self, *arguments: object) -> int:
+                order.append(name)
+                return super().__call__(*arguments)  # type: ignore[arg-type]
+
+        return Named(clock, 1)
+
+    turns = measure_in_turns(timer("base"), timer("new"), Extent(2 * passes), spins=spins)
+    with contextlib.closing(turns):
+        (first, second) = turns
+    assert len(first.base_ms) == len(second.new_ms) == passes - 1
+    waits = ["settle"] if spins else []
+    assert order == [*waits, "base", *waits, "new", *waits, "new", *waits, "base"]

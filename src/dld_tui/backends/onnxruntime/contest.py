@@ -15,7 +15,7 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.report.latency import Extent, TimeCalls, measure
+from dld_tui.core.report.latency import Extent, TimeCalls, measure, settle
 
 _WARM = 1
 _LEAST_CALLS = 3
@@ -120,11 +120,14 @@ class Contestant:
     def time(self, seconds: float) -> float:
         """Run for so long, and at least three times, and return the median ms of an item.
 
+        It waits until threads of another session sleep.
+
         Raises:
             DldError: It cannot be run.
         """
-        extent = Extent(_WARM + _LEAST_CALLS, seconds)
-        with contextlib.closing(measure(self.timer(), extent)) as bursts:
+        extent, timer = Extent(_WARM + _LEAST_CALLS, seconds), self.timer()
+        settle()
+        with contextlib.closing(measure(timer, extent)) as bursts:
             times = [one for burst in bursts for one in burst.milliseconds]
         return statistics.median(times[_WARM:]) / self.items
 

@@ -37,6 +37,7 @@ from dld_tui.backends.onnxruntime.session import (
     errors_of,
     processor_times_compare,
     save_optimized_model,
+    spins,
     version,
 )
 from dld_tui.core import fmt
@@ -64,12 +65,13 @@ from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.report.latency import (
     PROCESSOR_MS,
-    TURN_S,
     Burst,
     Extent,
     TimeCalls,
     measure,
     noting_times,
+    settle,
+    turn_s,
 )
 from dld_tui.core.report.records import Note
 from dld_tui.core.report.schema import COMMAND
@@ -401,6 +403,11 @@ class ProfilingRun:
         yield from self._warm_up(session)
 
     @property
+    def settings(self) -> SessionSettings:
+        """Of the session."""
+        return self._plan.session
+
+    @property
     def timer(self) -> TimeCalls:
         """What makes and times passes, once it is prepared; errors are those of this program."""
         assert self._session is not None
@@ -726,29 +733,32 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
         for timer in timers:  # the first pass of a session is slow and counts nowhere
             timer(0, durations, 1, 0)
             cold.append(durations[0] / 1e9)
-        size = max(1, int(TURN_S / max(cold)))
+        is_spinning = spins(*(one.settings for one in runs))
+        size = max(1, int(turn_s(spins=is_spinning) / max(cold)))
         most = min(_MOST_IN_TURNS, *(one._most_layer_passes() for one in runs))
         extent = Extent(_LEAST_IN_TURNS, seconds, most)
-        begin = time.perf_counter()
         calls, took = 0, 0.0
         processor_ms: list[list[float]] = [[] for _ in runs]
         while not extent.done(calls, took):
             order = range(len(timers)) if calls // size % 2 == 0 else range(len(timers))[::-1]
             for at in order:
+                if is_spinning:
+                    settle()
+                begin = time.perf_counter()
                 for _ in range(size):
                     before = time.thread_time_ns()
                     timers[at](calls, durations, 1, 0)
                     if at < len(runs):
                         processor_ms[at].append((time.thread_time_ns() - before) / 1e6)
                         runs[at].latencies.append(durations[0] / 1e6)
+                took += (time.perf_counter() - begin) / len(timers)
             calls += size
-            took = (time.perf_counter() - begin) / len(timers)
             yield Progress(*extent.progress(calls, took), _LAYERS)
         plain.clear()
         timers.clear()
     for one, times in zip(runs, processor_ms, strict=True):
         one._write_latencies()
-        if processor_times_compare(one._plan.session, one._plan.session):
+        if processor_times_compare(one.settings, one.settings):
             one._report.set_fact(PROCESSOR_MS, statistics.median(times))
         one._measure_memory()
         yield from one._end()

@@ -240,6 +240,14 @@ def processor_times_compare(one: SessionSettings, other: SessionSettings) -> boo
     )
 
 
+def spins(*settings: SessionSettings) -> bool:
+    """Return whether threads of a session go on spinning when a pass has ended."""
+    return any(
+        (each.threads or usable_threads()) > 1 and each.config.get(_SPINNING, "1") == "1"
+        for each in settings
+    )
+
+
 _THREADS = "session.intra_op"
 _SPINNING = "session.intra_op.allow_spinning"
 
