@@ -44,6 +44,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--budget", type=float, default=100.0, help="seconds for dld tune")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for a gate")
     parser.add_argument("--provider", default="CPU")
+    parser.add_argument("--no-sweep", action="store_true", help="measure dld tune alone")
     parser.add_argument("--keep", type=Path, help="folder for the results of dld tune")
     parser.add_argument("--pairs", action="store_true", help="MODELs are results of dld tune")
     parser.add_argument("--sweep", nargs=5, help=argparse.SUPPRESS)
@@ -73,7 +74,7 @@ def main(argv: list[str]) -> int:
     means = [math.exp(statistics.fmean(map(math.log, one))) for one in zip(*ratios, strict=True)]
     print(f"\nas fast as before, geometric mean of {len(ratios)}: tune {means[0]:.3f} x,"
           f" sweep {means[1]:.3f} x")  # fmt: skip
-    return int(means[0] < means[1])
+    return int(not options.no_sweep and means[0] < means[1])
 
 
 def _row(
@@ -101,7 +102,10 @@ def _row(
     if sets is not None:
         words = [*again, "--sweep", str(model), str(sets), str(folder), str(seconds["all"]),
                  options.provider]  # fmt: skip
-        swept = json.loads(_run(words, harness.REPOSITORY).splitlines()[-1])
+        if options.no_sweep:
+            swept["name"] = "–"
+        else:
+            swept = json.loads(_run(words, harness.REPOSITORY).splitlines()[-1])
         if is_faster and tuned["model"]:
             words = [*again, "--cosine", str(model), tuned["model"], str(sets), options.provider]
             cosine = _run(words, harness.REPOSITORY).splitlines()[-1]
