@@ -291,6 +291,20 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
     assert (found[1].accuracy, found[3].problem) == ("SNR 60 dB", "wrong")
 
 
+def test_no_set_up_that_was_slower_than_the_leader_has_a_higher_speed() -> None:
+    base = Setup(Path("m.onnx"))
+    leader, slower = (base.with_change(_BY_ID[name]) for name in ("fp16", "blocks"))
+    race = Race([base.key, leader.key, slower.key])
+    for _ in range(4):  # something delays the model as it is
+        race.add_round({base.key: 4.0, leader.key: 3.0, slower.key: 3.3})
+    assert slower.key not in race.running
+    for _ in range(10):
+        race.add_round({base.key: 3.06, leader.key: 3.0})
+    found = candidates({one.key: one for one in (base, leader, slower)}, [race], {}, {}, leader.key)
+    assert [one.ratio for one in found] == pytest.approx([1.0, 3.0 / 3.06, 3.3 / 3.06])
+    assert [one.state for one in found] == ["in the race", "best", "slower"]
+
+
 def test_what_ends_before_it_starts_takes_no_time() -> None:
     moments = moments_of([Stretch(0, 5.0, 2.0, 1), Stretch(1, 6.0, 9.0, 1)], 10.0, 2)
     assert moments.running_ms.tolist() == pytest.approx([0.0, 0.003])

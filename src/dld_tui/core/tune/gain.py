@@ -259,12 +259,13 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     if share is None or not gain.rows:
         return [NOT_MEASURED]
     places, handing = fmt.plural(len(gain.rows), "named node"), ""
+    digits = 4 if gain.before_ms < _SHORT_MS else 3
     if abs(gain.handing_ms) >= _TOLD_MS:
         places += " and in handing over inputs and outputs"
-        handing = f", {_ms(gain.handing_ms)} ms handing over"
+        handing = f", {_ms(gain.handing_ms, digits)} handing over"
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
-    parts = f"{_ms(running)} ms while they ran, {_ms(waiting)} ms before they could start"
+    parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they could start"
     if share < _ELSEWHERE_PERCENT:
         return [
             f"The nodes take as long as before ({parts}): the gain is in what delays a pass, other"
@@ -292,8 +293,10 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     if not top:
         return lines
     most = sum(row.delta_ms for row in top) / min(gain.named_ms + gain.handing_ms, -1e-9)
-    names = ", ".join(f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms)} ms)"
-                      for row in top)  # fmt: skip
+    names, slowest = _named(top, digits), gain.rows[-1]
+    if most > _EXCEEDED and slowest.delta_ms > 0:
+        lost = _named([slowest], digits)
+        return [*lines, f"Nodes gain and lose more than all together: {names}, but {lost}."]
     if most < _SPREAD:
         return [*lines, f"It is spread over many nodes; most gained {names}."]
     return [*lines, f"Most is at {names}."]
@@ -307,7 +310,17 @@ _ROUGH = 0.5
 """The part of a gain by which profiles may differ from it without a word."""
 _SPREAD = 0.2
 """The part of a gain that the largest three rows have, below which no node stands out."""
+_EXCEEDED = 1.5
+"""And above which others lose what they gain."""
+_SHORT_MS = 1.0
+"""A pass below which differences are told to a tenth of a microsecond."""
 
 
-def _ms(value: float) -> str:
-    return f"{value:+.3f}"
+def _ms(value: float, digits: int) -> str:
+    return f"{value:+.{digits}f} ms"
+
+
+def _named(rows: Sequence[GainRow], digits: int) -> str:
+    return ", ".join(
+        f"{clip(row.nodes, _NAME, keep='end')} ({_ms(row.delta_ms, digits)})" for row in rows
+    )

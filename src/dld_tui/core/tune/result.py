@@ -68,10 +68,15 @@ def candidates(
     for race in races:
         reference = race.names[0]
         to_base = ratios.setdefault(reference, 1.0)
+        leader = race.best
+        leading = race.ratio(leader, reference) or 1.0
         for name in race.names[1:]:
-            ratio = race.ratio(name, reference)
+            # Who is out is as much slower than the leader as in the rounds that both ran: the
+            # reference may have been slower in those than it was in the later ones.
+            out = name not in race.running
+            ratio = race.ratio(name, leader if out else reference)
             if ratio is not None:
-                ratios[name] = ratio * to_base
+                ratios[name] = ratio * (leading if out else 1.0) * to_base
     found = []
     for key, setup in setups.items():
         own = [race for race in races if race.figures.get(key)]
@@ -189,8 +194,11 @@ COLUMNS: tuple[Column[Candidate], ...] = (
 
 
 def tune_table(result: TuneResult) -> Table[Candidate]:
-    """Return what was tried, the fastest first and what failed last."""
-    rows = sorted(result.candidates, key=lambda one: (bool(one.problem), one.ratio or 9e9, one.key))
+    """Return what was tried: the best one, the others by speed, and what failed."""
+    rows = sorted(
+        result.candidates,
+        key=lambda one: (bool(one.problem), one.key != result.best, one.ratio or 9e9, one.key),
+    )
     return Table(COLUMNS, rows, name="tune", title="What was tried")
 
 

@@ -32,8 +32,8 @@ class TuneScreen(ListPage[Candidate]):
     LIST_KEYS = "{tuned.open} open  {tuned.compare} compare"
     LIST_EMPTY = "Nothing was tried"
     HELP = (
-        "Each row is a model with settings that raced, the fastest first; speeds are those of the "
-        "model as it is, in the same rounds. {tuned.open} opens the faster model, {tuned.compare} "
+        "Each row is a model with settings that raced, the best one first; 2 x is twice as fast as "
+        "the model as it is. {tuned.open} opens the faster model, {tuned.compare} "
         "compares the profiles of both, and {tuned.copy} copies the settings as code."
     )
 
