@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.model import GraphModel, GraphView
 from dld_tui.widgets.graph.pane import AT_ONCE
 from tests.support import models
@@ -288,6 +289,24 @@ async def test_a_deleted_cursor_goes_to_what_used_it(chain: Path) -> None:
         await session.settle()
         assert session.screen.graph.model is not None
         assert session.screen.graph.node in session.screen.document.main.nodes
+
+
+async def test_a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
+    chain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(chain) as session:
+        await to_graph(session, "third")
+        pane = session.screen.graph
+        former = pane.canvas.drawing
+        assert former is not None
+        session.screen.editing.delete_nodes([named(session, "first")], reconnect=True)
+        await session.settle()
+        said: list[object] = []
+        monkeypatch.setattr(pane, "say_selected", said.append)
+        # As from a key before the edit: this is the number of another box now.
+        number = former.graph.names.index("third")
+        pane.box_reached(GraphCanvas.CursorMoved(former, number))
+        assert said == [named(session, "third")]
 
 
 async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:

@@ -113,7 +113,9 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     class CursorMoved(Message):
         """The cursor is on another box."""
 
+        drawing: Drawing
         vertex: int
+        """Of this drawing; another one has other numbers."""
 
     @dataclass
     class Activated(Message):
@@ -234,10 +236,11 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.show_link(None, on_link=False)
 
     def _go(self, vertex: int | None, margin: int = _MARGIN) -> None:
-        if vertex is None or (vertex == self.cursor and not self._on_link):
+        is_there = vertex == self.cursor and not self._on_link
+        if vertex is None or self.drawing is None or is_there:
             return
         self.move_to(vertex, margin)
-        self.post_message(self.CursorMoved(vertex))
+        self.post_message(self.CursorMoved(self.drawing, vertex))
 
     # --- moving ---------------------------------------------------------------------------------
 

@@ -675,12 +675,20 @@ class GraphPane(Framed, Commands, Vertical):
 
     @on(GraphCanvas.CursorMoved)
     def box_reached(self, event: GraphCanvas.CursorMoved) -> None:
-        """Say what the cursor has reached, also when it has left that since."""
+        """Say what the cursor has reached, also when it has left that since.
+
+        After an edit the boxes are others: then it is what the cursor is on now.
+        """
         event.stop()
+        model = self.model
+        if model is None:
+            return
+        if event.drawing is not self.canvas.drawing or not self.boxes:
+            self.say_selected(self.subject_at_cursor)
+            return
         self._leave_link()
-        box = self.boxes[event.vertex] if event.vertex < len(self.boxes) else None
-        if self.model is not None:
-            self.say_selected(self.model.node_at(box) if isinstance(box, int) else None)
+        box = self.boxes[event.vertex]
+        self.say_selected(model.node_at(box) if isinstance(box, int) else None)
 
     @on(LineView.MarksChanged)
     def marks_changed(self, event: MarksChanged) -> None:
