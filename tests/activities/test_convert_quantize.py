@@ -322,6 +322,58 @@ def test_weights_alone_in_blocks_of_four_bits(tmp_path: Path, runtime: str) -> N
     assert 0.001 < 10 ** (-values["outputs"]["y"]["snr_db"] / 20) < 0.3
 
 
+SHARED = """
+<ir_version: 10, opset_import: ["" : 21]>
+net (float[N, 64] x, bool c) => (float[N, 64] y)
+{
+    [first] a = MatMul(x, w)
+    [choose] b = If (c) <
+        then_branch = yes () => (float[N, 64] p)
+        {
+            [nested] q = If (c) <
+                then_branch = inner () => (float[N, 64] r) { [deep] r = MatMul(a, w) },
+                else_branch = other () => (float[N, 64] s) { s = Neg(a) }
+            >
+            p = Relu(q)
+        },
+        else_branch = no () => (float[N, 64] t) { [beside] t = MatMul(x, w) }
+    >
+    [last] y = MatMul(b, w)
+}
+"""
+BODIES_ONLY = SHARED.replace("MatMul(x, w)\n    [choose]", "Relu(x)\n    [choose]").replace(
+    "[last] y = MatMul(b, w)", "[last] y = Relu(b)"
+)
+
+
+@pytest.mark.parametrize("stored_as", ["matmulnbits", "dequantize"])
+@pytest.mark.parametrize("text", [SHARED, BODIES_ONLY], ids=["everywhere", "in bodies"])
+def test_a_weight_of_several_products_is_stored_once(
+    tmp_path: Path, text: str, stored_as: str
+) -> None:
+    path, out = with_matrix(tmp_path, text, 64, 64), tmp_path / "o.onnx"
+    result = convert(
+        "quantize", path, out, weights_only=True, weights="int4", block=32, format=stored_as
+    )
+    assert cast("dict[str, Any]", result["values"])["is_good"]
+    found = onnx.load(out)
+    names = [tensor.name for tensor in found.graph.initializer]
+    assert len(names) == len(set(names)) == 2, "values and scales, and no weight of 32 bits"
+    kinds = [node.op_type for graph in _graphs(found.graph) for node in graph.node]
+    kept = {"DequantizeLinear": 1} if stored_as == "dequantize" else {"MatMul": 0}
+    assert {kind: kinds.count(kind) for kind in kept} == kept
+    feeds = {"x": np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)}
+    for condition in (True, False):
+        feeds["c"] = np.array(condition)
+        before, after = (
+            onnxruntime.InferenceSession(one, providers=["CPUExecutionProvider"]).run(None, feeds)[
+                0
+            ]
+            for one in (path, out)
+        )
+        assert 0 < np.linalg.norm(after - before) < 0.3 * np.linalg.norm(before)
+
+
 @needs_onnxruntime(31)
 def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)

@@ -7,10 +7,10 @@ import importlib.util
 import json
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -18,6 +18,7 @@ from onnx import numpy_helper
 
 from dld_tui.backends.conversion.library_file import step_file
 from dld_tui.core.codec import decode
+from dld_tui.core.document.locations import bodies
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
@@ -304,10 +305,69 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
         algo_config=nearest if is_nearest else KQuantWeightOnlyQuantConfig(),
         **shared,
     )
+    made = {name for _, body in bodies(model) for node in body.node for name in node.output}
+    used = _used(model)
     quantizer.process()
+    result = quantizer.model.model
+    _dequantize_once(result.graph, made)
+    unused = used - _used(result)  # the library leaves weights that only nested bodies used
+    for tensor in [*result.graph.initializer]:
+        if tensor.name in unused:
+            result.graph.initializer.remove(tensor)
     quantizer.model.save_model_to_file(
         target, Path(source).stat().st_size + _data(source) > _ONE_FILE
     )
+
+
+def _used(model: onnx.ModelProto) -> set[str]:
+    """Return the values that nodes and outputs of graphs use."""
+    used: set[str] = set()
+    for _, body in bodies(model):
+        used.update(name for node in body.node for name in node.input)
+        if isinstance(body, onnx.GraphProto):
+            used.update(value.name for value in body.output)
+    return used
+
+
+class _Stored(NamedTuple):
+    """What a graph stores, and the weights of it that are to be dequantized: nodes by output."""
+
+    tensors: Collection[str]
+    dequantized: dict[str, onnx.NodeProto]
+
+
+def _dequantize_once(
+    graph: onnx.GraphProto, made: Collection[str], outer: Sequence[_Stored] = ()
+) -> None:
+    """Keep one DequantizeLinear of each weight, in the graph that has the weight.
+
+    The library adds one, and the tensors that it reads, for each product of a weight: names are
+    defined twice, and in bodies ONNX Runtime's fusion does not find the tensors of outer graphs.
+
+    Args:
+        graph: Of the quantized model.
+        made: What nodes made before; those of the library make something else.
+        outer: Of the graphs around it, the nearest first.
+    """
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    here = _Stored(tensors, {})
+    scopes = (here, *outer)
+    nodes = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                _dequantize_once(body, made, scopes)
+        if node.op_type == "DequantizeLinear" and node.output[0] not in made:
+            home = next((one for one in scopes if node.input[0] in one.tensors), here)
+            home.dequantized.setdefault(node.output[0], node)
+        else:
+            nodes.append(node)
+    if here.dequantized or len(nodes) < len(graph.node):
+        del graph.node[:]
+        graph.node.extend([*here.dequantized.values(), *nodes])
+    if len(tensors) < len(graph.initializer):
+        del graph.initializer[:]
+        graph.initializer.extend(tensors.values())
 
 
 def _require_even_blocks(model: onnx.ModelProto, options: Options) -> None:
