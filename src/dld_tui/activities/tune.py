@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -47,8 +48,10 @@ _CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")
-_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 4, 6.0, 0.5
+_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 8, 20.0, 0.5
 """How often both are profiled in new sessions, after how long no more, and for how long each."""
+_AS_CONFIRMED = 0.15
+"""A difference from what was confirmed below which no more profiles are taken."""
 _MOST_NODES = 500
 """Of those that a result lists."""
 _SETS = 3
@@ -607,8 +610,7 @@ class _Tuning:
                 model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
             used = replace(chosen, model=Path(model or self._base.model))
             targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
-            ratio = 1 + confirmed.change_percent / 100
-            yield from self._profiled_pair([self._base, used], targets, ratio)
+            yield from self._profiled_pair([self._base, used], targets, confirmed)
             reports = [str(target) for target in targets]
             gain, share, why = _explained(targets, confirmed.change_percent)
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
@@ -665,12 +667,12 @@ class _Tuning:
         return target
 
     def _profiled_pair(
-        self, setups: Sequence[Setup], targets: Sequence[Path], typical: float
+        self, setups: Sequence[Setup], targets: Sequence[Path], confirmed: GateRow
     ) -> Iterator[Event]:
         """Profile both, in turns where that can be, a few times in new sessions.
 
-        Sessions differ: kept are the profiles of those that differ as the confirmation says, which
-        is of many, by a factor of `typical`.
+        Sessions differ: kept are the profiles of those that are most like the confirmation, which
+        is of many.
         """
         on_cpu = all(self._settings(one).memory == "cpu" for one in setups)
         if not on_cpu or not self._holds(2 * len(setups)):
@@ -686,8 +688,8 @@ class _Tuning:
                 paths = [folder / target.name for target in targets]
                 with self._doing("measuring"):
                     yield from self._turned(setups, paths)
-                tried.append((abs(_ratio_of(paths, typical) - typical), paths))
-                if time.monotonic() - begin > _PROFILE_S:
+                tried.append((_difference(paths, confirmed), paths))
+                if tried[-1][0] < _AS_CONFIRMED or time.monotonic() - begin > _PROFILE_S:
                     break
             for path, target in zip(min(tried)[1], targets, strict=True):
                 path.replace(target)
@@ -743,13 +745,13 @@ def _value_problem(result: object) -> str:
     return next(wrong, "")
 
 
-def _ratio_of(reports: Sequence[Path], typical: float) -> float:
-    """Return how many times as long the second one takes; `typical` where they do not tell."""
+def _difference(reports: Sequence[Path], confirmed: GateRow) -> float:
+    """Return how little profiles show what was confirmed; infinite where they do not tell."""
     with contextlib.suppress(DldError):
         gain = _gain_of(reports)
         if gain is not None and gain.before_ms:
-            return gain.after_ms / gain.before_ms
-    return typical
+            return gain.difference(confirmed)
+    return math.inf
 
 
 def _gain_of(reports: Sequence[Path]) -> Gain | None:

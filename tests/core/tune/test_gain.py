@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.pass_times import Stretch, moments_of
@@ -108,6 +109,18 @@ def test_profiles_that_show_another_gain_than_was_confirmed_say_so(tmp_path: Pat
     less = "What was confirmed is -80.0 %, in the profiles it is -30.0 %: the rest is delays that"
     assert less in gain_lines(found, -80.0)[0]
     assert "confirmed" not in gain_lines(found, -25.0)[0]
+
+
+def test_profiles_that_show_what_was_confirmed_are_preferred() -> None:
+    confirmed = GateRow("end to end", 10.0, 9.0, -10.0, -11.0, -9.0, "faster")
+    same, half, slow, none = (
+        Gain(before, after, (), 0.0).difference(confirmed)
+        for before, after in ((10.0, 9.0), (10.0, 9.5), (13.0, 11.7), (13.0, 13.0))
+    )
+    assert same == pytest.approx(0.0)
+    assert half == pytest.approx(0.5)
+    assert slow == pytest.approx(np.log(1.3))
+    assert same < slow < half < none
 
 
 def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:

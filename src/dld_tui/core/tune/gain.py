@@ -11,6 +11,7 @@ without it, and taken from each run of a layer equally.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from dld_tui.core.report.statistics import percentile
 from dld_tui.core.text import clip
 
 if TYPE_CHECKING:
+    from dld_tui.core.compare.gate import GateRow
     from dld_tui.core.report.model import Report
     from dld_tui.core.report.pass_times import FloatArray
     from dld_tui.core.report.records import ReportPass
@@ -188,6 +190,18 @@ class Gain:
         """How much of it is that of named nodes."""
         return sum(row.delta_ms for row in self.rows)
 
+    def difference(self, confirmed: GateRow) -> float:
+        """Return how little the profiles show what was confirmed; 0 where they show just that.
+
+        It is what they have too much or too little of the gain, as a part of it, and how many times
+        as long passes take, as a logarithm: threads that happen to share a core make all passes of
+        a session longer, and hide the gain.
+        """
+        gained = -confirmed.change_percent / 100
+        shown = 1 - self.after_ms / self.before_ms
+        of_gain = abs(shown - gained) / max(abs(gained), _LEAST_GAIN)
+        return of_gain + abs(math.log(self.before_ms / confirmed.base_ms))
+
     def percent_of(self, change_percent: float) -> float | None:
         """Return how much of a change of the time of a pass is told, at most 100.
 
@@ -303,6 +317,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
 
 
 NOT_MEASURED = "No layer was measured in both profiles."
+_LEAST_GAIN = 0.001
 _TOLD_MS = 0.0005
 _ELSEWHERE_PERCENT = 10
 """A share of named nodes below which the gain is not theirs."""
