@@ -183,7 +183,7 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
     assert desk.history.facts(Cursor()) == set()
     assert desk.history.try_edit("rename_node", scope=[], node="third", name="cube")
-    assert desk.history.facts(Cursor()) == {"dirty", "can_undo"}
+    assert desk.history.facts(Cursor()) == {"can_undo"}
     desk.history.undo()
     assert desk.gone_to == [desk.node("third")]
     assert desk.history.facts(Cursor()) == {"can_redo"}

@@ -168,6 +168,7 @@ def run(request: Request) -> Iterator[Event]:
 
     request.require()
     yield Progress(0, None, stage="Reading the model")
+    yield Metric("budget", request.budget, "s")  # beside the time that has passed
     with contextlib.closing(Document.open(request.model)) as document:
         yield from _Tuning(request, document).events()
 
