@@ -8,7 +8,7 @@ import os
 import sys
 import tarfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dld_tui.core.process import collector
-from tests.support import fork_server, one_roof, quick_textual
+from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -45,16 +45,6 @@ _SERVERS = {"sshd", "own_sshd", "jump"}
 """The fixtures that start an SSH server."""
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Let the garbage collector rest while tests are collected: nothing of them is garbage."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts an SSH server, and what runs real models, so that none is forgotten.
@@ -80,28 +70,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(_YOUNG, 10, 10)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def whole_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Patch once what all tests share: a fixture for each of 10,000 tests takes seconds.
-
-    The program freezes and unfreezes nothing, which would walk over all tests each time; an app
-    draws only what a test reads, and waits only while it works; workers of jobs are forked from a
-    process that has imported what they need; and nothing measures what this processor can do twice.
-    """
+@pytest.fixture(autouse=True)
+def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the program freeze and unfreeze nothing: 10,000 tests would be walked over each time."""
     others = {name: getattr(gc, name) for name in ("collect", "disable", "enable", "isenabled")}
     quiet = SimpleNamespace(freeze=lambda: None, unfreeze=lambda: None, **others)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(collector, "gc", quiet)
-        quick_textual.apply(patch)
-        roofs = tmp_path_factory.mktemp("roofs")
-        fork_server.apply(patch, roofs)
-        one_roof.share(roofs)
-        yield
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let a test of the process itself start workers as users do."""
-    fork_server.use(item.get_closest_marker("real_workers") is None)
+    monkeypatch.setattr(collector, "gc", quiet)
 
 
 @pytest.fixture(scope="session")
@@ -142,10 +116,30 @@ def isolation(folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Itera
     yield
     monkeypatch.undo()
     time.tzset()
-    # Documents are in cycles: what tests left open is closed before a process has too many. The
-    # usual limit is 1,024, and ``select`` takes none above.
+
+
+@pytest.fixture(autouse=True)
+def few_descriptors() -> Iterator[None]:
+    """Close what tests left open before a process has too many: documents are in cycles.
+
+    The usual limit is 1,024, and ``select`` takes none above.
+    """
+    yield
     if len(os.listdir("/proc/self/fd")) > _MANY_DESCRIPTORS:
         collector.collect()
+
+
+@pytest.fixture(autouse=True)
+def quick_screens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an app under test draw only what a test reads, and wait only while it works."""
+    quick_textual.apply(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def quick_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the workers of jobs from a process that has imported what they need."""
+    if request.node.get_closest_marker("real_workers") is None:
+        fork_server.apply(monkeypatch)
 
 
 @pytest.fixture(scope="session")

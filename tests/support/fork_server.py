@@ -43,7 +43,7 @@ _IMPORTED = ("numpy", "onnx", "onnx.shape_inference", "onnxruntime", "dld_tui.ac
 _ROOMS = ("activities", "backends", "core")
 _START = (
     "import sys; sys.path[:] = sys.argv[2].split('\\n');"
-    " from tests.support.fork_server import serve; serve(int(sys.argv[1]), sys.argv[3])"
+    " from tests.support.fork_server import serve; serve(int(sys.argv[1]))"
 )
 
 
@@ -56,15 +56,10 @@ class ForkServer:
         self._socket: socket.socket | None = None
         self._lock = threading.RLock()
         self._modules: set[str] = set()
-        self.is_used = True
-        self.roofs = ""
-        """The folder of :mod:`tests.support.one_roof`."""
 
     def takes(self, command: Any, environment: Mapping[str, str]) -> bool:
         """Return whether a command is that of a worker that imports what this has imported."""
-        if not self.is_used or not isinstance(command, list):
-            return False
-        if command[:2] != [sys.executable, "-c"]:
+        if not isinstance(command, list) or command[:2] != [sys.executable, "-c"]:
             return False
         if not str(command[2]).startswith(BOOTSTRAP) or _at_start(environment) != self._environment:
             return False
@@ -106,7 +101,6 @@ class ForkServer:
             _START,
             str(theirs.fileno()),
             "\n".join([root, *sys.path]),
-            self.roofs,
         ]
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
         theirs.close()
@@ -137,21 +131,10 @@ def _adopt_orphans(wanted: bool) -> None:
 _server = ForkServer()
 
 
-def use(is_used: bool) -> None:
-    """Start workers by the server from now on, or as users do."""
-    _server.is_used = is_used
-
-
-def apply(monkeypatch: pytest.MonkeyPatch, roofs: Path) -> None:
-    """Let this process start workers by the server.
-
-    Args:
-        monkeypatch: For as long as its context.
-        roofs: The folder of :mod:`tests.support.one_roof`, for the workers.
-    """
+def apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process start workers by the server."""
     if sys.platform != "linux":
         return
-    _server.roofs = str(roofs)
     start: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
     def execute_child(self: Any, args: Any, executable: Any, *rest: Any) -> None:
@@ -176,13 +159,10 @@ def apply(monkeypatch: pytest.MonkeyPatch, roofs: Path) -> None:
 # -- in the server ---------------------------------------------------------------------------------
 
 
-def serve(number: int, roofs: str) -> NoReturn:
+def serve(number: int) -> NoReturn:
     """Fork a worker for each message, until nobody asks any more."""
     connection = socket.socket(fileno=number)
     _import_all()
-    from tests.support import one_roof
-
-    one_roof.share(Path(roofs))
     gc.freeze()
     modules = {name.partition(".")[0] for name in sys.modules} - {"tests", "__main__"}
     connection.send(json.dumps(sorted(modules)).encode())

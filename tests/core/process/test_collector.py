@@ -12,7 +12,7 @@ from dld_tui.core.process.collector import collect, freeze
 
 
 @pytest.fixture(autouse=True)
-def real_freezing(monkeypatch: pytest.MonkeyPatch) -> None:
+def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let it freeze for real, which it may not in other tests."""
     monkeypatch.setattr(collector, "gc", gc)
 
