@@ -34,6 +34,14 @@ def names(path: Path) -> list[str]:
     return [node.name for node in onnx.load(path).graph.node]
 
 
+async def changed_on_disk(session: Session, path: Path) -> None:
+    """Let another program change the file, and wait until that is asked about."""
+    models.write(path.parent, models.BRANCHES)
+    session.app.app_focus = False
+    session.app.app_focus = True
+    await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+
+
 async def test_save_writes_the_file_and_clears_the_mark(chain: Path) -> None:
     async with opened(chain, NARROW) as session:
         rename(session)
@@ -115,10 +123,7 @@ async def test_saving_a_file_that_changed_asks_what_to_do(chain: Path) -> None:
 
 async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: Path) -> None:
     async with opened(chain) as session:
-        models.write(chain.parent, models.BRANCHES)
-        session.app.app_focus = False
-        session.app.app_focus = True
-        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await changed_on_disk(session, chain)
         await session.press("r")
         await session.until(lambda: session.app.screen is not session.screen)
         await session.until(lambda: getattr(session.app.screen, "is_open", False))
@@ -141,10 +146,7 @@ async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Pat
 
 async def test_what_is_kept_of_a_file_that_changed_can_be_written_over_it(chain: Path) -> None:
     async with opened(chain) as session:
-        models.write(chain.parent, models.BRANCHES)
-        session.app.app_focus = False
-        session.app.app_focus = True
-        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await changed_on_disk(session, chain)
         await session.press("k")
         await session.until(lambda: session.app.screen is session.screen)
         await session.press("ctrl+s")

@@ -18,7 +18,7 @@ from onnx import numpy_helper
 
 from dld_tui.backends.conversion.library_file import step_file
 from dld_tui.core.codec import decode
-from dld_tui.core.document.locations import bodies
+from dld_tui.core.document.locations import bodies, bodies_of
 from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 
@@ -311,9 +311,9 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
     result = quantizer.model.model
     _dequantize_once(result.graph, made)
     unused = used - _used(result)  # the library leaves weights that only nested bodies used
-    for tensor in [*result.graph.initializer]:
-        if tensor.name in unused:
-            result.graph.initializer.remove(tensor)
+    for at in reversed(range(len(result.graph.initializer))):
+        if result.graph.initializer[at].name in unused:
+            del result.graph.initializer[at]
     quantizer.model.save_model_to_file(
         target, Path(source).stat().st_size + _data(source) > _ONE_FILE
     )
@@ -354,9 +354,8 @@ def _dequantize_once(
     scopes = (here, *outer)
     nodes = []
     for node in graph.node:
-        for attribute in node.attribute:
-            for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                _dequantize_once(body, made, scopes)
+        for body in bodies_of(node):
+            _dequantize_once(body, made, scopes)
         if node.op_type == "DequantizeLinear" and node.output[0] not in made:
             home = next((one for one in scopes if node.input[0] in one.tensors), here)
             home.dequantized.setdefault(node.output[0], node)

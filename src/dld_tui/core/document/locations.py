@@ -36,6 +36,14 @@ def bodies(model: onnx.ModelProto) -> Iterator[tuple[Place, Body]]:
         yield from _below([_FUNCTION, number], function)
 
 
+def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs that are attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
 def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
     waiting = [(place, body)]
     while waiting:

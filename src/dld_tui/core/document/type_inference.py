@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import protos as onnx
-from dld_tui.core.document.locations import Labels, Place, Remark, bodies, scope_at
+from dld_tui.core.document.locations import Labels, Place, Remark, bodies, bodies_of, scope_at
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
@@ -401,13 +401,10 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
 
 def _used(node: onnx.NodeProto) -> set[str]:
     names = {text_of(name) for name in node.input if name}
-    for attribute in node.attribute:
-        if not attribute.HasField("g") and not attribute.graphs:
-            continue
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                names |= _used(inner)
-            names.update(text_of(info.name) for info in graph.output)
+    for graph in bodies_of(node):
+        for inner in graph.node:
+            names |= _used(inner)
+        names.update(text_of(info.name) for info in graph.output)
     return names
 
 
@@ -574,9 +571,8 @@ def _calls(
         number = known.get(_key(node))
         if number is not None:
             yield number, node, [types.get(text_of(name)) for name in node.input]
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _calls(inner, types, known)
+        for inner in bodies_of(node):
+            yield from _calls(inner, types, known)
 
 
 def _probe(
