@@ -23,8 +23,8 @@ from benchmarks.models import write_many_nodes
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import PRODUCTS
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.type_inference import infer, take_types
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.inference import infer, take_types
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.terminal import Terminal
-from dld_tui.core.samples import write_demo_models
+from dld_tui.core.document.samples import write_demo_models
 
 ESC, ENTER, OPEN, CLOSE, PALETTE, REDO = "\x1b", "\r", "\x0f", "\x17", "\x10", "\x19"
 MEMORY_MB, LATENCY_RATIO = 40.0, 1.5

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import harness
-from dld_tui.core.samples import demo_classifier
+from dld_tui.core.document.samples import demo_classifier
 
 DEVIATION = 0.03
 

@@ -60,11 +60,11 @@ def _tensor(index: int) -> dict[str, Any]:
 
 def plan_open(graph: str) -> dict[str, float]:
     """Open a plan with its profile, map its layers by name, and lint it; in processor time."""
-    from dld_tui.core.plan.lint import findings
-    from dld_tui.core.plan.mapping import map_plan
-    from dld_tui.core.plan.reader import open_plan
-    from dld_tui.core.plan.tables import make_table
     from dld_tui.core.tables.table import json_of
+    from dld_tui.core.tensorrt.plan.lint import findings
+    from dld_tui.core.tensorrt.plan.mapping import map_plan
+    from dld_tui.core.tensorrt.plan.reader import open_plan
+    from dld_tui.core.tensorrt.plan.tables import make_table
 
     start = time.process_time()
     plan = open_plan(graph)
@@ -88,10 +88,10 @@ def plan_open(graph: str) -> dict[str, float]:
 
 def plan_html(graph: str) -> dict[str, float]:
     """Write the page of a plan; in processor time."""
-    from dld_tui.core.plan.html import plan_page
-    from dld_tui.core.plan.lint import findings
-    from dld_tui.core.plan.mapping import map_plan
-    from dld_tui.core.plan.reader import open_plan
+    from dld_tui.core.tensorrt.plan.html import plan_page
+    from dld_tui.core.tensorrt.plan.lint import findings
+    from dld_tui.core.tensorrt.plan.mapping import map_plan
+    from dld_tui.core.tensorrt.plan.reader import open_plan
 
     plan = open_plan(graph)
     mapping = map_plan(plan)

@@ -154,7 +154,7 @@ def bare_session(
 
 def document_diff(old: str, new: str) -> dict[str, float]:
     """Open two models as documents and compare them."""
-    from dld_tui.core.diff import diff_documents
+    from dld_tui.core.compare.diff import diff_documents
     from dld_tui.core.document import Document
 
     start = time.perf_counter()

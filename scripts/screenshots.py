@@ -84,7 +84,7 @@ def main() -> None:
         os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
         from dld_tui.cli.main import run
-        from dld_tui.core.samples import write_demo_models
+        from dld_tui.core.document.samples import write_demo_models
 
         classifier, transformer = write_demo_models(Path(folder))
         report = Path(folder) / "demo_classifier.dldprof"

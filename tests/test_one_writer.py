@@ -31,7 +31,7 @@ ELSEWHERE = {
     "activities/run_tool.py": "what a program of the user wrote, renamed when it is whole",
     "backends/onnxruntime/session.py": "what ONNX Runtime wrote, renamed when it is whole",
     "core/document/payloads.py": "under the hash of its content, renamed when it is whole",
-    "core/process/terminal.py": "the terminal itself",
+    "core/machine/terminal.py": "the terminal itself",
     "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",
     "targets/ssh/remote/environment.py": "a bare Python on a target",
     "targets/ssh/remote/jobs.py": "the new folder of a job on a target",

@@ -18,22 +18,29 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
-from dld_tui.core.commands import Command, by_id
-from dld_tui.core.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError
-from dld_tui.core.process import collector, terminal
-from dld_tui.core.process.plugins import resolve
+from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import prompts
 from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
+from dld_tui.widgets.commands import Command, by_id
+from dld_tui.widgets.commands.dispatch import (
+    Commands,
+    HasCommands,
+    binding_of,
+    bindings_for,
+    hint,
+    use_keys,
+)
+from dld_tui.widgets.commands.key_names import unknown_and_clashing
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.shell import commands, frame, glyphs
-from dld_tui.widgets.shell.commands import Commands, HasCommands, binding_of, bindings_for
+from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
@@ -141,7 +148,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.set_class(config.glyphs == "ascii", "-ascii")
         self.set_class(not config.footer, "-no-keys")
         known = by_id()
-        commands.use_keys(self.config.keys)
+        use_keys(self.config.keys)
         self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
 
     def _repaint_everything(self) -> None:
@@ -168,7 +175,7 @@ class DldApp(Tabs, Commands, App[int]):
         names = [theme.name for theme in THEMES]
         following = names[(names.index(self.theme) + 1) % len(names)]
         self.use_config(settings.changed(self.config, theme=following))
-        keys = commands.hint("{app.settings}")
+        keys = hint("{app.settings}")
         self.notify(f"Theme {following}. Settings ({keys}) keep it.", timeout=3)
 
     # Opening files
@@ -440,7 +447,7 @@ class DldApp(Tabs, Commands, App[int]):
         if active and command:
             facts = active.node.facts() if isinstance(active.node, HasCommands) else set()
             self.notify(
-                f"{command.title}: {commands.hint(command.unavailable(facts) or '')}",
+                f"{command.title}: {hint(command.unavailable(facts) or '')}",
                 timeout=3,
                 markup=False,
             )
@@ -451,8 +458,8 @@ class DldApp(Tabs, Commands, App[int]):
             self.notify("Too long for the terminal's clipboard (74 kB)", severity="warning")
             return
         super().copy_to_clipboard(text.encode("utf-8", "replace").decode())
-        hint = ". In tmux this needs: set -g set-clipboard on" if os.environ.get("TMUX") else ""
-        self.notify(f"Copied {len(text):,} characters{hint}", timeout=3, markup=False)
+        tip = ". In tmux this needs: set -g set-clipboard on" if os.environ.get("TMUX") else ""
+        self.notify(f"Copied {len(text):,} characters{tip}", timeout=3, markup=False)
 
 
 def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | None = None) -> int:

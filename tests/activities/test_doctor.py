@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.activities import doctor
+from dld_tui.activities.machine import doctor
 from dld_tui.backends.machine import probe
 from dld_tui.core.codec import encode
 from dld_tui.core.events import Finished, Progress

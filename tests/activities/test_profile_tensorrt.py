@@ -17,10 +17,10 @@ from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.plan.reader import open_plan
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_tensorrt import fake_tensorrt
 

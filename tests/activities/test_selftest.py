@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import apart, registry, selftest
-from dld_tui.activities.selftest import Request, run
+from dld_tui.activities import apart, registry
+from dld_tui.activities.machine import selftest
+from dld_tui.activities.machine.selftest import Request, run
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.cli.jobs.results import show_selftest

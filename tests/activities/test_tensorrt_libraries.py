@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dld_tui.activities.tensorrt_libraries import Request, Result, run
+from dld_tui.activities.machine.tensorrt_libraries import Request, Result, run
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Finished, Progress
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from tests.support import models
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.mapping import map_plan
 from tests.support.models import BRANCHES, parse
 from tests.support.plans import named
 from tests.support.rtx import needs_rtx

@@ -200,7 +200,7 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
 
 def test_the_built_in_model_at_two_optimisation_levels(dld: Dld, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from dld_tui.core.samples import write_demo_models
+    from dld_tui.core.document.samples import write_demo_models
 
     model = write_demo_models(tmp_path)[0]
     reports = []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.activities.doctor import Result
+from dld_tui.activities.machine.doctor import Result
 from dld_tui.cli.setup import doctor
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check, in_environment
 from tests.support.cli import Dld

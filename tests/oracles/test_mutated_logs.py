@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.trtexec_log import read_log
+from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.trtexec_log import read_log
 from dld_tui.screens.plan.trtexec_log import summary_lines
 
 STAMP = "[07/07/2026-02:11:43] [I]"

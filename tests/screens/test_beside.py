@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
+from dld_tui.core.compare.diff.compare import diff_documents
+from dld_tui.core.compare.diff.model import node_pairs
 from dld_tui.core.conversion.reduction import Reduction
-from dld_tui.core.diff.compare import diff_documents
-from dld_tui.core.diff.model import node_pairs
 from dld_tui.core.document import Document
 from dld_tui.screens.activity.results import of_reduction, show_view
 from dld_tui.screens.workspace.beside import BesidePane

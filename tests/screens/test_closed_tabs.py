@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.process.collector import collect
+from dld_tui.core.machine.collector import collect
 from dld_tui.screens.compare.diff import DiffScreen
 from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.home import tabs

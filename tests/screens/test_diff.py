@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.diff import ModelDiff
+from dld_tui.core.compare.diff import ModelDiff
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.compare import diff as module

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.process import terminal
+from dld_tui.core.machine import terminal
 
 _LIST = """
-from dld_tui.core.process import terminal
+from dld_tui.core.machine import terminal
 from dld_tui.widgets.shell.driver import DiffDriver
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.tui import HostApp, Numbered

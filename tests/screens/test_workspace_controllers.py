@@ -14,7 +14,6 @@ import pytest
 from onnx import helper
 
 import dld_tui.screens.workspace as room
-from dld_tui.core.commands import in_scope
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.groups import operator_palette
@@ -25,6 +24,7 @@ from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceMod
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.wiring import Wiring
+from dld_tui.widgets.commands import in_scope
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.parameters.model import NodeRows, ScopeRows, Terminal

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Change
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference

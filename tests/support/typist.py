@@ -103,7 +103,7 @@ def _run(paths: Sequence[str], control: int) -> None:
     from textual._context import active_app
 
     from dld_tui.app import DldApp
-    from dld_tui.core.process import terminal
+    from dld_tui.core.machine import terminal
     from dld_tui.widgets.shell.driver import DiffDriver
 
     class Watched(DldApp):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 
-from dld_tui.core.diff import diff_documents
-from dld_tui.core.diff.tensors import WeightNoise
+from dld_tui.core.compare.diff import diff_documents
+from dld_tui.core.compare.diff.tensors import WeightNoise
 from dld_tui.core.document import Document
 from dld_tui.core.text import cell_width
 from dld_tui.screens.compare.diff import DiffLines, diff_rows, row_status, sides

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.plan.lint import findings
-from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.lint import findings
+from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.results.plan_details import FindingRows

@@ -80,7 +80,7 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
 
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.type_inference import infer_types, take_types
+    from dld_tui.core.document.types.inference import infer_types, take_types
     from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 
     given = {

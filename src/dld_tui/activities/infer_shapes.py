@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import Prediction
 from dld_tui.core.document.locations import Place
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.core.params import param
@@ -77,7 +77,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.locations import bodies
-    from dld_tui.core.document.type_inference import function_types, take_in_small_data
+    from dld_tui.core.document.types.inference import function_types, take_in_small_data
 
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
@@ -112,8 +112,8 @@ def _read(request: Request) -> onnx.ModelProto:
 
 
 def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
-    from dld_tui.core.document.proto_text import text_of
-    from dld_tui.core.document.value_types import value_type_of
+    from dld_tui.core.document.types.value_types import value_type_of
+    from dld_tui.core.files.proto_text import text_of
 
     types: dict[str, int] = {}
     kinds: dict[ValueType, int] = {}

@@ -18,7 +18,7 @@ from dld_tui.core.params import FIRST_PAGE, like, param
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.value_types import ValueType
+    from dld_tui.core.document.types.value_types import ValueType
 
 Result = MemoryPlan
 _MOST_ROUNDS = 3
@@ -125,10 +125,10 @@ def _note_types(document: Document) -> None:
     import onnx
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.document.proto_text import set_text
     from dld_tui.core.document.serialise import snapshot
-    from dld_tui.core.document.type_inference import infer, take_types
-    from dld_tui.core.document.value_types import type_proto_of
+    from dld_tui.core.document.types.inference import infer, take_types
+    from dld_tui.core.document.types.value_types import type_proto_of
+    from dld_tui.core.files.proto_text import set_text
 
     model = onnx.ModelProto.FromString(b"".join(snapshot(document, doubtful=True)))
     for name, kind in document.main.inferred.items():

@@ -138,7 +138,7 @@ def _typed(document: Document, path: Path) -> Iterator[Event]:
     import onnx
 
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.type_inference import infer_types, take_types
+    from dld_tui.core.document.types.inference import infer_types, take_types
 
     yield Progress(0, None, stage="Inferring shapes")
     try:

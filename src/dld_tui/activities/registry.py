@@ -19,7 +19,7 @@ from typing import Any
 from dld_tui.core.codec import decode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
-from dld_tui.core.process.plugins import Plugin, plugins, resolve
+from dld_tui.core.settings.plugins import Plugin, plugins, resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -106,9 +106,13 @@ class Activity:
         return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
-def _own(id: str, title: str, help: str, **about: Any) -> Activity:
-    """Return an activity of our own, whose request and run are in the module of its name."""
-    module = f"dld_tui.activities.{id.replace('convert_', 'convert.', 1)}"
+def _own(id: str, title: str, help: str, *, room: str = "", **about: Any) -> Activity:
+    """Return an activity of our own, whose request and run are in the module of its name.
+
+    That of a conversion is in ``convert``, that of another one in `room`, if it is given.
+    """
+    name = f"{room}.{id}" if room else id.replace("convert_", "convert.", 1)
+    module = f"dld_tui.activities.{name}"
     about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 
@@ -294,6 +298,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "selftest",
         "Self-test",
         "Try what there is on this machine end to end, with models that are made for it.",
+        room="machine",
         result="dld_tui.core.machine.selftest:SelfTest",
         command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
         result_view="dld_tui.screens.activity.results:of_selftest",
@@ -461,11 +466,13 @@ ACTIVITIES: tuple[Activity, ...] = (
         "tensorrt_libraries",
         "TensorRT libraries",
         "Say which TensorRT libraries there are and what each has.",
+        room="machine",
     ),
     _own(
         "doctor",
         "Doctor",
         "Say which libraries, GPUs and folders work.",
+        room="machine",
     ),
 )
 """Our own; :func:`activities` has those of other packages, too."""

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from dld_tui.core.checks import check as _check
 from dld_tui.core.checks.findings import Finding
-from dld_tui.core.diff import ModelDiff, diff_documents
+from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.document import Document
 
 __all__ = ["Document", "check", "diff", "edits", "open_model"]

@@ -22,13 +22,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dld_tui.core.plan.export import finding_json, plan_json, summary_json, timing_json
-from dld_tui.core.plan.lint import findings as lint
-from dld_tui.core.plan.mapping import LayerNodes, map_plan
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import GROUPINGS, matching
-from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.tables.table import json_of
+from dld_tui.core.tensorrt.plan.export import finding_json, plan_json, summary_json, timing_json
+from dld_tui.core.tensorrt.plan.lint import findings as lint
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching
+from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 
 Record: TypeAlias = "dict[str, Any]"
 

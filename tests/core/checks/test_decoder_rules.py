@@ -18,7 +18,7 @@ from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
 from dld_tui.core.checks.prediction import checked
 from dld_tui.core.document import Document
-from dld_tui.core.rewrite import rule as rules
+from dld_tui.core.document.rewrite import rule as rules
 from tests.support import decoders
 
 Change = Callable[[onnx.ModelProto], object]

@@ -13,7 +13,7 @@ from dld_tui.core.checks import Finding, state
 from dld_tui.core.checks import checker as checker_module
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
 from tests.core.checks import random_edits

@@ -13,7 +13,7 @@ import pytest
 from dld_tui.core.checks.findings import PREDICTED, Prediction
 from dld_tui.core.checks.prediction import checked, predict
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from tests.support import decoders, models
 
 Attributes = dict[str, object]

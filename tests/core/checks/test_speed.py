@@ -15,7 +15,7 @@ from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, take_types
 from dld_tui.core.errors import EditError
 from tests.support import models
 from tests.support.sessions import bytes_of, run

@@ -9,7 +9,7 @@ from dld_tui.core.compare.export import comparison_page
 from dld_tui.core.compare.matching import match_layers
 from dld_tui.core.compare.model import KIND, MEANS, PER_ITEM, Comparable, Subject
 from dld_tui.core.compare.subject import batch_sizes
-from dld_tui.core.plan.subject import plan_subject
+from dld_tui.core.tensorrt.plan.subject import plan_subject
 from tests.support.plans import layer, plan
 
 IMAGE, HALF, QUARTER = (4, 3, 64, 64), (4, 8, 32, 32), (4, 8, 16, 16)

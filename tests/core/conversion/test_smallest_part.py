@@ -16,7 +16,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.cutting import extract_kept, reached
 from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, take_types
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.drawn_models import drawn_model
 from tests.support.models import parse

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.type_inference import infer, take_types
+from dld_tui.core.document.types.inference import infer, take_types
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from tests.support.models import parse

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.diff.tensors import Meter, digest, tensor_difference
+from dld_tui.core.compare.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.document import Document
 from dld_tui.core.document.parts.fragment import fragment_of
 from dld_tui.core.document.serialise import save, skeleton_bytes

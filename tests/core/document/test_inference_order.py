@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dld_tui.core.document.type_inference import infer, sort_nodes
+from dld_tui.core.document.types.inference import infer, sort_nodes
 
 
 def chain() -> list[onnx.NodeProto]:

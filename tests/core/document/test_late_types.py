@@ -7,14 +7,14 @@ import onnx
 from dld_tui.core.checks import check
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import snapshot
-from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.type_inference import (
+from dld_tui.core.document.types.inference import (
     forget_generated,
     infer_types,
     late_types,
     take_types,
     untyped_terminals,
 )
+from dld_tui.core.document.types.staleness import Staleness
 from tests.support import models
 from tests.support.sessions import bytes_of
 

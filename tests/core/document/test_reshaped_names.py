@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dld_tui.core.document.type_inference import infer
+from dld_tui.core.document.types.inference import infer
 
 SIZES = {"batch": 3, "seq": 5, "past": 7}
 

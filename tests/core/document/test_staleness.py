@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.staleness import Staleness
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.staleness import Staleness
+from dld_tui.core.document.types.value_types import ValueType
 from tests.support import models
 
 TYPED = """
@@ -82,7 +82,7 @@ def test_marks_spread_in_bounded_steps() -> None:
 def test_an_edit_of_very_many_records_marks_everything_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dld_tui.core.document.staleness.MANY", 1)
+    monkeypatch.setattr("dld_tui.core.document.types.staleness.MANY", 1)
     with marked(TYPED) as (document, _):
         document.apply("delete_nodes", scope=[], nodes=["second", "aside"])
         assert document.main.stale == {"a", "y"}

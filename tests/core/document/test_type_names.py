@@ -4,7 +4,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.core.document.value_types import (
+from dld_tui.core.document.types.value_types import (
     ValueType,
     dtype_of,
     parse_type,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document.value_types import ValueType, format_type, parse_type
+from dld_tui.core.document.types.value_types import ValueType, format_type, parse_type
 from dld_tui.core.errors import UsageError
 
 

@@ -19,7 +19,7 @@ from dld_tui.core.document.payloads import payload_dir, sweep
 from dld_tui.core.document.scripting.journal import discard, left_journals
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.staleness import Staleness
+from dld_tui.core.document.types.staleness import Staleness
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.types import JSON
 from tests.support import models

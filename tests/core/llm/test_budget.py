@@ -13,8 +13,8 @@ from onnx import numpy_helper
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document import Document
-from dld_tui.core.document.type_inference import infer_types, take_types
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.inference import infer_types, take_types
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import follow_shapes

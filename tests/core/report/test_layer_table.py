@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.html import plan_page
-from dld_tui.core.plan.subject import layer_records
-from dld_tui.core.plan.tables import make_table
 from dld_tui.core.report import layer_table as layer_module
 from dld_tui.core.report.export import layers_csv, report_json, write_parquet
 from dld_tui.core.report.html.report_page import report_page
@@ -29,6 +25,10 @@ from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column
+from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.html import plan_page
+from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.tables import make_table
 from dld_tui.widgets.results.layers import screen_table
 from tests.support.plans import layer as plan_layer
 from tests.support.plans import plan

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.plan.lint import PlanFinding, findings
-from dld_tui.core.plan.mapping import map_plan
-from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.model import EnginePlan
+from dld_tui.core.tensorrt.plan.reader import open_plan
 
 DATA = Path(__file__).parent / "data"
 ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours

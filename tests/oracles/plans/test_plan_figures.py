@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.mapping import map_plan
-from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.summary import groups
-from dld_tui.core.plan.tables import make_table
+from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.model import EnginePlan
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.summary import groups
+from dld_tui.core.tensorrt.plan.tables import make_table
 from tests.oracles.plans import recompute
 
 DATA = Path(__file__).parent / "data"

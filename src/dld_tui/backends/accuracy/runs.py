@@ -18,12 +18,12 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, as_type, carried_over, in_order, match_names, merged
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import infer_types, take_in_small_data
-from dld_tui.core.document.value_types import ValueType, value_type_of
+from dld_tui.core.document.types.inference import infer_types, take_in_small_data
+from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Log
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.text import clip, visible
 

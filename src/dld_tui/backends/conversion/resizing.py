@@ -46,7 +46,7 @@ from dld_tui.core.conversion.result import (
 )
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import take_in_small_data
+from dld_tui.core.document.types.inference import take_in_small_data
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.inputs.guess import Guess, first_that_runs, input_specs, specs_for

@@ -67,9 +67,9 @@ def _rules(source: str, target: str, options: Options) -> None:
     import onnx
 
     from dld_tui.core.document import Document
+    from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
     from dld_tui.core.document.serialise import save, skeleton_bytes
-    from dld_tui.core.document.type_inference import infer_types, take_types
-    from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+    from dld_tui.core.document.types.inference import infer_types, take_types
 
     document = Document.open(Path(source))
     model = onnx.ModelProto.FromString(skeleton_bytes(document))

@@ -64,11 +64,11 @@ from dld_tui.core.conversion.result import (
 from dld_tui.core.conversion.tensors import Selection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.value_types import value_type_of
+from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import payload_length
 from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders

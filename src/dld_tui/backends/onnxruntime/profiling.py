@@ -59,7 +59,6 @@ from dld_tui.core.machine.environment import (
     peak_memory,
     usable_threads,
 )
-from dld_tui.core.plan.roofline import peaks_of, roof_of
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
 from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
@@ -78,6 +77,7 @@ from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
 from dld_tui.core.settings import paths
+from dld_tui.core.tensorrt.plan.roofline import peaks_of, roof_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

@@ -14,7 +14,7 @@ from dld_tui.backends.tensorrt.errors import parser_error, parser_problems
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.core import fmt
-from dld_tui.core.document.value_types import PLACEHOLDERS
+from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.arguments import named_value

@@ -34,11 +34,6 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import INPUTS, Guess
 from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
-from dld_tui.core.plan.lint import is_shape_work
-from dld_tui.core.plan.mapping import map_plan, mapping_notes
-from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.subject import layer_records
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import Extent, measure
@@ -46,6 +41,11 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.tensorrt.plan.lint import is_shape_work
+from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
+from dld_tui.core.tensorrt.plan.model import EnginePlan
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:

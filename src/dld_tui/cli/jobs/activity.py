@@ -23,8 +23,8 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
 from dld_tui.core.params import is_same_file, settings_of, to_json, validate
-from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings.paths import near
+from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job

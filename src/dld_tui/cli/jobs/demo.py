@@ -9,8 +9,8 @@ from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.output import narrate
 from dld_tui.cli.reports.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
+from dld_tui.core.document.samples import write_demo_models
 from dld_tui.core.errors import SaveError
-from dld_tui.core.samples import write_demo_models
 from dld_tui.core.settings.paths import cache_dir, ensure
 
 _SECONDS = 1.0

@@ -20,8 +20,8 @@ from dld_tui.cli.output import narrate
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Event, Log, Progress, RateMeter
+from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.params import settings_of
-from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5

@@ -14,13 +14,13 @@ from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.tui import has_terminal, open_diff
 from dld_tui.core import fmt
-from dld_tui.core.diff import ModelDiff, diff_documents
-from dld_tui.core.diff.text import Part, lines, summary
+from dld_tui.core.compare.diff import ModelDiff, diff_documents
+from dld_tui.core.compare.diff.text import Part, lines, summary
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
-from dld_tui.core.process.terminal import is_terminal
+from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.text import visible
 
 _COLOURS = {
@@ -152,7 +152,7 @@ def _coloured(line: list[Part]) -> str:
 
 
 def _print_text(path: Path, *, weights: bool) -> int:
-    from dld_tui.core.diff.text import model_lines
+    from dld_tui.core.compare.diff.text import model_lines
 
     document = Document.open(path)
     try:

@@ -16,11 +16,11 @@ from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded
 from dld_tui.core.graph.pictures.drawing import picture_of, text_picture
 from dld_tui.core.graph.pictures.text import rows_text
-from dld_tui.core.plan.graph import drawn_plan, plan_content
-from dld_tui.core.plan.mapping import map_plan
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.process.terminal import is_terminal
+from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tables.names import aliases_in
+from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.reader import open_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,7 +133,7 @@ def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
     """Return the picture, and how many nodes or layers it is of."""
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import body_at
-    from dld_tui.core.plan.subject import is_plan
+    from dld_tui.core.tensorrt.plan.subject import is_plan
 
     if model.suffix != ".onnx" and is_plan(model):
         return draw_plan(model, kind, asked)

@@ -15,7 +15,7 @@ from dld_tui.core.fmt import count
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.diff.relocation import Relocation
+    from dld_tui.core.compare.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import DataMode
 
@@ -111,7 +111,7 @@ def command(
 @contextmanager
 def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[Relocation | None]:
     """Open the model that a script was made on, where it is known and is another one."""
-    from dld_tui.core.diff.relocation import Relocation
+    from dld_tui.core.compare.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
 
     if base is None or (base.exists() and model.samefile(base)):
@@ -138,7 +138,7 @@ def _named_base(text: str, folder: Path) -> Path | None:
 def _declare_late(document: Document, model: Path) -> None:
     """Give inputs and outputs that the edits made without a type the one that is inferred."""
     from dld_tui.cli.models.inference import infer
-    from dld_tui.core.document.type_inference import late_types, untyped_terminals
+    from dld_tui.core.document.types.inference import late_types, untyped_terminals
     from dld_tui.core.text import visible
 
     if not untyped_terminals(document) or not infer(document, model):

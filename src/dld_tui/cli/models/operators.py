@@ -8,7 +8,7 @@ import sys
 import click
 
 from dld_tui.cli.output import write, write_json, write_table
-from dld_tui.core.process.terminal import is_terminal
+from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.types import JSON
 
 _WIDTH = 78

@@ -16,15 +16,15 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.rewrite.expression import Expression
+from dld_tui.core.document.rewrite.functions import TYPED
+from dld_tui.core.document.rewrite.matcher import Hit, Matcher
+from dld_tui.core.document.rewrite.pattern import parse_pattern
+from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value
+from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
+from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, InputError, UsageError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.rewrite.expression import Expression
-from dld_tui.core.rewrite.functions import TYPED
-from dld_tui.core.rewrite.matcher import Hit, Matcher
-from dld_tui.core.rewrite.pattern import parse_pattern
-from dld_tui.core.rewrite.query import parse_columns, parse_query, shown_value
-from dld_tui.core.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
-from dld_tui.core.rewrite.views import NodeView
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

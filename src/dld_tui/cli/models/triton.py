@@ -74,7 +74,7 @@ def command(
 
 
 def _engine_config(engine: Path, options: dict[str, Any]) -> triton.ModelConfig:
-    from dld_tui.core.plan.reader import open_plan
+    from dld_tui.core.tensorrt.plan.reader import open_plan
 
     return triton.model_config(served=triton.of_engine(open_plan(engine)), **options)
 

@@ -21,26 +21,26 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import write_bytes, write_text
-from dld_tui.core.plan.export import plan_json
-from dld_tui.core.plan.file_set import trex_paths, write_trex
-from dld_tui.core.plan.lint import FindingGroup, grouped
-from dld_tui.core.plan.lint import findings as lint
-from dld_tui.core.plan.mapping import map_plan, mapping_notes
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.roofline import peaks_of, unknown_device
-from dld_tui.core.plan.subject import layer_records
-from dld_tui.core.plan.summary import GROUPINGS, matching, summary_lines
-from dld_tui.core.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.file_set import trex_paths, write_trex
+from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
+from dld_tui.core.tensorrt.plan.lint import findings as lint
+from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.roofline import peaks_of, unknown_device
+from dld_tui.core.tensorrt.plan.subject import layer_records
+from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching, summary_lines
+from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.plan.lint import PlanFinding
-    from dld_tui.core.plan.mapping import LayerNodes
-    from dld_tui.core.plan.model import EnginePlan
+    from dld_tui.core.tensorrt.plan.lint import PlanFinding
+    from dld_tui.core.tensorrt.plan.mapping import LayerNodes
+    from dld_tui.core.tensorrt.plan.model import EnginePlan
 
 _PATH = click.Path(path_type=Path)
 
@@ -133,17 +133,17 @@ def command(
     if csv is not None and table is not None:
         _say(csv, write_text(csv, csv_of(table), overwrite=force))
     if html is not None:
-        from dld_tui.core.plan.html import write_page
+        from dld_tui.core.tensorrt.plan.html import write_page
 
         _say(html, write_page(opened, findings, mapping, html, overwrite=force))
     if xlsx is not None:
-        from dld_tui.core.plan.export import plan_sheets
         from dld_tui.core.tables.rendering import workbook_bytes
+        from dld_tui.core.tensorrt.plan.export import plan_sheets
 
         book = workbook_bytes(plan_sheets(opened, findings))
         _say(xlsx, write_bytes(xlsx, book, overwrite=force))
     if drawn is not None:
-        from dld_tui.core.plan.export import write_plan_model
+        from dld_tui.core.tensorrt.plan.export import write_plan_model
 
         _say(drawn, write_plan_model(opened, mapping, drawn, overwrite=force))
     if trex is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import click
 
-from dld_tui.activities.doctor import Request
+from dld_tui.activities.machine.doctor import Request
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE
 from dld_tui.cli.output import write, write_json

@@ -41,7 +41,7 @@ from dld_tui.core.document.primitives import (
     SetText,
     Splice,
 )
-from dld_tui.core.process.plugins import plugins
+from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.text import visible
 
 MOST_NODES = 4000

@@ -17,7 +17,7 @@ from dld_tui.core.checks.rewrites import ATTENTION, NORM, ROTARY, fitting_rule
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
 
 _NUMBER = re.compile(r"\d+")

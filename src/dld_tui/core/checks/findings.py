@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Remark, node_at, scope_at
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import ValueType
-from dld_tui.core.rewrite import command_of
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -162,7 +162,7 @@ class Finding:
     def fix(self) -> EditCall | None:
         """The edit that repairs it and its arguments as of now, or None."""
         if self.repair is None and self.rules:
-            from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+            from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
 
             return EditCall("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
         if self.repair is None:

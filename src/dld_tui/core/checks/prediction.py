@@ -33,8 +33,8 @@ from dld_tui.core.checks.kernel_rules import check_kernel
 from dld_tui.core.checks.operands import Said, check_operands, check_signature, has_right_types
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
-from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.type_inference import Inference, ToldTypes, infer
+from dld_tui.core.document.types.inference import Inference, ToldTypes, infer
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.types import plain_domain
 
 _OWN = "dld_tui.core.operators"
@@ -178,7 +178,7 @@ def _fits(taken: dict[str, list[int]], types: dict[str, list[int]], texts: list[
 
 
 def _type_text(kind: int) -> str:
-    from dld_tui.core.document.value_types import tensor_type
+    from dld_tui.core.document.types.value_types import tensor_type
 
     full = tensor_type(kind) or ""
     return full.removeprefix("tensor(").removesuffix(")")
@@ -388,7 +388,7 @@ def predict(
 
     Args:
         model: The model, whose payloads may be cut out. It is changed.
-        told: As for :func:`~dld_tui.core.document.type_inference.infer`.
+        told: As for :func:`~dld_tui.core.document.types.inference.infer`.
         errors: Look for what is wrong, which takes most of the time.
     """
     imported = _imports(model)
@@ -641,7 +641,7 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     from dld_tui.core.checks import check
     from dld_tui.core.checks.findings import by_severity
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.type_inference import take_in_small_data, take_types
+    from dld_tui.core.document.types.inference import take_in_small_data, take_types
 
     model = onnx.ModelProto.FromString(skeleton_bytes(document))
     home = home or document.path

@@ -13,15 +13,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.checks.findings import Finding, Level, Repair, found, name_of, names_of
 from dld_tui.core.checks.signatures import UNLIMITED, Key, Root, Signature, Taken, function_key
 from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.document import Document, Node, Scope, Tensor
 from dld_tui.core.document.node import attribute_type
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.tensor import MAX_DIMENSION_PRODUCT
-from dld_tui.core.document.value_types import (
+from dld_tui.core.document.types.value_types import (
     Dims,
     shown,
     tensor_type,
@@ -29,7 +27,9 @@ from dld_tui.core.document.value_types import (
     type_of_value,
     value_type_of,
 )
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import NARROW_BITS, element_bits
 from dld_tui.core.types import plain_domain
 

@@ -17,7 +17,7 @@ from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node, permutation
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 
 _WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 

@@ -10,7 +10,7 @@ from typing import Any
 from dld_tui.core.checks.findings import Finding, Repair, found, name_of
 from dld_tui.core.checks.signatures import Key, Root
 from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.value_types import tensor_type, type_of_proto, type_of_value
+from dld_tui.core.document.types.value_types import tensor_type, type_of_proto, type_of_value
 
 _TYPED_LISTS = ("value_info", "output", "input")
 

@@ -1,14 +1,15 @@
-"""Comparing reports and engines: where the time went, which differences are more than noise.
+"""Comparing reports, engines and models: where the time went, what is more than noise.
 
 - :mod:`.model`: what is compared (`Comparable`) and what comes out (`Row`, `Cell`).
 - :mod:`.comparison`: `Comparison`, what a screen or a command reads.
-- :mod:`.subject`: a report as something to compare; engines are in :mod:`..plan.subject`.
+- :mod:`.subject`: a report as something to compare; engines: :mod:`..tensorrt.plan.subject`.
 - :mod:`.matching`: which layers of one report are which of another.
 - :mod:`.rows`: times by layer, ONNX node, operator, scope, provider or precision.
 - :mod:`.engines`: tactics and precisions that are not the same, inserted layers.
-- :mod:`.noise`: how far a difference of medians can come from chance.
 - :mod:`.conditions`: settings and environment that differ, and what makes a comparison unfair.
-- :mod:`.explain`, :mod:`.export`: text for people, JSON and CSV for programs.
+- :mod:`.gate`: whether a new version is slower than a base, by runs that take turns.
+- :mod:`.tables`, :mod:`.export`: what the screen and commands show, JSON and CSV for programs.
+- :mod:`.diff`: what changed between two models.
 
 docs/compare.md has the method, with its sources.
 """

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.model import PER_ITEM, Comparable, Subject
-from dld_tui.core.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.report.model import open_report
 from dld_tui.core.report.records import Dims, Layer
+from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

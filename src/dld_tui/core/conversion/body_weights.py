@@ -25,9 +25,9 @@ from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.text import clip, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")

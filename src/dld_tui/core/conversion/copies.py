@@ -22,17 +22,17 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.type_inference import (
+from dld_tui.core.document.types.inference import (
     ToldTypes,
     infer_types,
     take_in_small_data,
     take_types,
 )
-from dld_tui.core.document.value_types import dtype_name
+from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import DldError, EditError, InputError
+from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.writer import PREFIX
@@ -138,7 +138,7 @@ def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> l
     Args:
         copy: The copy.
         path: The model's file, beside which its data are.
-        told: As for :func:`~dld_tui.core.document.type_inference.infer`.
+        told: As for :func:`~dld_tui.core.document.types.inference.infer`.
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if path is not None:

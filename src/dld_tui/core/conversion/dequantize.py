@@ -18,8 +18,8 @@ from dld_tui.core.document.edits.tensors import emptied, location_of, put_payloa
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.tensors.elements import encoded, payload_bytes
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")

@@ -36,11 +36,11 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetAttribute, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.type_inference import ToldTypes
+from dld_tui.core.document.types.inference import ToldTypes
 from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible
@@ -465,7 +465,7 @@ class Fp16Options:
     narrow: NarrowType = FP16
     """The type."""
     told: ToldTypes | None = None
-    """As for :func:`~dld_tui.core.document.type_inference.infer`."""
+    """As for :func:`~dld_tui.core.document.types.inference.infer`."""
 
 
 @dataclass

@@ -22,8 +22,8 @@ import onnx.inliner
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
 
 from dld_tui.core.document.locations import Body, Labels, bodies
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.text import clip, visible
 
 _OLDEST = 7

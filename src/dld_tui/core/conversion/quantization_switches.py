@@ -19,8 +19,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
-from dld_tui.core.document.value_types import dtype_number
+from dld_tui.core.document.types.value_types import dtype_number
+from dld_tui.core.files.proto_text import set_text, set_texts
 
 _FLOATS = ("float32", "float64")
 """Types that can be switched: those of which ONNX Runtime's ``Where`` takes values on a CPU."""

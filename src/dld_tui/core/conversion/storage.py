@@ -15,12 +15,12 @@ from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.tensors import emptied, put_payload
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import dense_tensors
 from dld_tui.core.tensors.elements import encoded
 from dld_tui.core.text import clip, visible

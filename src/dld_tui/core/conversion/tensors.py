@@ -21,11 +21,11 @@ from dld_tui.core.document.edits.tensors import emptied, location_of, put_payloa
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.value_types import dtype_number
+from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.tensors.conversion import converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, visible

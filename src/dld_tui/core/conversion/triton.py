@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from google.protobuf.text_encoding import CEscape
 
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.value_types import PLACEHOLDERS, Dims
+from dld_tui.core.document.types.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces, write_text
-from dld_tui.core.plan.json_text import layout_of
+from dld_tui.core.tensorrt.plan.json_text import layout_of
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.plan.model import EnginePlan, EngineTensor
+    from dld_tui.core.tensorrt.plan.model import EnginePlan, EngineTensor
 
 KINDS = ("auto", "gpu", "cpu", "model")
 """Where instances run, as Triton's ``KIND_…`` name it."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
-from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.core.text import visible

@@ -32,10 +32,15 @@ from dld_tui.core.cost.operators import (
 )
 from dld_tui.core.document.local_functions import call_of, key_of
 from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType, dtype_name, value_type_of
+from dld_tui.core.document.types.value_types import (
+    PLACEHOLDERS,
+    ValueType,
+    dtype_name,
+    value_type_of,
+)
 from dld_tui.core.errors import DldError
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible

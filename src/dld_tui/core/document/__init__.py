@@ -7,7 +7,7 @@ from dld_tui.core.document.history import Change, Transaction
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.scope import Definition, Scope, Use
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 
 __all__ = [
     "Attribute",

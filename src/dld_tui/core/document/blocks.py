@@ -17,7 +17,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.value_types import dtype_name
+from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.operators.registry import CONTRIB_DOMAIN
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

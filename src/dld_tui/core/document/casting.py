@@ -24,8 +24,8 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
-from dld_tui.core.document.value_types import dtype_number, dtype_of, type_of_value
+from dld_tui.core.document.types.value_types import dtype_number, dtype_of, type_of_value
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
@@ -313,7 +313,7 @@ def changes_of(node: Node, precision: str) -> Changes | str:
 
 def type_text_of(dtype: str) -> str:
     """Return a plain tensor's type in ONNX notation, e.g. ``tensor(float)``."""
-    from dld_tui.core.document.value_types import ValueType
+    from dld_tui.core.document.types.value_types import ValueType
 
     return type_of_value(ValueType(dtype, ())) or ""
 
@@ -366,7 +366,7 @@ def _why_none(node: Node, precision: str) -> str:
 
 
 def _bits(dtype: str) -> int:
-    from dld_tui.core.document.value_types import dtype_number
+    from dld_tui.core.document.types.value_types import dtype_number
 
     number = dtype_number(dtype)
     return (element_bits(number) or 0) if number else 0

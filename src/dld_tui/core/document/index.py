@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.node import SomeLinks, links_of
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.files.columns import MARK
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.machine.collector import collector_paused
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node, NodeTexts

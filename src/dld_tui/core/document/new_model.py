@@ -13,7 +13,7 @@ from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.value_types import ValueType
+    from dld_tui.core.document.types.value_types import ValueType
 
 _VALUES = "NAME:float32[N,3,224,224]"
 _ML = "ai.onnx.ml"
@@ -86,7 +86,7 @@ def new_document(request: NewModel) -> Document:
         UsageError: A setting makes no sense; names its flag.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.proto_text import set_text
+    from dld_tui.core.files.proto_text import set_text
 
     taken: set[str] = set()
     inputs = [_value("--input", text, taken) for text in request.inputs]
@@ -99,7 +99,7 @@ def new_document(request: NewModel) -> Document:
 
 
 def _value(flag: str, text: str, taken: set[str]) -> tuple[str, ValueType | None]:
-    from dld_tui.core.document.value_types import parse_type
+    from dld_tui.core.document.types.value_types import parse_type
 
     name, colon, kind = text.rpartition(":")
     if not colon:

@@ -9,10 +9,10 @@ from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dld_tui.core import protos as onnx
-from dld_tui.core.document.proto_text import text_of, texts_of
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.files.proto_text import text_of, texts_of
+from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.node import Node, body_count
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 
 
 class Primitive(ABC):

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
 from dld_tui.core.document.node import Node, NodeTexts, attribute_type, unread_nodes
 from dld_tui.core.document.payloads import PayloadOwner
-from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.value_types import ValueType, value_type_of
+from dld_tui.core.document.types.value_types import ValueType, value_type_of
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes
 from dld_tui.core.files.parts import NodeParts
+from dld_tui.core.files.proto_text import text_of, texts_of
 
 GRAPH_LISTS = (
     "node",

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
 from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.cloning import can_clone, clone
 from dld_tui.core.files.external import in_huggingface_cache
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, is_pending
 from dld_tui.core.files.varints import (
     DELIMITED,

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
-from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.value_types import dtype_name
+from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import CancelledError, DldError, InputError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, SpillFile
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import (
     NARROW_BITS,
     PENDING,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dld_tui.core.document.edits.renaming import free_name
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import ValueType, dtype_of, parse_type, type_of_value
+from dld_tui.core.document.types.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, weight_dims
 from dld_tui.core.operators.palette import Origin, PaletteOperator

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from dld_tui.core.process.plugins import plugins
+from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 R = TypeVar("R", covariant=True)

@@ -62,7 +62,7 @@ class NodeBytes:
 
     def messages(self) -> Sequence[NodeProto]:
         """Return new messages of the nodes."""
-        from dld_tui.core import protos as onnx  # late: `dld --help` and the like go without
+        from dld_tui.core.files import protos as onnx  # late: `dld --help` and the like go without
 
         return onnx.GraphProto.FromString(self._data()).node
 

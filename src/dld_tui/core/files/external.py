@@ -23,8 +23,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable
 from dld_tui.core.files.source import Source, open_error
 from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external

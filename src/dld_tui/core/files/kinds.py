@@ -63,7 +63,7 @@ def nodes_as_one() -> Any:
     messages at the depth at which they are in a model: what is read without an error is what a
     model is read of.
     """
-    from dld_tui.core import protos as onnx  # late, see `_class_of`
+    from dld_tui.core.files import protos as onnx  # late, see `_class_of`
 
     node = onnx.NodeProto.DESCRIPTOR
     message = _text(1, "AsOne")

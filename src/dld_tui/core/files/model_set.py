@@ -18,8 +18,8 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalDataError, ExternalFiles
 from dld_tui.core.files.source import Source

@@ -221,7 +221,7 @@ def _of_report(path: str) -> Preview:
 
 
 def _of_engine(path: str) -> Preview:
-    from dld_tui.core.plan.reader import open_plan
+    from dld_tui.core.tensorrt.plan.reader import open_plan
 
     plan = open_plan(path)
     types = Counter(layer.type for layer in plan.layers)

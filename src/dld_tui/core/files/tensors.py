@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Iterable, Iterator
 
-from dld_tui.core import protos as onnx
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.wire import TENSOR, splice
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.errors import InputError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, ByteCount, SpillFile, spill_folder, stream
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.model_set import DataFile

@@ -7,7 +7,7 @@ from typing import Any
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Definition
-from dld_tui.core.document.value_types import ValueType, dtype_name
+from dld_tui.core.document.types.value_types import ValueType, dtype_name
 
 _MOST_CHARS = 24
 _MOST_SOURCES = 32

@@ -13,7 +13,7 @@ from dld_tui.core.graph.positions import shift_items
 from dld_tui.core.graph.ranks import Layers, linked_targets, make_layers, ranks_of
 from dld_tui.core.graph.routes import Gap, route
 from dld_tui.core.graph.segments import arrange
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.machine.collector import collector_paused
 
 GAP = 3
 """Cells between two things side by side."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.inputs.shapes import InputSpec, is_fixed
 
 if TYPE_CHECKING:

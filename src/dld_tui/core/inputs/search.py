@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dld_tui.core.document.value_types import PLACEHOLDERS
+from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.fills import Fill, Surroundings, fill_for
 from dld_tui.core.inputs.guess import FOLLOWS, GIVEN, Guess, InputGuess, shape_text

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core import fmt
-from dld_tui.core.document.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.text import visible
 

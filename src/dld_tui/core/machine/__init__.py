@@ -1,1 +1,1 @@
-"""What a machine is, what state it is in, and what may disturb a measurement there."""
+"""What a machine is, what state it is in, what may disturb a measurement there; this process."""

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dld_tui import __version__
-from dld_tui.core.process.plugins import GROUPS, plugins
 from dld_tui.core.settings.paths import cache_dir, config_dir, state_dir
+from dld_tui.core.settings.plugins import GROUPS, plugins
 
 GOOD, MISSING, WEAK, BROKEN = "good", "missing", "weak", "broken"
 """States: works; optional and absent; works, but not well; should work and does not."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.local_functions import FunctionAttribute, function_attributes
 from dld_tui.core.document.node import Node, attribute_type
-from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import text_of, texts_of
 from dld_tui.core.operators.palette import OperatorPalette
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema

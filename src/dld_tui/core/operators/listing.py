@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dld_tui.core.codec import encode
 from dld_tui.core.document.literals import format_literal
-from dld_tui.core.document.value_types import shown, types_text
+from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators import plain_text
 from dld_tui.core.operators.palette import domain_title, newest_opsets

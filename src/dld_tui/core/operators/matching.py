@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.core.document.value_types import ValueType, shown, type_of_value, types_text
+from dld_tui.core.document.types.value_types import ValueType, shown, type_of_value, types_text
 from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:

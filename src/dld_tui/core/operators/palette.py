@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from dld_tui.core.commands.fuzzy import score
 from dld_tui.core.operators.categories import CATEGORIES, category_of
 from dld_tui.core.operators.registry import known_domains, newest_opset, operators, versions_of
 from dld_tui.core.operators.schema import OperatorSchema
+from dld_tui.core.text.fuzzy import score
 
 _USED = 12
 """What an operator that the model uses is worth more: about one letter at a word's beginning."""

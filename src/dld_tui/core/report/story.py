@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.roofline import limiter
+from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
@@ -26,7 +27,6 @@ from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
-from dld_tui.core.rewrite import command_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.tune.changes import measured_gains
 from dld_tui.core.types import JSON

@@ -1,1 +1,1 @@
-"""What the program keeps for its user: settings, connections, tools, and where they lie."""
+"""What the program keeps for its user: settings, connections, tools, plugins; where they lie."""

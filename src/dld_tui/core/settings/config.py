@@ -23,8 +23,8 @@ from dld_tui.core.params import (
     settings_of,
     to_json,
 )
-from dld_tui.core.process.plugins import has_plugins, plugins
 from dld_tui.core.settings import paths
+from dld_tui.core.settings.plugins import has_plugins, plugins
 from dld_tui.core.types import JSON
 
 if typing.TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import param
-from dld_tui.core.process.plugins import plugins
 from dld_tui.core.settings import config
+from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.types import JSON
 

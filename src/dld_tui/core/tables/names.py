@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.value_types import ValueType
+    from dld_tui.core.document.types.value_types import ValueType
 
 _SEPARATORS = "/._:"
 MOST_SHARE = 0.8

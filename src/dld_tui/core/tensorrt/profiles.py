@@ -16,9 +16,9 @@ from dld_tui.core.document.metadata import (
     problem_of,
     profiles_of,
 )
-from dld_tui.core.document.proto_text import text_of
-from dld_tui.core.document.value_types import Dims
+from dld_tui.core.document.types.value_types import Dims
 from dld_tui.core.errors import UsageError
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.inputs.guess import Guess, input_specs
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.tensorrt.arguments import Shape, parse_profile_shapes

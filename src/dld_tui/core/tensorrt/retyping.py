@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.casting import (
     Cast,
     CastPlan,
@@ -33,11 +32,12 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.type_inference import infer_types, take_in_small_data, take_types
+from dld_tui.core.document.types.inference import infer_types, take_in_small_data, take_types
 from dld_tui.core.errors import DldError, EditError, InputError, UsageError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.tensors.conversion import plan_conversion
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck

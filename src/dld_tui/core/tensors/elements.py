@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from dld_tui.core.document.literals import LiteralError, element_text, parse_element
-from dld_tui.core.document.value_types import dtype_name, dtype_number
+from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.types import JSON

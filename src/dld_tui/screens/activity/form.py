@@ -18,8 +18,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.machine import providers
 from dld_tui.core.params import command_line, from_json, refusal, settings_of, to_json
-from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import state
+from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
@@ -37,11 +37,11 @@ from dld_tui.screens.targets.list import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for
+from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page

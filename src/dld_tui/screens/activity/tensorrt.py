@@ -7,8 +7,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from dld_tui.activities.machine.tensorrt_libraries import Result as LibrariesResult
 from dld_tui.activities.registry import request_data
-from dld_tui.activities.tensorrt_libraries import Result as LibrariesResult
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json

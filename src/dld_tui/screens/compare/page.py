@@ -22,7 +22,7 @@ from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.settings.paths import apart, near
 from dld_tui.core.text import visible
@@ -30,12 +30,12 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.openers import OPENERS
 from dld_tui.styles import STYLES
+from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
-from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task, with_progress

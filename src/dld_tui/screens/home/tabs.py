@@ -14,7 +14,7 @@ from textual.app import App
 from textual.containers import Container
 
 from dld_tui.core import fmt
-from dld_tui.core.process.collector import collect
+from dld_tui.core.machine.collector import collect
 from dld_tui.widgets.shell.bars import TabStrip
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page

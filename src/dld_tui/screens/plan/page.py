@@ -24,19 +24,19 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
-from dld_tui.core.plan.graph import LayerVertex, PlanGraph, drawn_plan
-from dld_tui.core.plan.lint import PlanFinding, findings
-from dld_tui.core.plan.mapping import LayerNodes, map_plan, share_times
-from dld_tui.core.plan.model import EnginePlan
-from dld_tui.core.plan.reader import open_plan
-from dld_tui.core.plan.subject import layer_records
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.report.export import groups_csv
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import layer_table, precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, drawn_plan
+from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, share_times
+from dld_tui.core.tensorrt.plan.model import EnginePlan
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.text import visible
 from dld_tui.screens.compare.page import ask_reports
 from dld_tui.screens.files import Write, ask_where, read_or_close
@@ -44,6 +44,7 @@ from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.screens.report.page import ColumnsDialog
 from dld_tui.styles import STYLES
+from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
@@ -59,7 +60,6 @@ from dld_tui.widgets.results.plan_details import (
 from dld_tui.widgets.results.plan_graph import PlanGraphModel, PlanGraphPane
 from dld_tui.widgets.results.plan_summary import PlanCharts, PlanFacts, PlanSummary
 from dld_tui.widgets.results.report_views import ChartPane
-from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 
@@ -204,7 +204,7 @@ _LAYOUT = "plan.columns"
 
 
 def _write_page(loaded: Loaded, path: Path, overwrite: bool) -> Sequence[str]:
-    from dld_tui.core.plan.html import write_page
+    from dld_tui.core.tensorrt.plan.html import write_page
 
     return write_page(loaded.plan, loaded.findings, loaded.mapping, path, overwrite=overwrite)
 

@@ -38,6 +38,7 @@ from dld_tui.screens.files import ask_where, read_or_close
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
+from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -46,7 +47,6 @@ from dld_tui.widgets.results.layers import LayerPane, column_title
 from dld_tui.widgets.results.report_summary import Advice, costliest
 from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.model import Timeline, timeline_of

@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.document.scope import Use
 from dld_tui.core.errors import DldError
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.tensors.conversion import (
@@ -28,6 +28,7 @@ from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.styles import STYLES
+from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import Piece
@@ -35,7 +36,6 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import operator_style
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.parameters.model import formal_name, node_schema
-from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (

@@ -16,7 +16,6 @@ from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
 from dld_tui.core import fmt
-from dld_tui.core.commands.key_names import with_keys
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -27,6 +26,8 @@ from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.commands.dispatch import Commands, binding_of, bindings_for
+from dld_tui.widgets.commands.key_names import with_keys
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.lists.line_source import Piece
@@ -34,7 +35,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import Commands, binding_of, bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
@@ -171,8 +171,8 @@ class BesidePane(Commands, Vertical):
             self._say_title()
 
     def action_couple(self) -> None:
-        from dld_tui.core.diff.compare import diff_documents
-        from dld_tui.core.diff.model import node_pairs
+        from dld_tui.core.compare.diff.compare import diff_documents
+        from dld_tui.core.compare.diff.model import node_pairs
 
         if self.pairs is not None:
             self.pairs = None

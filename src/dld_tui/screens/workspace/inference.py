@@ -16,7 +16,7 @@ from textual.timer import Timer
 from dld_tui.core.checks.findings import Prediction
 from dld_tui.core.document import Change
 from dld_tui.core.document.locations import Place, scope_at
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
@@ -27,7 +27,7 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.staleness import Staleness
+    from dld_tui.core.document.types.staleness import Staleness
     from dld_tui.core.events import Event
 
 
@@ -68,7 +68,7 @@ class TypeInference(Controller):
 
     @property
     def _stale_marks(self) -> Staleness:
-        from dld_tui.core.document.staleness import Staleness
+        from dld_tui.core.document.types.staleness import Staleness
 
         if self._staleness is None:
             self._staleness = Staleness(self.document)
@@ -98,7 +98,7 @@ class TypeInference(Controller):
 
         It is asked at once, and not waited for longer than a person would.
         """
-        from dld_tui.core.document.type_inference import untyped_terminals
+        from dld_tui.core.document.types.inference import untyped_terminals
 
         def is_ready() -> bool:
             if not self.INFER or self.model.has_fresh_types or self.model.is_closed:
@@ -191,7 +191,7 @@ class TypeInference(Controller):
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""
-        from dld_tui.core.document.type_inference import late_types
+        from dld_tui.core.document.types.inference import late_types
 
         for arguments in late_types(self.document):
             key = (str(arguments["scope"]), str(arguments["value"]))

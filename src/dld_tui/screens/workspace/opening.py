@@ -22,7 +22,7 @@ from dld_tui.core.graph.child import FROM as CHILD_FROM
 from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.overview import Arranged
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.graph.model import GraphModel

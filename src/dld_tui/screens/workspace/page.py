@@ -15,7 +15,6 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
-from dld_tui.core.commands import Command
 from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.scripting.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
@@ -44,12 +43,13 @@ from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
 from dld_tui.screens.workspace.wiring import Operators, Wiring
 from dld_tui.styles import STYLES
+from dld_tui.widgets.commands import Command
+from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
-from dld_tui.widgets.shell.commands import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkPanel

@@ -15,9 +15,9 @@ from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.selection import Selection
 
 if TYPE_CHECKING:
-    from dld_tui.core.rewrite.matcher import Hit
-    from dld_tui.core.rewrite.pattern import Pattern
-    from dld_tui.core.rewrite.rule import Rewrite, Rule
+    from dld_tui.core.document.rewrite.matcher import Hit
+    from dld_tui.core.document.rewrite.pattern import Pattern
+    from dld_tui.core.document.rewrite.rule import Rewrite, Rule
 
 LIVE = 500
 """Nodes of a model of which all is shown that rules would change while they are typed; of larger
@@ -35,7 +35,7 @@ class Rewriting(Controller):
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
-        from dld_tui.core.rewrite.matcher import pattern_of
+        from dld_tui.core.document.rewrite.matcher import pattern_of
 
         value = ""
         marked = self.model.marked(self.cursor)
@@ -50,8 +50,8 @@ class Rewriting(Controller):
 
         Meanwhile what is found is marked, in the list and on the graph.
         """
-        from dld_tui.core.rewrite.query import Completion
-        from dld_tui.core.rewrite.rule import rule_names
+        from dld_tui.core.document.rewrite.query import Completion
+        from dld_tui.core.document.rewrite.rule import rule_names
         from dld_tui.widgets.dialogs.rewrite import RewriteDialog
 
         nodes = (node for scope in self.document.scopes() for node in scope.nodes)
@@ -78,8 +78,8 @@ class Rewriting(Controller):
             DldError: The text is no pattern and no rule.
         """
         from dld_tui.core.document.edits.rewriting import preview
-        from dld_tui.core.rewrite.pattern import parse_pattern
-        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.document.rewrite.pattern import parse_pattern
+        from dld_tui.core.document.rewrite.rule import text_of_rules
 
         rules = self._rules(text)
         rewrites = [one for rule in rules for one in rule.rewrites]
@@ -128,7 +128,7 @@ class Rewriting(Controller):
 
     async def _hits(self, patterns: Sequence[Pattern]) -> list[list[Hit]]:
         """Search in slices between which keys are answered; return the hits of each pattern."""
-        from dld_tui.core.rewrite.matcher import Matcher
+        from dld_tui.core.document.rewrite.matcher import Matcher
 
         hits_by_pattern: list[list[Hit]] = []
         deadline = monotonic() + _SLICE_S
@@ -144,9 +144,9 @@ class Rewriting(Controller):
 
     def carry_out(self, text: str | None) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
-        from dld_tui.core.rewrite.matcher import find_hits
-        from dld_tui.core.rewrite.pattern import parse_pattern
-        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.document.rewrite.matcher import find_hits
+        from dld_tui.core.document.rewrite.pattern import parse_pattern
+        from dld_tui.core.document.rewrite.rule import text_of_rules
 
         if not text:
             return
@@ -175,9 +175,9 @@ class Rewriting(Controller):
     @staticmethod
     def _rules(text: str) -> list[Rule]:
         """Return the rules that a text is or names; none where it is a pattern."""
-        from dld_tui.core.rewrite.expression import Reader
-        from dld_tui.core.rewrite.pattern import read_pattern
-        from dld_tui.core.rewrite.rule import rule_names, rules_of
+        from dld_tui.core.document.rewrite.expression import Reader
+        from dld_tui.core.document.rewrite.pattern import read_pattern
+        from dld_tui.core.document.rewrite.rule import rule_names, rules_of
 
         words = text.split()
         if set(words) <= set(rule_names()):

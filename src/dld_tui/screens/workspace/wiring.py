@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.document.value_types import format_type, parse_type
+from dld_tui.core.document.types.value_types import format_type, parse_type
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

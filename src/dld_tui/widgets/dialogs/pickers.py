@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import islice
 
 from dld_tui.core import fmt
-from dld_tui.core.commands.fuzzy import FuzzyIndex
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Definition, Scope, visible_values
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.operators.matching import mismatch
 from dld_tui.core.text import cell_width, fit, visible
+from dld_tui.core.text.fuzzy import FuzzyIndex
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.styled import operator_style

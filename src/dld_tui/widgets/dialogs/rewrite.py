@@ -20,7 +20,7 @@ from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.core.rewrite.query import Completion
+    from dld_tui.core.document.rewrite.query import Completion
 
 _WAIT_S = 0.15
 _LINES = 12

@@ -12,7 +12,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks.operands import attribute_words
 from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.literals import LISTS, format_literal
-from dld_tui.core.document.value_types import shown, types_text
+from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.palette import (
@@ -24,6 +24,7 @@ from dld_tui.core.operators.palette import (
 )
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.text import clip, fit, visible
+from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.pickers import ValuePicker
@@ -32,7 +33,6 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.host import host
 
 _WIDTH = 112

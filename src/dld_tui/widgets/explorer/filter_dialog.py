@@ -12,8 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.core.document.rewrite.query import Completion
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.query import Completion
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions

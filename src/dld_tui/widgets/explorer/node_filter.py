@@ -27,10 +27,10 @@ from dld_tui.core.text import clip, visible
 if TYPE_CHECKING:
     from dld_tui.core.document.history import Change
     from dld_tui.core.document.node import Node
+    from dld_tui.core.document.rewrite.live import LiveHits
+    from dld_tui.core.document.rewrite.pattern import Pattern
+    from dld_tui.core.document.rewrite.query import Query
     from dld_tui.core.document.scope import ScopeOwner
-    from dld_tui.core.rewrite.live import LiveHits
-    from dld_tui.core.rewrite.pattern import Pattern
-    from dld_tui.core.rewrite.query import Query
 
 DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
 """Returns the default of a node's attribute as a plain value, or None when it has none."""
@@ -124,7 +124,7 @@ class PatternCondition:
 
     def prepare(self, document: ScopeOwner) -> Iterator[None]:
         """Search the document; yields between steps."""
-        from dld_tui.core.rewrite.live import LiveHits
+        from dld_tui.core.document.rewrite.live import LiveHits
 
         live = LiveHits(document, self.pattern)
         yield from live.search()
@@ -207,7 +207,7 @@ def parse_conditions(text: str) -> tuple[AnyCondition, ...]:
 
 def _query(text: str) -> QueryCondition | None:
     """Return what a query of ``dld find`` asks for, with or without its operator."""
-    from dld_tui.core.rewrite.query import parse_query
+    from dld_tui.core.document.rewrite.query import parse_query
 
     for whole in (text, f"* where {text}"):
         try:
@@ -221,7 +221,7 @@ def _query(text: str) -> QueryCondition | None:
 
 def _pattern(text: str) -> PatternCondition | None:
     """Return a pattern; None where a text is none and does not begin like one."""
-    from dld_tui.core.rewrite.pattern import parse_pattern
+    from dld_tui.core.document.rewrite.pattern import parse_pattern
 
     try:
         return PatternCondition(text, parse_pattern(text))

@@ -23,6 +23,7 @@ from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.tables.names import said_aliases
+from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.model import (
     NOTHING,
@@ -40,7 +41,6 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar, LineSearch
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 

@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core import fmt
-from dld_tui.core.document.value_types import ValueType
+from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.tables.names import with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.explorer.items import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import operator_style
 from dld_tui.widgets.parameters.rows import stale_mark
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import hint
 
 if TYPE_CHECKING:
     from dld_tui.widgets.explorer.model import ExplorerModel, Figures

@@ -220,7 +220,7 @@ def operator_style(op_type: str, domain: str = "") -> str:
 
 def layer_style(kind: str) -> str:
     """Return the style class of a layer's type, which may be an operator's or TensorRT's own."""
-    from dld_tui.core.plan.graph import colour_of_type
+    from dld_tui.core.tensorrt.plan.graph import colour_of_type
 
     colour = colour_class(kind)
     return f"op-{colour_of_type(kind) if colour == 'other' else colour}"

@@ -44,9 +44,9 @@ from dld_tui.widgets.charts.bars import (
     hottest,
     width_of,
 )
+from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.styled import layer_style, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.commands import hint
 from dld_tui.widgets.shell.progress import big_digits
 
 _TOP_LAYERS = 3

@@ -10,11 +10,11 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.diff.compare import diff_documents
+from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.document import Document
 from dld_tui.core.document.edits.registry import EDITS
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.type_inference import infer_types, take_types
+from dld_tui.core.document.types.inference import infer_types, take_types
 from dld_tui.core.errors import EditError
 from tests.core.document.edits.properties import PROPERTIES, Property
 from tests.oracles import edited_models as oracle

@@ -10,9 +10,9 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.rewriting import line_of, preview
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.rewrite import matcher
 from dld_tui.core.errors import EditError
-from dld_tui.core.rewrite import matcher
-from tests.core.rewrite.rewriting import copy_of, operators, rewritten, saved, values
+from tests.core.document.rewrite.rewriting import copy_of, operators, rewritten, saved, values
 from tests.support.drawn_models import drawn_model
 from tests.support.models import parse
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
 from dld_tui.core.document.edits.deletion import delete_from
@@ -16,10 +15,11 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import dtype_number
+from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.batch import nodes_at
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.functions import (
@@ -40,10 +39,11 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of
 from dld_tui.core.operators.registry import same_meaning
 from dld_tui.core.types import JSON, plain_domain
 

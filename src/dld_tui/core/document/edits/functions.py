@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.imports import (
     DEFAULTS_IR,
@@ -33,9 +32,10 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.primitives import SetAttribute, SetList, SetText, Splice, copies
-from dld_tui.core.document.proto_text import get_text, set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import get_text, set_text, set_texts, text_of, texts_of
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:

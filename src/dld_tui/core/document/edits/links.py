@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.deletion import splice_out, take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
@@ -15,11 +14,12 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
-from dld_tui.core.document.value_types import type_proto_of
+from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document import metadata
 from dld_tui.core.document.edits.imports import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
@@ -23,9 +22,10 @@ from dld_tui.core.document.metadata import (
 )
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetList, SetText, copies
-from dld_tui.core.document.proto_text import set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.history import Transaction
@@ -25,6 +24,7 @@ from dld_tui.core.document.primitives import Primitive
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import ExternalDataError
 from dld_tui.core.files.tensors import (
@@ -37,7 +37,7 @@ from dld_tui.core.files.tensors import (
     set_pending,
 )
 from dld_tui.core.files.wire import cut, pieces_length, splice
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck
 
 

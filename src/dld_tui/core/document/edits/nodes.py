@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import attribute_proto
 from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_ir, ensure_known_import
@@ -23,7 +22,6 @@ from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import (
     Places,
@@ -34,6 +32,8 @@ from dld_tui.core.document.traversal import (
     places,
 )
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.operators.registry import least_ir_version
 from dld_tui.core.types import JSON
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.registry import edit, quoted
@@ -22,12 +21,13 @@ from dld_tui.core.document.parts.fragment import (
     same_values,
 )
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import outer_node, upstream_of
-from dld_tui.core.document.value_types import value_type_of
+from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.types import JSON
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
 from dld_tui.core.document.primitives import SetLinks, SetText, Splice
-from dld_tui.core.document.proto_text import get_text, set_text, text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import get_text, set_text, text_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import
@@ -17,11 +16,12 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import permutation
 from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetText, Splice
-from dld_tui.core.document.proto_text import get_text, set_text, set_texts
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
 from dld_tui.core.document.traversal import live_nodes, topological_order
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import get_text, set_text, set_texts
 from dld_tui.core.files.wire import TENSOR, splice
 from dld_tui.core.types import JSON
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.message_factory import GetMessageClass
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.model_swap import PresentModel, SwapModel, read_model
 from dld_tui.core.document.edits.registry import INVERSES, edit
 from dld_tui.core.document.history import Transaction
@@ -26,11 +25,12 @@ from dld_tui.core.document.primitives import (
     SetText,
     Splice,
 )
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.errors import EditError, SaveError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

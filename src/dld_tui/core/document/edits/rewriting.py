@@ -31,19 +31,26 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import calls_itself, key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.document.rewrite.expression import plain
+from dld_tui.core.document.rewrite.functions import UNKNOWN, is_number
+from dld_tui.core.document.rewrite.matcher import Ends, Hit, Matcher, apart
+from dld_tui.core.document.rewrite.pattern import (
+    Argument,
+    Call,
+    Computed,
+    Literal,
+    Missing,
+    Variable,
+)
+from dld_tui.core.document.rewrite.rule import Action, Rewrite, Rule, parse_rules
+from dld_tui.core.document.rewrite.views import ValueView
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import names_taken, sources
-from dld_tui.core.document.value_types import dtype_name, dtype_number
+from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
-from dld_tui.core.rewrite.expression import plain
-from dld_tui.core.rewrite.functions import UNKNOWN, is_number
-from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher, apart
-from dld_tui.core.rewrite.pattern import Argument, Call, Computed, Literal, Missing, Variable
-from dld_tui.core.rewrite.rule import Action, Rewrite, Rule, parse_rules
-from dld_tui.core.rewrite.views import ValueView
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -84,7 +91,7 @@ def rewrite(
     """Replace what patterns find, in bodies and functions too, until nothing is found any more.
 
     Args:
-        rules: The text of rules; see :mod:`dld_tui.core.rewrite.rule`.
+        rules: The text of rules; see :mod:`dld_tui.core.document.rewrite.rule`.
         at: Replace only the hits whose last node is one of these, ``[[SCOPE, NODE], …]``, once.
     """
     done = rewrite_document(document, transaction, rules, at=at)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, quoted, strings
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, place_of, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.proto_text import set_text
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError, UsageError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,

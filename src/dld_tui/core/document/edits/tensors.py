@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetAttribute, Splice
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
-from dld_tui.core.document.value_types import dtype_number
+from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import element_bits, entries_of, is_pending, set_inline, set_pending
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.tensors.conversion import converted_payload

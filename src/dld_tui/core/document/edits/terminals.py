@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import require_free, require_visible
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import key_of, nodes_with_key
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.proto_text import set_text
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.value_types import dtype_number
+from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -12,15 +12,15 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import FunctionKey, call_of, key_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import Extraction, extract_nodes, imports_of, typed
 from dld_tui.core.document.parts.fragment import defined_in, graphs_of, nested_nodes, rename_links
-from dld_tui.core.document.proto_text import text_of, texts_of
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import text_of, texts_of
 from dld_tui.core.types import plain_domain
 
 _FIRST_SCAN = 9

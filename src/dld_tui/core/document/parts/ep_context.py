@@ -12,10 +12,10 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import text_of
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import resolve_external
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces

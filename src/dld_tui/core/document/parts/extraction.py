@@ -17,16 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import feeding, scope_of, terminals
-from dld_tui.core.document.value_types import type_proto_of, value_type_of
+from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 

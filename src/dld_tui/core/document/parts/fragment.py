@@ -16,17 +16,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core import protos as onnx
 from dld_tui.core.document.index import NAME_FIELD, record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import parts_of, small_model, typed
 from dld_tui.core.document.payloads import decode_message, encode_message
-from dld_tui.core.document.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
 from dld_tui.core.document.traversal import scope_of
 from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.files.tensors import (
     dense_tensors,
     has_external,

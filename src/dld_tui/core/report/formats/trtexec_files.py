@@ -18,7 +18,6 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
-from dld_tui.core.plan.json_text import text_of, time_of, whole_of
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.model import Report, temporary_report
@@ -26,6 +25,7 @@ from dld_tui.core.report.records import Layer
 from dld_tui.core.report.rows import LAYERS_ONLY, PHASES_ONLY
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.tensorrt.plan.json_text import text_of, time_of, whole_of
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 _ROUNDING_MS, _ROUNDING = 0.05, 0.02

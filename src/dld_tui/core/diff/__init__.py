@@ -1,9 +1,0 @@
-"""What changed between two models: nodes matched by name, then by structure."""
-
-from __future__ import annotations
-
-from dld_tui.core.diff.compare import diff_documents
-from dld_tui.core.diff.model import Change, Field, ModelDiff, ScopeDiff
-from dld_tui.core.diff.tensors import TensorDifference
-
-__all__ = ["Change", "Field", "ModelDiff", "ScopeDiff", "TensorDifference", "diff_documents"]

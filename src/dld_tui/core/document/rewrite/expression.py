@@ -1,0 +1,575 @@
+"""Expressions of conditions and computed constants, worked out by functions of our own.
+
+::
+
+    group > 1 and out.shape[1] % 8 != 0        x is constant and x.rank = 2
+    strides contains 2                         not has dilations
+    compose(p, q) = [0, 1, 2]                  sqrt(variance.value + epsilon)
+
+What is not known stays unknown: a comparison with it is neither true nor false, so that no node is
+listed, and nothing is rewritten, because of it. A condition compares a list with a number as the
+filter of nodes does: ``strides > 1`` when any of them is, ``strides = 1`` when all are.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dld_tui.core.document.rewrite.functions import FUNCTIONS, UNKNOWN, in_bounds, is_number
+from dld_tui.core.errors import UsageError
+from dld_tui.core.text import clip, visible
+
+# --- reading the text of patterns, rules and queries ----------------------------------------------
+
+_SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
+_STRING = re.compile(r"'(?:\\.|[^\\'])*'|\"(?:\\.|[^\\\"])*\"")
+MOST_CHARACTERS = 200_000
+MOST_DEPTH = 60
+"""Of brackets in brackets."""
+
+
+class Reader:
+    """A text and the place up to which it was read. Comments begin with ``#``."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MOST_CHARACTERS:
+            raise UsageError(f"the text has more than {MOST_CHARACTERS:,} characters")
+        self.text = text
+        self.at = 0
+        self.depth = 0
+
+    def space(self) -> None:
+        """Go on to the next character that says something."""
+        match = _SPACE.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Return what a pattern finds right here, without taking it."""
+        self.space()
+        return pattern.match(self.text, self.at)
+
+    def sees(self, sign: str) -> bool:
+        """Return whether a sign, or a whole word, comes next."""
+        self.space()
+        if not self.text.startswith(sign, self.at):
+            return False
+        following = self.text[self.at + len(sign) : self.at + len(sign) + 1]
+        return not (sign[-1].isalnum() and (following.isalnum() or following == "_"))
+
+    def take(self, sign: str) -> bool:
+        """Take a sign, or a whole word, if it comes next."""
+        if not self.sees(sign):
+            return False
+        self.at += len(sign)
+        return True
+
+    def expect(self, sign: str) -> None:
+        """Take a sign.
+
+        Raises:
+            UsageError: Something else comes next.
+        """
+        if not self.take(sign):
+            raise self.error(f"{sign!r} is expected")
+
+    def word(self, what: str = "a name") -> str:
+        """Take a word.
+
+        Raises:
+            UsageError: Something else comes next.
+        """
+        found = self.match(_WORD)
+        if found is None:
+            raise self.error(f"{what} is expected")
+        self.at = found.end()
+        return found.group()
+
+    def number(self) -> int | float | None:
+        """Take a number without a sign, if one comes next."""
+        found = self.match(_NUMBER)
+        if found is None:
+            return None
+        self.at = found.end()
+        text = found.group()
+        try:
+            return int(text) if text.isdecimal() else float(text)
+        except ValueError:  # thousands of digits
+            raise self.error("this number is too long") from None
+
+    def string(self) -> str | None:
+        """Take a string in quotes, if one comes next."""
+        found = self.match(_STRING)
+        if found is None:
+            return None
+        self.at = found.end()
+        return re.sub(r"\\(.)", r"\1", found.group()[1:-1])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        self.space()
+        return self.at >= len(self.text)
+
+    def end(self) -> None:
+        """Refuse anything that is left.
+
+        Raises:
+            UsageError: There is something.
+        """
+        if not self.is_done:
+            raise self.error("this is not expected")
+
+    def deeper(self) -> None:
+        """Note that a bracket was opened; whoever calls it takes one off `depth` later."""
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise self.error(f"brackets are nested more than {MOST_DEPTH} deep")
+
+    def error(self, message: str) -> UsageError:
+        """Return an error that says where in the text it is."""
+        self.space()
+        line = self.text.count("\n", 0, self.at) + 1
+        rest = self.text[self.at :].split("\n", 1)[0]
+        place = f"before {clip(visible(rest), 30)!r}" if rest else "at the end"
+        if line > 1:
+            place = f"in line {line} {place}"
+        return UsageError(f"{message} {place}")
+
+
+# --- expressions ----------------------------------------------------------------------------------
+
+Names: TypeAlias = "Callable[[str], Any]"
+"""Returns what a name stands for."""
+Work: TypeAlias = "Callable[[Names], Any]"
+
+
+class Thing(ABC):
+    """What has fields: a node or a value."""
+
+    @abstractmethod
+    def field(self, name: str) -> Any:
+        """Return a field, UNKNOWN where the model does not say."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """An expression that was read."""
+
+    text: str
+    work: Work
+    names: frozenset[str]
+    """The names that it uses."""
+
+    def value(self, names: Names) -> Any:
+        """Work it out."""
+        return self.work(names)
+
+    def holds(self, names: Names) -> bool:
+        """Return whether it is known to be true."""
+        return truth(self.work(names)) is True
+
+
+def truth(value: Any) -> Any:
+    """Return True, False or UNKNOWN."""
+    if value is UNKNOWN:
+        return UNKNOWN
+    if isinstance(value, np.ndarray):
+        return bool(value.all())
+    return bool(value)
+
+
+_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge,
+    "=": operator.eq, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_COMPARISON = re.compile(r"==|!=|<=|>=|=(?!>)|<|>|(?:contains|not\s+in|in|is)\b", re.IGNORECASE)
+_PLAIN_WORD = re.compile(r"[A-Za-z_][\w.:/-]*(?=\s*(?:\)|\Z|=>|and\b|or\b|\n))", re.IGNORECASE)
+_ARITHMETIC = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+_SUM, _TERM = re.compile(r"[+-]"), re.compile(r"//|[*/%]")
+_CONSTANTS = {"true": True, "false": False, "none": None}
+
+
+def parse_expression(text: str, known: Container[str] = ()) -> Expression:
+    """Return the expression of a whole text; see :func:`read_expression`."""
+    reader = Reader(text)
+    expression = read_expression(reader, known)
+    reader.end()
+    return expression
+
+
+def read_expression(reader: Reader, known: Container[str] = ()) -> Expression:
+    """Take an expression from a text.
+
+    Args:
+        reader: The text.
+        known: Names that mean something. Another word to the right of ``=``, ``!=`` and
+            ``contains`` is a string: ``mode = linear``.
+
+    Raises:
+        UsageError: It is none.
+    """
+    return _read(reader, known, _Parser.either)
+
+
+def read_sum(reader: Reader, known: Container[str] = ()) -> Expression:
+    """Take an expression without comparisons: ``>`` ends the list of attributes that it is in."""
+    return _read(reader, known, _Parser.sum)
+
+
+def _read(reader: Reader, known: Container[str], part: Callable[[_Parser], Work]) -> Expression:
+    reader.space()
+    start = reader.at
+    parser = _Parser(reader, known)
+    work = part(parser)
+    return Expression(reader.text[start : reader.at].strip(), work, frozenset(parser.names))
+
+
+class _Parser:
+    def __init__(self, reader: Reader, known: Container[str]) -> None:
+        self._reader = reader
+        self._known = known
+        self.names: set[str] = set()
+
+    def either(self) -> Work:
+        parts = [self._both()]
+        while self._keyword("or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else _joined(parts, decides=True)
+
+    def _both(self) -> Work:
+        parts = [self._negated()]
+        while self._keyword("and"):
+            parts.append(self._negated())
+        return parts[0] if len(parts) == 1 else _joined(parts, decides=False)
+
+    def _keyword(self, word: str) -> bool:
+        return self._reader.take(word) or self._reader.take(word.upper())
+
+    def _negated(self) -> Work:
+        if not self._keyword("not"):
+            return self._comparison()
+        self._reader.deeper()
+        inner = self._negated()
+        self._reader.depth -= 1
+
+        def negated(names: Names) -> Any:
+            value = truth(inner(names))
+            return UNKNOWN if value is UNKNOWN else not value
+
+        return negated
+
+    def _comparison(self) -> Work:
+        reader = self._reader
+        left = self.sum()
+        parts: list[Work] = []
+        while (match := reader.match(_COMPARISON)) is not None:
+            reader.at = match.end()
+            sign = re.sub(r"\s+", " ", match.group().lower())
+            if sign == "is":
+                parts.append(self._is(left))
+                break
+            right = self._right(sign)
+            parts.append(_compared(sign, left, right))
+            left = right
+        if not parts:
+            return left
+        return parts[0] if len(parts) == 1 else _joined(parts, decides=False)
+
+    def _is(self, subject: Work) -> Work:
+        negated = self._keyword("not")
+        word = self._reader.word("what it is to be, such as constant,")
+
+        def check(names: Names) -> Any:
+            value = _field(subject(names), word)
+            known = truth(value)
+            return UNKNOWN if known is UNKNOWN else known is not negated
+
+        return check
+
+    def _right(self, sign: str) -> Work:
+        """Return what is to the right of a comparison: a plain word may be a string."""
+        reader = self._reader
+        match = reader.match(_PLAIN_WORD) if sign in ("=", "==", "!=", "contains") else None
+        if match is not None:
+            word = match.group()
+            first = re.split(r"[.:/-]", word, maxsplit=1)[0]
+            if first not in self._known and first.lower() not in _CONSTANTS:
+                reader.at = match.end()
+                return lambda names: word
+        return self.sum()
+
+    def sum(self) -> Work:
+        return self._chain(_SUM, self._term)
+
+    def _term(self) -> Work:
+        return self._chain(_TERM, self._signed)
+
+    def _chain(self, signs: re.Pattern[str], part: Callable[[], Work]) -> Work:
+        work = part()
+        while (match := self._reader.match(signs)) is not None:
+            self._reader.at = match.end()
+            work = _calculated(_ARITHMETIC[match.group()], work, part())
+        return work
+
+    def _signed(self) -> Work:
+        if self._reader.take("-"):
+            self._reader.deeper()
+            inner = self._signed()
+            self._reader.depth -= 1
+            return _calculated(operator.sub, lambda names: 0, inner)
+        return self._with_fields(self._atom())
+
+    def _with_fields(self, work: Work) -> Work:
+        reader = self._reader
+        while True:
+            if reader.take("."):
+                name = reader.word("a field")
+                work = _of_field(work, name)
+            elif reader.text[reader.at : reader.at + 1] == "[":
+                reader.expect("[")
+                place = self._nested("]")
+                work = _of_item(work, place)
+            else:
+                return work
+
+    def _nested(self, end: str) -> Work:
+        self._reader.deeper()
+        work = self.either()
+        self._reader.depth -= 1
+        self._reader.expect(end)
+        return work
+
+    def _list(self, end: str) -> list[Work]:
+        items: list[Work] = []
+        self._reader.deeper()
+        while not self._reader.take(end):
+            items.append(self.either())
+            if not self._reader.take(",") and not self._reader.sees(end):
+                raise self._reader.error(f"',' or {end!r} is expected")
+        self._reader.depth -= 1
+        return items
+
+    def _atom(self) -> Work:
+        reader = self._reader
+        if (number := reader.number()) is not None:
+            return lambda names: number
+        if (text := reader.string()) is not None:
+            return lambda names: text
+        if reader.take("("):
+            return self._nested(")")
+        if reader.take("["):
+            items = self._list("]")
+            return lambda names: [item(names) for item in items]
+        if self._keyword("has"):
+            reader.take("@")
+            wanted = reader.word("an attribute")
+            self.names.add("has")
+            return lambda names: names("has")(wanted)
+        as_attribute = reader.take("@")
+        word = reader.word("a name, a number or a string")
+        if not as_attribute and reader.text[reader.at : reader.at + 1] == "(":
+            return self._call(word)
+        if not as_attribute and word.lower() in _CONSTANTS:
+            constant = _CONSTANTS[word.lower()]
+            return lambda names: constant
+        name = f"@{word}" if as_attribute else word
+        self.names.add(name)
+        return lambda names: names(name)
+
+    def _call(self, word: str) -> Work:
+        reader = self._reader
+        function = FUNCTIONS.get(word)
+        if function is None:
+            known = ", ".join(sorted(FUNCTIONS))
+            raise UsageError(f"there is no function {word!r:.40}", hint=f"Known: {known}")
+        reader.expect("(")
+        arguments = self._list(")")
+        if not function.least <= len(arguments) <= function.most:
+            raise reader.error(f"{word} takes another number of values: it is {function.usage}")
+
+        def called(names: Names) -> Any:
+            values = [plain(argument(names)) for argument in arguments]
+            if any(value is UNKNOWN for value in values) and not function.takes_unknown:
+                return UNKNOWN
+            try:
+                return function.work(*values)
+            except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError):
+                return UNKNOWN
+
+        return called
+
+
+def _joined(parts: list[Work], *, decides: bool) -> Work:
+    """Return ``or`` (a true part decides) or ``and`` (a false one does)."""
+
+    def joined(names: Names) -> Any:
+        result: Any = not decides
+        for part in parts:
+            value = truth(part(names))
+            if value is decides:
+                return decides
+            if value is UNKNOWN:
+                result = UNKNOWN
+        return result
+
+    return joined
+
+
+def plain(value: Any) -> Any:
+    """Return what a thing stands for in a calculation: a value its elements, others themselves."""
+    return value.field("value") if isinstance(value, Thing) else value
+
+
+def _field(value: Any, name: str) -> Any:
+    if value is UNKNOWN or value is None:
+        return UNKNOWN
+    if isinstance(value, Thing):
+        return value.field(name)
+    raise UsageError(f"a {type(value).__name__} has no field {name!r:.40}")
+
+
+def _of_field(work: Work, name: str) -> Work:
+    return lambda names: _field(work(names), name)
+
+
+def _of_item(work: Work, place: Work) -> Work:
+    def item(names: Names) -> Any:
+        value, at = work(names), place(names)
+        if value is UNKNOWN or at is UNKNOWN or value is None:
+            return UNKNOWN
+        if not isinstance(value, (list, tuple, np.ndarray)) and not hasattr(value, "__getitem__"):
+            return UNKNOWN
+        if not isinstance(at, int) or isinstance(at, bool):
+            return UNKNOWN
+        try:
+            found = value[at]
+        except (IndexError, KeyError, TypeError):
+            return UNKNOWN
+        return found.item() if isinstance(found, np.generic) else found
+
+    return item
+
+
+def _calculated(function: Callable[[Any, Any], Any], left: Work, right: Work) -> Work:
+    def calculated(names: Names) -> Any:
+        first, second = plain(left(names)), plain(right(names))
+        if isinstance(first, list) and isinstance(second, list) and function is operator.add:
+            return first + second
+        for value in (first, second):
+            if not is_number(value) and not isinstance(value, np.ndarray):
+                return UNKNOWN
+        try:
+            if not in_bounds(first, second):
+                return UNKNOWN
+            with np.errstate(all="ignore"):
+                return function(first, second)
+        except (ArithmeticError, ValueError, TypeError):
+            return UNKNOWN
+
+    return calculated
+
+
+def _compared(sign: str, left: Work, right: Work) -> Work:
+    def compared(names: Names) -> Any:
+        first, second = left(names), right(names)
+        if sign in ("=", "==", "!=") and isinstance(first, Thing) and isinstance(second, Thing):
+            same = first.field("name") == second.field("name")
+            return same is not (sign == "!=")
+        return compare(sign, plain(first), plain(second))
+
+    return compared
+
+
+def compare(sign: str, found: Any, wanted: Any) -> Any:
+    """Return True, False or UNKNOWN for one comparison of two plain values."""
+    if found is UNKNOWN or wanted is UNKNOWN:
+        return UNKNOWN
+    if sign in ("in", "not in"):
+        inside = contains(wanted, found)
+        return UNKNOWN if inside is UNKNOWN else inside is not (sign == "not in")
+    if sign == "contains":
+        return contains(found, wanted)
+    found, wanted = _listed(found), _listed(wanted)
+    if sign == "!=":
+        same = compare("=", found, wanted)
+        return UNKNOWN if same is UNKNOWN else not same
+    test = _SIGNS[sign]
+    if isinstance(found, list) and not isinstance(wanted, list):
+        results = [compare(sign, item, wanted) for item in found]
+        is_equal = test is operator.eq
+        return _of_all(results) if is_equal else _of_any(results)
+    if test is operator.eq:
+        return equal(found, wanted)
+    if not is_number(found) or not is_number(wanted):
+        return UNKNOWN if isinstance(found, str) or found is None else False
+    return bool(test(found, wanted))
+
+
+def _listed(value: Any) -> Any:
+    """Return a tensor as lists, one of a single element as a number."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.tolist() if value.ndim else value.item()
+
+
+def _of_all(results: list[Any]) -> Any:
+    if not results or any(result is False for result in results):
+        return False
+    return UNKNOWN if UNKNOWN in results else True
+
+
+def _of_any(results: list[Any]) -> Any:
+    if any(result is True for result in results):
+        return True
+    return UNKNOWN if UNKNOWN in results else False
+
+
+def equal(found: Any, wanted: Any) -> Any:
+    """Return whether two plain values are the same; numbers as float32 has them."""
+    if found is UNKNOWN or wanted is UNKNOWN:
+        return UNKNOWN
+    if isinstance(found, list) and isinstance(wanted, list):
+        if len(found) != len(wanted):
+            return False
+        return not found or _of_all(list(map(equal, found, wanted)))
+    if isinstance(found, str) and isinstance(wanted, str):
+        return found == wanted
+    if is_number(found) and is_number(wanted):
+        return bool(found == wanted) or _same_float32(found, wanted)
+    if isinstance(found, str) and is_number(wanted):
+        return UNKNOWN  # a dimension that has a name may be of any size
+    if found is None or wanted is None:
+        return found is wanted
+    return False
+
+
+def _same_float32(found: Any, wanted: Any) -> bool:
+    if isinstance(found, int) and isinstance(wanted, int):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.float32(found) == np.float32(wanted)) and math.isfinite(wanted)
+
+
+def contains(found: Any, wanted: Any) -> Any:
+    """Return whether a list has items, or a text another one, in any case."""
+    if found is UNKNOWN or wanted is UNKNOWN:
+        return UNKNOWN
+    found = _listed(found)
+    if isinstance(found, list):
+        items = wanted if isinstance(wanted, list) else [wanted]
+        return all(any(equal(item, each) is True for item in found) for each in items)
+    return isinstance(found, str) and str(wanted).lower() in found.lower()

@@ -1,0 +1,683 @@
+"""Types and shapes of all values, as the onnx package infers them.
+
+It is native code that can end the process on a bad model: call this in a child process.
+
+A value that is made an input or output gets the type that is known of it. Where nothing was known
+then, shape inference may tell it later; what the file had without a type stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import struct
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dld_tui.core.document.locations import Labels, Place, Remark, bodies, bodies_of, scope_at
+from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scripting.arguments import Entry
+from dld_tui.core.document.types.value_types import ValueType, type_proto_of, value_type_of
+from dld_tui.core.errors import ActivityError, InputError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.tensors import (
+    dense_tensors,
+    entries_of,
+    is_external,
+    payload_length,
+    set_inline,
+)
+from dld_tui.core.files.wire import THRESHOLD
+from dld_tui.core.types import JSON, plain_domain
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.scope import Scope
+
+ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto]]"
+"""Returns the types of values of the main graph that an inferred model has no shapes of."""
+_DECLARED = "existing shape differ"
+"""Of a shape that the file declares and that is not what the node makes."""
+_GENERATED = re.compile(r"unk__\d+")
+"""What onnx calls dimensions that it does not know."""
+_MOST_TOLD = 4
+"""How often a runtime is asked for more types: it takes those before in, too."""
+_MOST_CONFLICTS = 8
+"""How often declared shapes are left out: what follows from one comes to light without it."""
+
+
+def take_in_small_data(model: onnx.ModelProto, home: Path) -> None:
+    """Put small external data into a model: onnx computes sizes from what is inline only.
+
+    Args:
+        model: The model, whose payloads may be cut out.
+        home: The model's file: data files are found in its folder.
+    """
+    with contextlib.closing(ExternalFiles(home)) as files:
+        for tensor in dense_tensors(model):
+            if not is_external(tensor):
+                continue
+            length = payload_length(tensor)
+            if length is not None and length < THRESHOLD:
+                with contextlib.suppress(InputError):  # missing or refused: a check tells
+                    set_inline(tensor, files.blob(entries_of(tensor), expected=length).read())
+
+
+@dataclass
+class Inference:
+    """What inference says of a model."""
+
+    model: onnx.ModelProto
+    """A copy with ``value_info`` for all values that onnx can tell of; labels as node names."""
+    labels: Labels
+    remarks: list[Remark]
+    """What does not fit together in the model."""
+    failed: bool = False
+    """Whether inference refused the model as a whole: the copy has no more types than it had."""
+    own_names: frozenset[str] = frozenset()
+    """Names of dimensions of inputs and outputs that the model had before."""
+
+
+def infer(
+    model: onnx.ModelProto, before: Inference | None = None, told: ToldTypes | None = None
+) -> Inference:
+    """Infer the types of a model; never fails.
+
+    Where a declared shape of what a node makes differs from the inferred one, the declared one is
+    left out, as ONNX Runtime does: runtimes go by what operators make.
+
+    Args:
+        model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
+            lacks, labels as names of its nodes, and loses declared shapes that are wrong.
+        before: What an earlier inference found, where the model comes from there.
+        told: Says what onnx cannot tell; what follows from that is inferred, too.
+    """
+    own_names = _declared_names(model.graph) if before is None else before.own_names
+    found = _infer(model, None if before is None else before.labels)
+    _name_reshaped(found.model.graph, own_names)
+    for _ in range(_MOST_TOLD if told is not None and not found.failed else 0):
+        assert told is not None
+        more = {text_of(info.name): info for info in told(found.model)}
+        if not more:
+            break
+        forget_generated(found.model.graph)
+        _declare(found.model.graph, more)
+        found = _infer(found.model, found.labels)
+        _name_reshaped(found.model.graph, own_names)
+    found.own_names = own_names
+    return found
+
+
+def _declared_names(graph: onnx.GraphProto) -> frozenset[str]:
+    return frozenset(
+        text_of(dim.dim_param)
+        for info in (*graph.input, *graph.output)
+        for dim in info.type.tensor_type.shape.dim
+    )
+
+
+def _name_reshaped(graph: onnx.GraphProto, own_names: Collection[str]) -> None:
+    """Give the dimensions that onnx has named, but that a Reshape keeps, the names they had.
+
+    onnx computes what -1 means of numbers only: ``[batch, seq, 64]`` as ``[0, -1, 4, 16]`` is
+    ``[batch, unk__0, 4, 16]`` to it.
+
+    Args:
+        graph: With the types that were inferred.
+        own_names: Of dimensions of its inputs and outputs, which may look like those of onnx.
+            Those of values in between are onnx's: tools leave in a file what they inferred.
+    """
+    calls = [node for node in graph.node if node.op_type == "Reshape" and not node.domain]
+    targets = _numbers(graph, {node.input[1] for node in calls if len(node.input) > 1})
+    infos = (*graph.input, *graph.value_info, *graph.output) if targets else ()
+    dims = {
+        info.name: info.type.tensor_type.shape.dim
+        for info in infos
+        if info.type.tensor_type.HasField("shape")
+    }
+    reshapes = []
+    for node in calls:
+        if len(node.input) > 1 and len(node.output) == 1 and not node.attribute:
+            source, made = dims.get(node.input[0]), dims.get(node.output[0])
+            target = targets.get(node.input[1])
+            if source is not None and made is not None and target is not None:
+                reshapes.append((source, made, target))
+    names = _kept_names(reshapes, own_names)
+    for info in (*graph.value_info, *graph.output) if names else ():
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param in names:
+                set_text(dim, "dim_param", names[dim.dim_param])
+
+
+_Reshape: TypeAlias = "tuple[Sequence[Any], Sequence[Any], Sequence[int]]"
+"""The dimensions of what goes in and of what is made, and the wanted shape."""
+
+
+def _kept_names(reshapes: Sequence[_Reshape], own_names: Collection[str]) -> dict[str, str]:
+    """Return the names that Reshapes keep, by those that onnx has given; nothing of the others."""
+    left_alone = set(own_names)
+    while True:
+        names: dict[str, str] = {}
+        before = len(left_alone)
+        for reshape in reshapes:
+            for generated, name in _kept_name(*reshape, names).items():
+                # One name for dimensions that are not the same: nothing can follow from it.
+                if generated not in left_alone and names.setdefault(generated, name) != name:
+                    left_alone.add(generated)
+        if len(left_alone) == before:
+            return names
+
+
+def _kept_name(
+    source: Sequence[Any], made: Sequence[Any], target: Sequence[int], names: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the name that the dimension of -1 has, by the one that onnx has given it."""
+    if target.count(-1) != 1 or len(made) != len(target):
+        return {}
+    at = target.index(-1)
+    generated = text_of(made[at].dim_param)
+    if not _GENERATED.fullmatch(generated):
+        return {}
+    number, left = 1, list[str]()
+    for dim in source:
+        if dim.HasField("dim_value"):
+            number *= dim.dim_value
+        elif dim.dim_param:
+            left.append(names.get(dim.dim_param, text_of(dim.dim_param)))
+        else:
+            return {}
+    divisor = 1
+    for place, size in enumerate(target):
+        if size > 0:
+            divisor *= size
+        elif size == 0 and place < len(source):
+            dim = source[place]
+            if dim.HasField("dim_value"):
+                divisor *= dim.dim_value
+            else:
+                left.remove(names.get(dim.dim_param, text_of(dim.dim_param)))
+        elif place != at:
+            return {}
+    return {generated: left[0]} if number == divisor and len(left) == 1 else {}
+
+
+def _numbers(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, list[int]]:
+    """Return the numbers of small constants of int64."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer if tensor.name in wanted}
+    for node in graph.node if wanted else ():
+        if node.op_type == "Constant" and node.output and node.output[0] in wanted:
+            for attribute in node.attribute:
+                if attribute.name == "value":
+                    tensors[node.output[0]] = attribute.t
+    found = {}
+    for name, tensor in tensors.items():
+        if tensor.data_type == onnx.TensorProto.INT64 and not is_external(tensor):
+            count = tensor.dims[0] if len(tensor.dims) == 1 else 0
+            numbers = [*tensor.int64_data]
+            if len(tensor.raw_data) == 8 * count:
+                numbers = [*struct.unpack(f"<{count}q", tensor.raw_data)]
+            if len(numbers) == count > 0:
+                found[name] = numbers
+    return found
+
+
+def forget_generated(graph: onnx.GraphProto) -> None:
+    """Leave out shapes with dimensions that onnx has named: it keeps them once they are there.
+
+    What stands behind them may be known as soon as more types are.
+    """
+
+    def is_generated(dim: Any) -> bool:
+        return _GENERATED.fullmatch(text_of(dim.dim_param)) is not None
+
+    kept = [
+        info
+        for info in graph.value_info
+        if not any(map(is_generated, info.type.tensor_type.shape.dim))
+    ]
+    if len(kept) < len(graph.value_info):
+        copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+        del graph.value_info[:]
+        graph.value_info.extend(copies)
+
+
+def _declare(graph: onnx.GraphProto, more: dict[str, onnx.ValueInfoProto]) -> None:
+    """Note types of values, in the place of what was declared of them."""
+    left = dict(more)
+    for info in (*graph.value_info, *graph.output):
+        new = left.pop(text_of(info.name), None)
+        if new is not None:
+            info.type.CopyFrom(new.type)
+    graph.value_info.extend(left.values())
+
+
+def _infer(model: onnx.ModelProto, labels: Labels | None) -> Inference:
+    if labels is None:
+        _plain_domains(model)
+        used = {node.domain for _, body in bodies(model) for node in body.node}
+        imported = {entry.domain for entry in model.opset_import}
+        # One node of a domain that is not imported would end it for all the others.
+        for domain in sorted(used - {"", "ai.onnx"} - imported):
+            model.opset_import.add(domain=domain, version=1)
+        _take_weights_as_constants(model)
+        labels = Labels(model)
+        sort_nodes(model.graph)
+    op_type = _unreadable(model)
+    if op_type is not None:
+        return Inference(model, labels, [Remark(f"{op_type}: its input is not known")], failed=True)
+    remarks: list[Remark] = []
+    for _ in range(_MOST_CONFLICTS):
+        try:
+            return Inference(_inferred(model, strict=True), labels, [])
+        # The seam: C++ errors of several classes without a common base.
+        except Exception as error:  # noqa: BLE001
+            remarks = labels.remarks(str(error))
+        if not _forget_conflicts(model, remarks):
+            break
+    remarks = [remark for remark in remarks if _DECLARED not in remark.message]
+    try:  # only the strict way tells its errors, and then nothing else
+        return Inference(_inferred(model, strict=False), labels, remarks)
+    except Exception as error:  # noqa: BLE001
+        return Inference(model, labels, remarks or labels.remarks(str(error)), failed=True)
+
+
+_READ = frozenset({"EyeLike", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
+"""Operators whose inference ends the process where there is no type of their first input."""
+
+
+def _unreadable(model: onnx.ModelProto) -> str | None:
+    """Return an operator that would end the process; None where there is none."""
+    calls = [node for _, body in bodies(model) for node in body.node if node.op_type in _READ]
+    known: set[str] = set()
+    for _, body in bodies(model) if calls else ():
+        for node in body.node:
+            known.update(node.output)
+        if isinstance(body, onnx.GraphProto):
+            known.update(info.name for info in body.input)
+            known.update(tensor.name for tensor in body.initializer)
+        else:
+            known.update(body.input)
+    for node in calls:
+        if not (node.input and node.input[0] and node.input[0] in known):
+            return text_of(node.op_type)
+    return None
+
+
+def _plain_domains(model: onnx.ModelProto) -> None:
+    """Write one name for the operators of ONNX, and for constants, which all readers know."""
+    lists = [model.opset_import, *(function.opset_import for function in model.functions)]
+    for entry in (entry for imports in lists for entry in imports):
+        if entry.domain == "ai.onnx":
+            entry.domain = ""
+    for _, graph in bodies(model):
+        for node in graph.node:
+            if node.domain == "ai.onnx" or (node.domain and node.op_type == "Constant"):
+                node.domain = ""
+
+
+def _take_weights_as_constants(model: onnx.ModelProto) -> None:
+    """Prepare a model for inference as runtimes read it.
+
+    Before IR version 4 all initializers are inputs, too, and constants all the same. What is
+    declared of the value of a Constant node holds for nobody.
+    """
+    if model.ir_version < 4:
+        weights = {tensor.name for tensor in model.graph.initializer}
+        kept = [info for info in model.graph.input if info.name not in weights]
+        copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+        del model.graph.input[:]
+        model.graph.input.extend(copies)
+        model.ir_version = 4
+    for sparse in model.graph.sparse_initializer:  # operators take them as dense ones
+        kind = onnx.TypeProto()
+        kind.tensor_type.elem_type = sparse.values.data_type
+        for dim in sparse.dims:
+            kind.tensor_type.shape.dim.add().dim_value = dim
+        model.graph.input.append(onnx.ValueInfoProto(name=sparse.values.name, type=kind))
+    del model.graph.sparse_initializer[:]
+    for _, body in bodies(model):
+        constants = {
+            node.output[0] for node in body.node if node.op_type == "Constant" and node.output
+        }
+        if not constants or not isinstance(body, onnx.GraphProto):
+            continue
+        for info in body.value_info:
+            if info.name in constants:
+                info.type.Clear()
+
+
+def sort_nodes(graph: onnx.GraphProto) -> None:
+    """Bring nodes into an order in which they can run, where they are in none, as runtimes do."""
+    if _is_sorted(graph):
+        return
+    made = {text_of(name) for node in graph.node for name in node.output if name}
+    seen: set[str] = set()
+    waiting: list[tuple[onnx.NodeProto, set[str]]] = []
+    sorted_nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        missing = (_used(node) & made) - seen
+        if missing or waiting:
+            waiting.append((node, missing))
+        else:
+            sorted_nodes.append(node)
+            seen.update(map(text_of, node.output))
+    if not any(missing for _, missing in waiting):
+        return
+    while waiting:
+        left = []
+        for node, missing in waiting:
+            if missing - seen:
+                left.append((node, missing - seen))
+            else:
+                sorted_nodes.append(node)
+                seen.update(map(text_of, node.output))
+        if len(left) == len(waiting):
+            return  # a cycle: another rule tells
+        waiting = left
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in sorted_nodes]
+    del graph.node[:]
+    graph.node.extend(copies)
+
+
+def _is_sorted(graph: onnx.GraphProto) -> bool:
+    """Return whether no node uses what a later one makes; quick, as it mostly is so."""
+    seen: set[str] = set()
+    early: set[str] = set()
+    for node in graph.node:
+        if node.attribute:
+            early |= _used(node) - seen
+        else:
+            early.update(name for name in map(text_of, node.input) if name not in seen)
+        seen.update(map(text_of, node.output))
+    return not (early & seen) - {""}
+
+
+def _used(node: onnx.NodeProto) -> set[str]:
+    names = {text_of(name) for name in node.input if name}
+    for graph in bodies_of(node):
+        for inner in graph.node:
+            names |= _used(inner)
+        names.update(text_of(info.name) for info in graph.output)
+    return names
+
+
+def _inferred(model: onnx.ModelProto, *, strict: bool) -> onnx.ModelProto:
+    from onnx import shape_inference
+
+    return shape_inference.infer_shapes(model, check_type=False, strict_mode=strict, data_prop=True)
+
+
+def _forget_conflicts(model: onnx.ModelProto, remarks: list[Remark]) -> bool:
+    """Leave out declared shapes that are not what nodes make; return whether there were some."""
+    wrong = [
+        remark for remark in remarks if _DECLARED in remark.message and remark.place is not None
+    ]
+    if not wrong:
+        return False
+    graphs = {json.dumps(place): body for place, body in bodies(model)}
+    found = False
+    for remark in wrong:
+        body = graphs.get(json.dumps(remark.place))
+        if not isinstance(body, onnx.GraphProto) or remark.index is None:
+            continue
+        names = set(body.node[remark.index].output)
+        for info in (*body.value_info, *body.output):
+            kind = info.type
+            if (
+                info.name in names
+                and kind.HasField("tensor_type")
+                and kind.tensor_type.HasField("shape")
+            ):
+                info.type.tensor_type.ClearField("shape")
+                found = True
+    return found
+
+
+def infer_types(
+    model: onnx.ModelProto, path: Path | None, told: ToldTypes | None = None
+) -> tuple[onnx.ModelProto, list[Remark]]:
+    """Return a copy of a model with ``value_info`` for all values that onnx can tell of.
+
+    Args:
+        model: The model, whose payloads may be cut out; it is changed as :func:`infer` says.
+        path: How errors name it.
+        told: As for :func:`infer`.
+
+    Returns:
+        The copy, and what does not fit together in the model.
+
+    Raises:
+        ActivityError: Inference refuses the model as a whole; it says why.
+    """
+    found = infer(model, told=told)
+    if not found.failed:
+        return found.model, found.remarks
+    why = found.remarks[0].message if found.remarks else "the model is inconsistent"
+    raise ActivityError(
+        f"shape inference stopped: {why}", where=None if path is None else str(path)
+    )
+
+
+def take_types(document: Document, inferred: onnx.ModelProto) -> None:
+    """Give a document the types that inference found in a copy of it."""
+    for place, body in bodies(inferred):
+        scope = scope_at(document, place)
+        if scope is None or scope.is_function or not isinstance(body, onnx.GraphProto):
+            continue
+        _take(scope, body)
+    for place, graph in function_types(inferred):
+        inner = scope_at(document, place)
+        if inner is not None:
+            _take(inner, graph)
+
+
+def _take(scope: Scope, graph: onnx.GraphProto) -> None:
+    for info in (*graph.value_info, *graph.output):
+        if (known := value_type_of(info.type)) is not None:
+            scope.inferred[text_of(info.name)] = known
+
+
+# --- inside functions ----------------------------------------------------------------------------
+
+_Types: TypeAlias = "dict[str, onnx.TypeProto]"
+_MOST_SIGNATURES = 32
+"""Calls with other types or attributes that are followed; where there are more, nothing is told."""
+
+
+def function_types(inferred: onnx.ModelProto) -> Iterator[tuple[Place, onnx.GraphProto]]:
+    """Yield what is known of the values in local functions, which have no types of their own.
+
+    A function is inferred with the types that its calls hand in. What several calls do not agree on
+    is left out.
+
+    Args:
+        inferred: A model with the types that :func:`infer_types` found.
+
+    Yields:
+        The place of a function, or of a graph inside it, and a graph whose ``value_info`` has them.
+    """
+    known = {_key(function): number for number, function in enumerate(inferred.functions)}
+    if not known:
+        return
+    signatures: dict[int, set[bytes]] = {}
+    not_followed: set[int] = set()
+    places: dict[str, Place] = {}
+    merged: dict[str, dict[str, ValueType | None]] = {}
+    waiting = deque(_calls(inferred.graph, {}, known))
+    while waiting:
+        number, call, types = waiting.popleft()
+        seen = signatures.setdefault(number, set())
+        signature = b"|".join(t.SerializeToString() if t else b"" for t in types)
+        signature += b"".join(a.SerializeToString() for a in call.attribute)
+        if signature in seen or number in not_followed:
+            continue
+        seen.add(signature)
+        function = inferred.functions[number]
+        is_followed = len(seen) <= _MOST_SIGNATURES
+        graph = _probe(inferred, function, call, types) if is_followed else None
+        if graph is None:  # and so what it calls with other types is not known, either
+            not_followed.add(number)
+            waiting.extend(_calls(onnx.GraphProto(node=function.node), {}, known))
+            continue
+        for place, body in bodies(onnx.ModelProto(graph=graph)):
+            whole: Place = ["function", number, *place]
+            values = {
+                text_of(info.name): value_type_of(info.type)
+                for info in (*body.input, *body.output, *body.value_info)
+            }
+            key = str(whole)
+            places[key] = whole
+            merged[key] = _agreed(merged[key], values) if key in merged else values
+        waiting.extend(_calls(graph, {}, known))
+    for key, values in merged.items():
+        if places[key][1] in not_followed:
+            continue
+        told = onnx.GraphProto()
+        for name, value in values.items():
+            proto = type_proto_of(value) if value is not None else None
+            if proto is not None:
+                set_text(told.value_info.add(type=proto), "name", name)
+        yield places[key], told
+
+
+def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
+    name = item.name if isinstance(item, onnx.FunctionProto) else item.op_type
+    return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
+
+
+def _calls(
+    graph: onnx.GraphProto, outer: _Types, known: dict[tuple[str, str, str], int]
+) -> Iterator[tuple[int, onnx.NodeProto, list[onnx.TypeProto | None]]]:
+    """Yield the calls of functions in a graph and its subgraphs, with the types that go in."""
+    types = dict(outer)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if info.HasField("type"):
+            types[text_of(info.name)] = info.type
+    for tensor in graph.initializer:
+        dense = onnx.TypeProto()
+        dense.tensor_type.elem_type = tensor.data_type
+        dense.tensor_type.shape.SetInParent()
+        for size in tensor.dims:
+            dense.tensor_type.shape.dim.add(dim_value=size)
+        types[text_of(tensor.name)] = dense
+    for node in graph.node:
+        number = known.get(_key(node))
+        if number is not None:
+            yield number, node, [types.get(text_of(name)) for name in node.input]
+        for inner in bodies_of(node):
+            yield from _calls(inner, types, known)
+
+
+def _probe(
+    model: onnx.ModelProto,
+    function: onnx.FunctionProto,
+    call: onnx.NodeProto,
+    types: list[onnx.TypeProto | None],
+) -> onnx.GraphProto | None:
+    """Return the body of a function as a graph with the types that one call gives it."""
+    from onnx import shape_inference
+
+    probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
+    imports = {text_of(e.domain): e.version for e in (*model.opset_import, *function.opset_import)}
+    for domain, version in imports.items():
+        probe.opset_import.add(domain=domain, version=version)
+    graph = probe.graph
+    graph.node.extend(function.node)
+    values = {text_of(entry.name): entry for entry in function.attribute_proto}
+    values.update((text_of(entry.name), entry) for entry in call.attribute)
+    _give_values(graph, values)
+    for formal, known in zip(function.input, types, strict=False):
+        info = graph.input.add()
+        set_text(info, "name", text_of(formal))
+        if known is not None:
+            info.type.CopyFrom(known)
+    for formal in function.output:
+        set_text(graph.output.add(), "name", text_of(formal))
+    try:
+        return shape_inference.infer_shapes(probe, data_prop=True).graph
+    # The seam: C++ errors of several classes without a common base.
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto]) -> None:
+    """Put the values of a function's attributes where its nodes refer to them."""
+    for node in graph.node:
+        for position in reversed(range(len(node.attribute))):
+            attribute = node.attribute[position]
+            if attribute.HasField("g"):
+                _give_values(attribute.g, values)
+            if not attribute.ref_attr_name:
+                continue
+            value = values.get(text_of(attribute.ref_attr_name))
+            if value is None or value.ref_attr_name:
+                del node.attribute[position]
+                continue
+            name = text_of(attribute.name)
+            attribute.CopyFrom(value)
+            set_text(attribute, "name", name)
+
+
+def _agreed(
+    before: dict[str, ValueType | None], other: dict[str, ValueType | None]
+) -> dict[str, ValueType | None]:
+    """Return what two calls agree on; what is not known of one is not known of both."""
+    return {name: _common(value, other.get(name)) for name, value in before.items()}
+
+
+def _common(one: ValueType | None, other: ValueType | None) -> ValueType | None:
+    if one is None or other is None:
+        return None
+    if (one.dtype, one.container) != (other.dtype, other.container):
+        return None
+    dims = None
+    if one.dims is not None and other.dims is not None and len(one.dims) == len(other.dims):
+        pairs = zip(one.dims, other.dims, strict=True)
+        dims = tuple(size if size == same else None for size, same in pairs)
+    return ValueType(one.dtype, dims, one.container)
+
+
+_SIDES = ("input", "output")
+
+
+def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
+    """Return the inputs and outputs that edits of this session made and that have no type."""
+    return [
+        (scope, text_of(record.name))
+        for scope, record in _made(document)
+        if not record.HasField("type")
+    ]
+
+
+def late_types(document: Document) -> list[Entry]:
+    """Return the arguments of ``set_value_type`` for those whose types are inferred by now."""
+    found: list[Entry] = []
+    for scope, name in untyped_terminals(document):
+        known = scope.inferred.get(name)
+        if known is not None and known.dtype is not None and not known.container:
+            dims: JSON = None if known.dims is None else list(known.dims)
+            found.append(
+                {"scope": list(scope.path), "value": name, "dtype": known.dtype, "dims": dims}
+            )
+    return found
+
+
+def _made(document: Document) -> Iterator[tuple[Scope, Any]]:
+    """Yield the records of inputs and outputs that edits put in and that are still there."""
+    seen: set[int] = set()
+    for transaction in document.history.done:
+        for primitive in transaction.primitives:
+            if not isinstance(primitive, Splice) or primitive.list_name not in _SIDES:
+                continue
+            present = primitive.scope.records.get(primitive.list_name, ())
+            for record in primitive.inserted:
+                if id(record) not in seen and any(other is record for other in present):
+                    seen.add(id(record))
+                    yield primitive.scope, record

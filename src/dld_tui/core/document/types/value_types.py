@@ -1,0 +1,311 @@
+"""Types of values: element type, shape, and their spellings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import UsageError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_text import set_text, text_of
+
+Dims: TypeAlias = tuple[int | str | None, ...]
+"""Dimensions: numbers, names of symbolic ones, None where nothing is known."""
+PLACEHOLDERS = frozenset({"", "?", "-1", "*", "None", "none", "unknown"})
+"""What exporters write as the name of a dimension without one: two of them need not be equal."""
+
+_SHORT = {
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float64": "f64",
+    "int64": "i64",
+    "int32": "i32",
+    "int16": "i16",
+    "int8": "i8",
+    "int4": "i4",
+    "int2": "i2",
+    "uint64": "u64",
+    "uint32": "u32",
+    "uint16": "u16",
+    "uint8": "u8",
+    "uint4": "u4",
+    "uint2": "u2",
+    "string": "str",
+    "complex64": "c64",
+    "complex128": "c128",
+    "float8e4m3fn": "f8e4m3",
+    "float8e4m3fnuz": "f8e4m3uz",
+    "float8e5m2": "f8e5m2",
+    "float8e5m2fnuz": "f8e5m2uz",
+    "float8e8m0": "f8e8m0",
+    "float4e2m1": "f4e2m1",
+}
+
+
+_ALIASES = {
+    "float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT", "bool_": "BOOL",
+    "boolean": "BOOL", "str": "STRING", "fp64": "DOUBLE", "fp32": "FLOAT", "fp16": "FLOAT16",
+    "bf16": "BFLOAT16", "f64": "DOUBLE", "f32": "FLOAT", "f16": "FLOAT16", "int": "INT64",
+    "long": "INT64", "short": "INT16", "byte": "UINT8", "i64": "INT64", "i32": "INT32",
+    "i16": "INT16", "i8": "INT8", "i4": "INT4", "u64": "UINT64", "u32": "UINT32", "u16": "UINT16",
+    "u8": "UINT8", "u4": "UINT4", "fp8": "FLOAT8E4M3FN", "f8": "FLOAT8E4M3FN",
+    "e4m3": "FLOAT8E4M3FN", "e5m2": "FLOAT8E5M2", "fp4": "FLOAT4E2M1",
+}  # fmt: skip
+_NUMBERS: dict[str, int] = dict(onnx.TensorProto.DataType.items())
+
+
+@lru_cache(maxsize=256)
+def dtype_name(data_type: int) -> str:
+    """Return the name of a ``TensorProto.DataType``: ``float32``; ``type 99`` if unknown."""
+    try:
+        name = onnx.TensorProto.DataType.Name(data_type).lower()
+    except ValueError:
+        return f"type {data_type}"
+    return {"float": "float32", "double": "float64"}.get(name, name)
+
+
+def dtype_number(name: str) -> int | None:
+    """Return the ``TensorProto.DataType`` of an element type, or None.
+
+    The names of :func:`dtype_name`, those of ONNX, numpy, ml_dtypes and TensorRT are known, in any
+    case. ``float`` is ONNX's, float32.
+    """
+    plain = name.lower().removeprefix("tensor(").removesuffix(")")
+    if plain.startswith(("float8_", "float4_")):  # float8_e4m3fn of ml_dtypes
+        plain = plain.replace("_", "")
+    proto_name = _ALIASES.get(plain, plain.upper())
+    return _NUMBERS.get(proto_name)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """What is known of a value's type."""
+
+    dtype: str | None
+    """Element type such as ``float32``; None when unknown."""
+    dims: Dims | None
+    """None when even the rank is unknown."""
+    container: str = ""
+    """``sequence``, ``optional``, ``map``, ``sparse``, ``opaque``; empty for a plain tensor."""
+
+    @property
+    def text(self) -> str:
+        """Return e.g. ``float32[N, 3, 224, 224]`` or ``sequence(int64[?])``. Foreign text."""
+        return self._text(self.dtype or "?", fmt.shape(self.dims))
+
+    @property
+    def short(self) -> str:
+        """Return for example ``f32[N,3,224,224]``. Foreign text."""
+        dtype = _SHORT.get(self.dtype or "?", self.dtype or "?")
+        return self._text(dtype, fmt.shape(self.dims).replace(", ", ","))
+
+    def _text(self, dtype: str, dims: str) -> str:
+        if self.container == "opaque":
+            return "opaque"
+        inner = dtype if dims == "[]" else dtype + dims
+        return f"{self.container}({inner})" if self.container else inner
+
+
+def value_type_of(proto: onnx.TypeProto) -> ValueType | None:
+    """Return the type a TypeProto describes, or None when it says nothing."""
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "tensor_type":
+        return _tensor_type(proto.tensor_type, "")
+    if kind == "sparse_tensor_type":
+        return _tensor_type(proto.sparse_tensor_type, "sparse")
+    if kind in ("sequence_type", "optional_type"):
+        inner = value_type_of(getattr(proto, kind).elem_type)
+        container = kind.partition("_")[0]
+        if inner is None:
+            return ValueType(None, None, container)
+        if inner.container:
+            container = f"{container}({inner.container}"
+            return ValueType(inner.dtype, inner.dims, container + ")")
+        return ValueType(inner.dtype, inner.dims, container)
+    if kind == "map_type":
+        inner = value_type_of(proto.map_type.value_type)
+        key = dtype_name(proto.map_type.key_type)
+        value = inner.text if inner else "?"
+        return ValueType(f"{key} → {value}", (), "map")
+    return ValueType(None, None, "opaque")
+
+
+def _tensor_type(
+    proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, container: str
+) -> ValueType:
+    dims: Dims | None = None
+    if proto.HasField("shape"):
+        dims = tuple(
+            dim.dim_value if dim.HasField("dim_value") else (text_of(dim.dim_param) or None)
+            for dim in proto.shape.dim
+        )
+    return ValueType(dtype_name(proto.elem_type) if proto.elem_type else None, dims, container)
+
+
+def type_proto_of(value_type: ValueType) -> onnx.TypeProto | None:
+    """Return the TypeProto of a type, or None where the type says too little for one."""
+    number = dtype_number(value_type.dtype or "")
+    if not number:
+        return None
+    proto = onnx.TypeProto()
+    tensor: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor
+    if value_type.container == "":
+        tensor = proto.tensor_type
+    elif value_type.container == "sparse":
+        tensor = proto.sparse_tensor_type
+    elif value_type.container == "sequence":
+        tensor = proto.sequence_type.elem_type.tensor_type
+    elif value_type.container == "optional":
+        tensor = proto.optional_type.elem_type.tensor_type
+    else:
+        return None
+    tensor.elem_type = number
+    if value_type.dims is None:
+        return proto
+    tensor.shape.SetInParent()
+    for dim in value_type.dims:
+        entry = tensor.shape.dim.add()
+        if isinstance(dim, int):
+            entry.dim_value = dim
+        elif dim:
+            set_text(entry, "dim_param", dim)
+    return proto
+
+
+_T = onnx.TensorProto
+_CONTAINERS = {"sequence": "seq", "optional": "optional"}
+_TENSOR = re.compile(r"(sparse_)?tensor\((\w+)\)")
+_MOST_NAMED = 6
+
+
+@cache
+def tensor_type(data_type: int) -> str | None:
+    """Return the schemas' name of a tensor of a ``TensorProto.DataType``; None for unknown."""
+    if data_type == _T.UNDEFINED:
+        return None
+    try:
+        return f"tensor({_T.DataType.Name(data_type).lower()})"
+    except ValueError:
+        return None
+
+
+def type_of_proto(proto: onnx.TypeProto) -> str | None:
+    """Return the schemas' name of a declared type, None when it does not say enough."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return tensor_type(proto.tensor_type.elem_type)
+    if kind == "sparse_tensor_type":
+        plain = tensor_type(proto.sparse_tensor_type.elem_type)
+        return None if plain is None else f"sparse_{plain}"
+    if kind in ("sequence_type", "optional_type"):
+        inner = type_of_proto(getattr(proto, kind).elem_type)
+        return None if inner is None else f"{_CONTAINERS[kind.partition('_')[0]]}({inner})"
+    if kind == "map_type":
+        key = tensor_type(proto.map_type.key_type)
+        inner = type_of_proto(proto.map_type.value_type)
+        return None if key is None or inner is None else f"map({key[7:-1]},{inner})"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def type_of_value(value: ValueType | None) -> str | None:
+    """Return the schemas' name of what is known of a value, None when that is not enough."""
+    number = dtype_number(value.dtype) if value is not None and value.dtype else None
+    name = tensor_type(number) if number is not None else None
+    if value is None or name is None or not value.container:
+        return name
+    for container in reversed(value.container.rstrip(")").split("(")):
+        if container == "sparse":
+            name = f"sparse_{name}"
+        elif container in _CONTAINERS:
+            name = f"{_CONTAINERS[container]}({name})"
+        else:
+            return None
+    return name
+
+
+def dtype_of(type_name: str) -> str | None:
+    """Return the element type of a plain tensor, e.g. ``float32``; None of anything else."""
+    found = _TENSOR.fullmatch(type_name)
+    return shown(type_name) if found is not None and not found.group(1) else None
+
+
+def shown(type_name: str) -> str:
+    """Return a schema's type for people: ``float32`` for ``tensor(float)``."""
+    return _TENSOR.sub(_shown, type_name)
+
+
+def types_text(types: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """Return accepted types for people, the first of many."""
+    names = [shown(name) for name in types]
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return ", ".join(names) or "any type"
+
+
+def _shown(found: re.Match[str]) -> str:
+    sparse, name = found.groups()
+    dtype = {"float": "float32", "double": "float64"}.get(name, name)
+    return f"sparse({dtype})" if sparse else dtype
+
+
+_TYPE = re.compile(r"\s*(?P<dtype>[A-Za-z][\w]*)\s*(?:\[(?P<dims>.*)\])?\s*\Z", re.DOTALL)
+_HINT = "Write for example float32[N, 3, 224, 224]; ? for an unknown dimension"
+
+
+def parse_type(text: str) -> ValueType | None:
+    """Return the type that a text means; None for an empty text.
+
+    ``float32[N, 3, ?]`` has a symbolic, a fixed and an unknown dimension, ``float32`` is a scalar,
+    and the rank of ``float32[...]`` is unknown. Short names such as ``f32`` are taken, too.
+
+    Raises:
+        UsageError: It is no type.
+    """
+    if not text.strip():
+        return None
+    match = _TYPE.match(text)
+    if match is None:
+        raise UsageError("not a type", hint=_HINT)
+    name = match["dtype"]
+    number = dtype_number(name)
+    if not number:
+        raise UsageError(f"there is no element type {name!r}", hint=_HINT)
+    return ValueType(dtype_name(number), _dims(match["dims"]))
+
+
+def _dims(text: str | None) -> Dims | None:
+    if text is None or not text.strip():
+        return ()
+    if text.strip() in ("...", "…"):
+        return None
+    return tuple(_dim(part.strip()) for part in text.split(","))
+
+
+def _dim(part: str) -> int | str | None:
+    if not part:
+        raise UsageError("a dimension is missing between two commas", hint=_HINT)
+    if part in ("?", "-1"):
+        return None
+    if re.fullmatch(r"\d+", part, re.ASCII):
+        number = int(part)
+        if number >= 2**63:
+            raise UsageError(f"dimension {part} is out of range")
+        return number
+    if part[0].isdigit() or part[0] in "-+" or "[" in part or "]" in part:
+        raise UsageError(f"{part!r} is not a dimension", hint=_HINT)
+    return part
+
+
+def format_type(value_type: ValueType | None) -> str:
+    """Return the text that :func:`parse_type` reads; empty for None and for what is no tensor."""
+    if value_type is None or value_type.container or value_type.dtype is None:
+        return ""
+    return value_type.text.replace("…", "...")

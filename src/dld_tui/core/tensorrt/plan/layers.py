@@ -1,0 +1,521 @@
+"""Layers and tensors of any TensorRT version, from the inspector's JSON or from lines of text.
+
+Both become the objects that the inspector's JSON has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.tensorrt.plan.json_text import (
+    dims_of,
+    documents,
+    dtype_of,
+    first,
+    objects_of,
+    text_of,
+    whole_of,
+)
+from dld_tui.core.tensorrt.plan.model import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
+from dld_tui.core.types import JSON, Foreign
+
+_DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})
+"""Types of data; the others are of shapes, indices and conditions."""
+_WEIGHTS = frozenset(
+    prefix + key
+    for prefix in ("", "Conv", "Pooling")  # what fused layers write of their parts
+    for key in ("Weights", "Bias", "Scale", "Shift", "Power", "weights", "bias")
+)
+_NAME_KEYS = ("Name", "name", "LayerName")
+_TYPE_KEYS = ("LayerType", "layerType", "Type", "type")
+_FORMAT_KEYS = ("Format/Datatype", "Format/DataType", "Format", "format")
+_DTYPE_KEYS = ("Datatype", "DataType", "datatype", "dataType")
+
+
+MOST_LAYERS = 100_000
+_FEW_DIMS, _SMALL_DIM = 4, 4096
+"""So many dimensions of this size make no impossible tensor."""
+
+
+@dataclass
+class Oddities:
+    """What could not be read, counted."""
+
+    not_objects: int = 0
+    without_name: int = 0
+    wrong_tensors: int = 0
+    wrong_weights: int = 0
+    too_large: int = 0
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each kind that there was."""
+        notes = []
+        if self.not_objects:
+            notes.append(f"{_entries(self.not_objects)} of Layers are no layers and left out")
+        if self.without_name:
+            notes.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
+        if self.wrong_tensors:
+            notes.append(
+                f"inputs, outputs or constants of {fmt.plural(self.wrong_tensors, 'layer')}"
+                " are of a wrong type and partly left out"
+            )
+        if self.wrong_weights:
+            notes.append(
+                f"the weights of {fmt.plural(self.wrong_weights, 'layer')} are no sound numbers:"
+                " shown as unknown"
+            )
+        if self.too_large:
+            notes.append(
+                f"tensors of {fmt.plural(self.too_large, 'layer')} are larger than any memory:"
+                " their sizes are shown as unknown"
+            )
+        return notes
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+@dataclass
+class LayerList:
+    """The layers of a file."""
+
+    layers: list[EngineLayer] = field(default_factory=list)
+    names_only: bool = False
+    oddities: Oddities = field(default_factory=Oddities)
+
+
+def read_layers(raw_layers: Sequence[JSON], where: str = "") -> LayerList:
+    """Return the layers of a list of objects, of names, or of both.
+
+    Raises:
+        InputError: There are more than any engine has; `where` is the file.
+    """
+    if len(raw_layers) > MOST_LAYERS:
+        raise InputError(
+            f"{len(raw_layers):,} layers: no engine has more than {MOST_LAYERS:,}", where=where
+        )
+    layer_list = LayerList()
+    names = 0
+    for raw in raw_layers:
+        index = len(layer_list.layers)
+        if isinstance(raw, str):
+            names += 1
+            layer_list.layers.append(named_layer(index, raw))
+        elif isinstance(raw, dict):
+            layer_list.layers.append(_layer(index, raw, layer_list.oddities))
+        else:
+            layer_list.oddities.not_objects += 1
+    layer_list.names_only = names > 0 and names == len(layer_list.layers)
+    return layer_list
+
+
+def named_layer(index: int, name: str) -> EngineLayer:
+    """Return a layer of which only the name is known."""
+    return EngineLayer(
+        index=index, name=name, type="", subtype="", inputs=(), outputs=(), constants=(),
+        precision="", output_precision="", tactic="", tactic_value="", stream=None, metadata="",
+        origin="", weights_bytes=0, attributes={"Name": name},
+    )  # fmt: skip
+
+
+def _layer(index: int, raw: Foreign, oddities: Oddities) -> EngineLayer:
+    # What all files have is asked for first: there are thousands of layers.
+    name = text_of(raw.get("Name") or first(raw, *_NAME_KEYS))
+    if not name:
+        oddities.without_name += 1
+    wrong = False
+    parts = []
+    for key in ("Inputs", "Outputs", "Constants"):
+        value = raw[key] if key in raw else raw.get(key.lower())
+        tensors = tuple(map(tensor_of, objects_of(value)))
+        wrong |= value is not None and (not isinstance(value, list) or len(tensors) != len(value))
+        parts.append(tensors)
+    oddities.wrong_tensors += wrong
+    inputs, outputs, constants = parts
+    oddities.too_large += any(map(_is_impossible, (*inputs, *outputs)))
+    weights = _weights_bytes(raw, constants)
+    oddities.wrong_weights += weights is None
+    return EngineLayer(
+        index=index,
+        name=name,
+        type=text_of(raw.get("LayerType") or first(raw, *_TYPE_KEYS)),
+        subtype=text_of(raw.get("ParameterType")),
+        inputs=inputs,
+        outputs=outputs,
+        constants=constants,
+        precision=precision_of(inputs or outputs),
+        output_precision=precision_of(outputs),
+        tactic=text_of(raw.get("TacticName")),
+        tactic_value=text_of(raw.get("TacticValue")),
+        stream=whole_of(raw.get("StreamId")),
+        metadata=text_of(raw.get("Metadata")),
+        origin=text_of(raw.get("Origin")),
+        weights_bytes=weights or 0,
+        weights_from="unknown" if weights is None else "file",
+        attributes=raw,
+    )
+
+
+def tensor_of(raw: Mapping[str, JSON], mode: str = "") -> EngineTensor:
+    """Return a tensor from its object."""
+    phrase = text_of(raw.get("Format/Datatype") or first(raw, *_FORMAT_KEYS))
+    own = text_of(first(raw, *_DTYPE_KEYS))
+    return EngineTensor(
+        name=text_of(raw.get("Name") or first(raw, *_NAME_KEYS)),
+        dims=dims_of(raw.get("Dimensions") or first(raw, "Dimensions", "dimensions", "Shape")),
+        dtype=(dtype_of(own) if own else "") or dtype_of(phrase),
+        format=phrase or own,
+        location=text_of(raw.get("Location") or raw.get("location")),
+        mode=mode,
+    )
+
+
+def precision_of(tensors: Sequence[EngineTensor]) -> str:
+    """Return the type of the first tensor that carries data, else of the first of any type."""
+    found = ""
+    for tensor in tensors:
+        if tensor.dtype in _DATA:
+            return tensor.dtype
+        found = found or tensor.dtype
+    return found
+
+
+def _is_impossible(tensor: EngineTensor) -> bool:
+    dims = tensor.dims
+    if dims is None or (len(dims) <= _FEW_DIMS and all(dim <= _SMALL_DIM for dim in dims)):
+        return False
+    return tensor.elements is None and -1 not in dims
+
+
+def _weights_bytes(raw: Mapping[str, JSON], constants: Sequence[EngineTensor]) -> int | None:
+    """Return the bytes of weights and biases; None where one of them is no sound number."""
+    total = 0
+    for key in _WEIGHTS & raw.keys():
+        value = raw[key]
+        if isinstance(value, dict) and "Count" in value:
+            count = whole_of(value["Count"])
+            bits = BITS.get(dtype_of(text_of(value.get("Type"))))
+            if count is None or not 0 <= count <= LARGEST_ELEMENTS or (count and bits is None):
+                return None
+            total += (count * (bits or 0) + 7) // 8
+    # Constants are listed besides, so they would be counted twice.
+    return total or sum(tensor.bytes or 0 for tensor in constants)
+
+
+_LINE_HEAD = re.compile(r"Name: (?P<name>.*?), LayerType: (?P<type>[^,]*)(?P<rest>.*)$", re.DOTALL)
+_LIST_NAMES = ("Inputs", "Outputs", "Constants")
+_LIST_END = re.compile(r"\}\s*\]")
+_BETWEEN = re.compile(r"\}\s*,\s*\{")
+_FORMATS = (", Format/Datatype: ", ", Format/DataType: ")
+_PAIR = re.compile(r", (?=[A-Z][A-Za-z/]*:(?: |$))")
+_NUMBERS = re.compile(r"-?\d+")
+_COUNTED = re.compile(r'\{"Type": "([^"]*)", "Count": (\d+)\}')
+
+_VERBOSE = re.compile(
+    r"Layer\((?P<type>[^)]*)\): (?P<name>.*), Tactic: (?P<tactic>[^,]*), (?P<io>.*)$"
+)
+_VALUE_TYPE = re.compile(
+    r" ?\((?P<new>\w{1,16})\[(?P<new_dims>[^\]]{0,400})\]\)"
+    r"|\[(?P<old>\w{1,16})\((?P<old_dims>[^)]{0,400})\)\]"
+)
+_LONGEST = 32_000
+LAYER_START = re.compile(r"(?:Name: .*, LayerType: |Layer\(\w*\): )")
+"""How such a line begins."""
+
+
+def layer_of_line(line: str) -> dict[str, JSON] | None:
+    """Return the object of a line; None when it is of no layer."""
+    if len(line) > _LONGEST:
+        return None
+    if line.startswith("Layer("):
+        return _verbose(line)
+    head = _LINE_HEAD.match(line)
+    if head is None:
+        return None
+    layer: dict[str, JSON] = {"Name": head["name"], "LayerType": head["type"]}
+    rest = head["rest"]
+    for name in _LIST_NAMES:
+        found, rest = _cut_list(rest, name)
+        if found is not None:
+            layer[name] = found
+    for pair in _PAIR.split(rest):
+        key, colon, value = pair.removeprefix(", ").partition(":")
+        if colon and key:
+            layer[key] = _value(value.removeprefix(" "))
+    return layer
+
+
+# Foreign text of any length goes through these, so nothing in them searches twice.
+def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
+    """Return the tensors of a list and the text without it; None where there is no such list."""
+    before, found, after = text.partition(f", {name}: [")
+    if not found:
+        return None, text
+    if after.startswith("]"):
+        return [], before + after[1:]
+    end = _LIST_END.search(after)
+    if end is None:
+        return None, text
+    pieces = _BETWEEN.split(after[: end.start()].strip().removeprefix("{"))
+    return [_tensor(piece.strip()) for piece in pieces], before + after[end.end() :]
+
+
+def _tensor(text: str) -> JSON:
+    form = ""
+    for key in _FORMATS:
+        head, found, tail = text.rpartition(key)
+        if found:
+            text, form = head, tail
+            break
+    text, _, dims = text.rpartition(", Dimensions: [")
+    name, found, location = text.rpartition(", Location: ")
+    tensor: dict[str, JSON] = {"Name": (name if found else text).removeprefix("Name: ")}
+    if found:
+        tensor["Location"] = location
+    tensor["Dimensions"] = _dims(dims)
+    tensor["Format/Datatype"] = form.strip()
+    return tensor
+
+
+def _value(text: str) -> JSON:
+    counted = _COUNTED.fullmatch(text)
+    if counted:
+        return {"Type": counted[1], "Count": int(counted[2][:18])}
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"\[[-\d, ]*\]", text):
+        return _dims(text)
+    return text
+
+
+def _dims(text: str) -> list[JSON]:
+    return [int(number) for number in _NUMBERS.findall(text) if len(number) < 19]
+
+
+def _verbose(line: str) -> dict[str, JSON] | None:
+    match = _VERBOSE.match(line)
+    if match is None:
+        return None
+    inputs, _, outputs = match["io"].rpartition(" -> ")
+    return {
+        "Name": match["name"],
+        "LayerType": match["type"],
+        "Inputs": _verbose_tensors(inputs),
+        "Outputs": _verbose_tensors(outputs),
+        "TacticValue": match["tactic"],
+    }
+
+
+def _verbose_tensors(text: str) -> list[JSON]:
+    tensors: list[JSON] = []
+    begin = 0
+    for found in _VALUE_TYPE.finditer(text):
+        dims = found["new_dims"] if found["new_dims"] is not None else found["old_dims"]
+        # ``32:8`` is 32 channels in vectors of 8.
+        numbers: list[JSON] = [
+            int(part.partition(":")[0])
+            for part in dims.split(",")
+            if re.fullmatch(r"\s*-?\d{1,18}(?::\d+)?\s*", part)
+        ]
+        name = text[begin : found.start()].removeprefix(",").strip()
+        tensors.append(
+            {
+                "Name": name,
+                "Dimensions": numbers,
+                "Format/Datatype": found["new"] or found["old"],
+            }
+        )
+        begin = found.end()
+    return tensors
+
+
+_LISTS = ("Layers", "layers", "LayerInfo", "layerInfo")
+_JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]\"]|$)|--)")
+_BINDINGS = ("I/O Tensors", "IOTensors", "Bindings", "bindings")
+_HEAD = 100_000
+"""Characters at the beginning that tell which form it is."""
+_HINT = 'Layer information has a list under "Layers" (trtexec --exportLayerInfo)'
+
+
+@dataclass
+class RawPlan:
+    """A document as it was found: nothing in it is checked."""
+
+    layers: list[JSON] = field(default_factory=list)
+    bindings: tuple[EngineTensor, ...] = ()
+    profile_count: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def find_layers(text: str, where: str) -> RawPlan:
+    """Return the layers and bindings of layer information in any form.
+
+    Raises:
+        CorruptFileError: It is not whole, or has no list of layers.
+    """
+    head = text[:_HEAD].lstrip()
+    if LAYER_START.match(head) or head.startswith("Layers:"):
+        return _of_lines(text)
+    if _JSON_START.match(text) is None:
+        raise CorruptFileError("is neither layer information nor a log of trtexec", where=where)
+    found, notes = documents(text, where)
+    plan = _of_documents(found, where)
+    plan.notes[:0] = notes
+    return plan
+
+
+def _of_documents(found: Sequence[JSON], where: str) -> RawPlan:
+    if len(found) > 1 or (found and _is_layer(found[0])):
+        whole = [document for document in found if isinstance(document, dict)]
+        whole = [document for document in whole if first(document, *_LISTS) is not None]
+        if len(whole) > 1 and len(whole) == len(found):
+            plan = _of_documents(whole[-1:], where)
+            plan.notes.append(f"the file has the layers of {len(whole)} engines: the last is shown")
+            return plan
+        lists = [nested for nested in map(_list_of, found) if nested is not None]
+        if len(lists) > 1 and len(lists) == len(found):
+            note = f"the file has the layers of {len(lists)} engines: the last is shown"
+            return RawPlan(lists[-1], notes=[note])
+        layers: list[JSON] = []
+        for document in found:
+            nested = _list_of(document)
+            layers.extend([document] if nested is None else nested)
+        if not any(isinstance(layer, str) or _is_layer(layer) for layer in layers):
+            raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+        return RawPlan(layers)
+    document = found[0] if found else None
+    listed = _list_of(document)
+    if listed is None:
+        raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
+    if not isinstance(document, dict):
+        return RawPlan(listed)
+    bindings, profile_count, notes = read_bindings(first(document, *_BINDINGS))
+    return RawPlan(listed, bindings, profile_count, notes)
+
+
+NO_LAYERS = "No Layers list: not a TensorRT engine graph"
+
+
+def _list_of(document: JSON) -> list[JSON] | None:
+    if isinstance(document, dict):
+        value = first(document, *_LISTS)
+        if isinstance(value, dict):
+            value = list(value.values())
+        return value if isinstance(value, list) else None
+    if isinstance(document, list) and any(
+        isinstance(item, str) or _is_layer(item) for item in document
+    ):
+        return document
+    return None
+
+
+def _is_layer(value: JSON) -> bool:
+    return isinstance(value, dict) and ("LayerType" in value or "Name" in value)
+
+
+def _of_lines(text: str) -> RawPlan:
+    plan = RawPlan()
+    names: list[JSON] = []
+    binding = False
+    for line in text.splitlines():
+        if line.strip() == "Bindings:":
+            binding = True
+        elif binding and line.strip():
+            names.append(line.strip())
+        elif LAYER_START.match(line):
+            layer = layer_of_line(line)
+            if layer is not None:
+                plan.layers.append(layer)
+    plan.bindings = read_bindings(names)[0]
+    return plan
+
+
+def read_bindings(value: JSON) -> tuple[tuple[EngineTensor, ...], int, list[str]]:
+    """Return the engine's inputs and outputs, its number of optimization profiles, and notes."""
+    if value is None:
+        return (), 0, []
+    if not isinstance(value, list):
+        return (), 0, ["the list of inputs and outputs is of a wrong type and left out"]
+    found = []
+    profiles = 0
+    for item in value:
+        if isinstance(item, str):
+            found.append(EngineTensor(item, None, "", "", ""))
+        elif isinstance(item, dict):
+            tensor, count = _io_tensor(item)
+            profiles = max(profiles, count)
+            found.append(tensor)
+    left = len(value) - len(found)
+    return tuple(found), profiles, [f"{left} inputs or outputs left out"] if left else []
+
+
+def _io_tensor(raw: Foreign) -> tuple[EngineTensor, int]:
+    word = text_of(first(raw, "IOMode", "Mode", "mode")).lower()
+    mode = "input" if "input" in word else "output" if "output" in word else ""
+    tensor = tensor_of(raw, mode)
+    profiles = objects_of(first(raw, "ProfileInfo", "profileInfo", "Profiles"))
+    ranges = []
+    for profile in profiles:
+        dims = [_range(profile, word) for word in ("Min", "Opt", "Max")]
+        least, optimum, most = dims
+        if least is not None and optimum is not None and most is not None:
+            ranges.append((least, optimum, most))
+    # TensorRT 11 tells the format of each profile; mostly it is the same.
+    formats = dict.fromkeys(text_of(profile.get("Format")) for profile in profiles)
+    form = " / ".join(filter(None, formats)) or tensor.format
+    return EngineTensor(
+        tensor.name, tensor.dims, tensor.dtype or dtype_of(form), form, tensor.location, mode,
+        tuple(ranges),
+    ), len(profiles)  # fmt: skip
+
+
+def _range(profile: Foreign, word: str) -> tuple[int, ...] | None:
+    for key, value in profile.items():
+        if key.lower().startswith(word.lower()) or key.lower().endswith(word.lower()):
+            return dims_of(value)
+    return None
+
+
+def modes_of(
+    bindings: Iterable[EngineTensor],
+    inputs: dict[str, EngineTensor],
+    outputs: dict[str, EngineTensor],
+) -> tuple[EngineTensor, ...]:
+    """Return bindings with what the layers know of them, where the file has only their names.
+
+    Args:
+        bindings: As the file has them.
+        inputs: What layers read, by name.
+        outputs: What layers write, by name.
+    """
+    modes = []
+    bindings = tuple(bindings)
+    for place, binding in enumerate(bindings):
+        mode = binding.mode
+        if not mode:
+            written, read = binding.name in outputs, binding.name in inputs
+            mode = "output" if written else "input" if read else ""
+        if not mode and not inputs and not outputs:
+            # TensorRT lists inputs first, so of mere names the first and the last are certain.
+            is_last = place == len(bindings) - 1 and place > 0
+            mode = "input" if place == 0 else "output" if is_last else ""
+        known = outputs.get(binding.name) or inputs.get(binding.name)
+        if known is None:
+            known = binding
+        modes.append(
+            EngineTensor(
+                binding.name,
+                binding.dims if binding.dims is not None else known.dims,
+                binding.dtype or known.dtype,
+                binding.format or known.format,
+                binding.location or known.location,
+                mode,
+                binding.profile_dims,
+            )
+        )
+    return tuple(modes)

@@ -1,0 +1,975 @@
+"""What in an engine plan probably costs time, and what to do about it.
+
+Each rule says only what the file proves. What has one cause is one finding: a layer that only
+quantizes is no conversion besides, a kernel on CUDA cores for want of channels is not reported
+for these, and the share of the time of a layer that has a finding is told there.
+
+Rules are about one layer, about many layers together (attention among them), or about whole
+inferences: launching, copies, clocks; the last need the timing of the engine.
+docs/engine-lint.md lists them with their sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.document.rewrite import command_of
+from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
+from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
+from dld_tui.core.tensorrt.plan.json_text import text_of
+from dld_tui.core.tensorrt.plan.macs import gemm_dims, is_convolution, is_product
+from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan
+
+if TYPE_CHECKING:
+    from dld_tui.core.tensorrt.plan.mapping import LayerNodes
+    from dld_tui.core.tensorrt.plan.model import TimingSummary
+
+LEVELS = ("warning", "note")
+"""Levels of findings, the worst first."""
+
+
+@dataclass(frozen=True)
+class PlanFinding:
+    """One hazard of one layer, or of the whole engine."""
+
+    layer: int | None
+    """`EngineLayer.index`; None when it is about the whole engine."""
+    rule: str
+    """The rule's id, as in docs/engine-lint.md."""
+    level: str
+    """One of `LEVELS`."""
+    hazard: str
+    """What is wrong. May contain foreign text."""
+    mitigation: str
+    """What to do about it."""
+    percent: float | None
+    """Share of the time of all layers that it is about, 0 to 100; None without a profile."""
+    layers: tuple[int, ...] = ()
+    """The layers that a finding about the whole engine is of."""
+    rules: tuple[str, ...] = ()
+    """Rules of ``dld rewrite`` that do that to the ONNX model where they find places."""
+
+
+@dataclass(frozen=True)
+class FindingGroup:
+    """Findings of one rule and level."""
+
+    rule: str
+    level: str
+    findings: tuple[PlanFinding, ...]
+    layers: tuple[EngineLayer, ...]
+    """The layers that they are about, those that take longest first; each once."""
+    percent: float | None
+    """Share of the time of these layers; None without a profile."""
+
+    @property
+    def hazards(self) -> list[str]:
+        """What is wrong, one sentence each, the most frequent first, with how often. Foreign."""
+        counts: dict[str, int] = {}
+        for finding in self.findings:
+            counts[finding.hazard] = counts.get(finding.hazard, 0) + 1
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        if len(self.findings) == 1:
+            return [ordered[0][0]]
+        return [
+            f"{hazard} ({fmt.plural(count, 'layer')})" if count > 1 else hazard
+            for hazard, count in ordered
+        ]
+
+    @property
+    def mitigations(self) -> list[str]:
+        """What to do, each once."""
+        return list(
+            dict.fromkeys(finding.mitigation for finding in self.findings if finding.mitigation)
+        )
+
+
+def grouped(plan: EnginePlan, findings: Sequence[PlanFinding]) -> list[FindingGroup]:
+    """Return findings by rule and level: warnings first, then by the share of the time."""
+    layers = {layer.index: layer for layer in (*plan.all_layers, *plan.layers)}
+    by_rule: dict[tuple[str, str], list[PlanFinding]] = {}
+    for finding in findings:
+        by_rule.setdefault((finding.rule, finding.level), []).append(finding)
+    groups = [_group(same, layers) for same in by_rule.values()]
+    return sorted(groups, key=lambda group: (LEVELS.index(group.level), -(group.percent or 0.0)))
+
+
+def _group(same: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> FindingGroup:
+    indices: dict[int, None] = {}
+    for finding in same:
+        own = () if finding.layer is None else (finding.layer,)
+        indices.update(dict.fromkeys((*own, *finding.layers)))
+    involved = sorted(
+        (layers[index] for index in indices if index in layers),
+        key=lambda layer: -(layer.percent or 0.0),
+    )
+    percents = [layer.percent for layer in involved if layer.percent is not None]
+    return FindingGroup(
+        same[0].rule, same[0].level, tuple(same), tuple(involved),
+        sum(percents) if percents else None,
+    )  # fmt: skip
+
+
+FLOATS = frozenset({"fp32", "fp16", "bf16"})
+QUANTIZED = {"int8": 16, "uint8": 16, "fp8": 16, "int4": 32, "fp4": 32}
+"""Types of few bits, and how many channels a Tensor Core instruction takes of them."""
+CHANNELS = 8
+"""The same for all other types."""
+_SOFTMAX = re.compile(r"soft_?max|MaxrSubExpSum|MaxSubExpSum", re.IGNORECASE)
+_FUSED_ATTENTION = re.compile(r"mha|flash|attention|fused_multihead", re.IGNORECASE)
+_MYELIN_ATTENTION = re.compile(r"^_+(?:myl_)?(?:gemm_)?(?:f?mha|attention)_", re.IGNORECASE)
+"""Names that Myelin gives, not those of ONNX nodes, which may well contain ``attention``."""
+_SHAPE_TYPES = frozenset({"Shape", "shape_call", "ShapeHostToDeviceCopy", "ShapeDeviceToHost"})
+_SHAPE_KERNEL = re.compile(r"__my[le]_?(?:Cast|Shape)+_")
+_QUANTIZERS = ("Quantize", "DynamicQuantize")
+_DEQUANTIZERS = ("Dequantize",)
+_ON_TENSOR_CORES = re.compile(
+    r"imma|hmma|qmma|gmma|utcmma|i88|884|16816|16832|1688|tensorop|tensor\d+x\d+|tf32",
+    re.IGNORECASE,
+)
+_ON_CUDA_CORES = re.compile(
+    r"ffma|simt|gemv|dp4a|icudnn_int8x4|scudnn|sgemm|^sm(?:50|52|53|60|61|62)_|^(?:maxwell|pascal)_",
+    re.IGNORECASE,
+)
+
+
+def is_depthwise(layer: EngineLayer) -> bool:
+    """Tell whether a convolution has a group for each channel."""
+    if "Depthwise" in layer.type:
+        return True
+    groups, maps = layer.attributes.get("Groups"), layer.attributes.get("OutMaps")
+    return isinstance(groups, int) and groups > 1 and groups == maps
+
+
+def is_kernel_generated(layer: EngineLayer) -> bool:
+    """Tell whether the compiler of fused parts made the kernel."""
+    return layer.type == "kgen"
+
+
+def is_reformat(layer: EngineLayer) -> bool:
+    """Tell whether a layer changes format or type only."""
+    return "Reformat" in (layer.type, layer.kind)
+
+
+def is_copy(layer: EngineLayer) -> bool:
+    """Tell whether TensorRT put a layer in to copy a tensor for another layer."""
+    return "Reformatting CopyNode" in layer.name or "reformatter" in layer.name
+
+
+def is_slice(layer: EngineLayer) -> bool:
+    """Tell whether a layer takes a part of a tensor, or pads it."""
+    return layer.type == "Slice" or layer.subtype == "Slice"
+
+
+def is_shape_work(layer: EngineLayer) -> bool:
+    """Tell whether a layer works on shapes or only casts."""
+    kinds = (layer.type, layer.subtype)
+    if any(kind in _SHAPE_TYPES or kind == "Cast" for kind in kinds):
+        return True
+    return is_kernel_generated(layer) and _SHAPE_KERNEL.match(layer.name) is not None
+
+
+def is_softmax(layer: EngineLayer, nodes: LayerNodes | None) -> bool:
+    """Tell whether a layer is a softmax, not fused with matrix products."""
+    if is_product(layer) or is_fused_attention(layer):
+        return False
+    if layer.subtype == "SoftMax" or "SoftMax" in layer.type:
+        return True
+    if nodes is not None and any(ref.op_type == "Softmax" for ref in nodes.nodes):
+        return True
+    return _SOFTMAX.search(f"{layer.name} {layer.metadata}"[:8000]) is not None
+
+
+def is_fused_attention(layer: EngineLayer) -> bool:
+    """Tell whether a layer computes an attention as one kernel."""
+    return (
+        _FUSED_ATTENTION.search(f"{layer.type} {layer.subtype} {layer.tactic}") is not None
+        or _MYELIN_ATTENTION.search(layer.name) is not None
+    )
+
+
+def quantizing(layer: EngineLayer, nodes: LayerNodes | None) -> str:
+    """Return ``Quantize`` or ``Dequantize`` for a layer that does only this, else nothing."""
+    of, to = in_dtype(layer), out_dtype(layer)
+    if (of in QUANTIZED) == (to in QUANTIZED) or not of or not to:
+        return ""
+    role = "Dequantize" if of in QUANTIZED else "Quantize"
+    kinds = (layer.type, layer.subtype)
+    if any(kind in (*_QUANTIZERS, *_DEQUANTIZERS, "Scale") for kind in kinds):
+        return role
+    if is_reformat(layer):
+        # A build log tells no origin, but the node's own name.
+        named = not layer.origin and "quantizelinear" in layer.name.lower()
+        return role if layer.origin.upper() == "QDQ" or (named and not is_copy(layer)) else ""
+    if is_kernel_generated(layer) and nodes is not None and nodes.nodes:
+        names = [ref.op_type or ref.name for ref in nodes.nodes]
+        return role if all("quantize" in name.lower() for name in names) else ""
+    return ""
+
+
+def in_dtype(layer: EngineLayer) -> str:
+    """Return the type of the first input; empty when there is none."""
+    return layer.inputs[0].dtype if layer.inputs else ""
+
+
+def out_dtype(layer: EngineLayer) -> str:
+    """Return the type of the first output; empty when there is none."""
+    return layer.outputs[0].dtype if layer.outputs else ""
+
+
+@lru_cache(maxsize=4096)
+def on_tensor_cores(tactic: str) -> bool | None:
+    """Tell from a tactic's name whether it uses Tensor Cores; None where the name proves neither.
+
+    A library's name, such as ``xmma``, proves nothing: it has kernels of both kinds.
+    """
+    if _ON_CUDA_CORES.search(tactic):
+        return False
+    return True if _ON_TENSOR_CORES.search(tactic) else None
+
+
+def channels(layer: EngineLayer) -> tuple[int, int] | None:
+    """Return the channels that go in and come out of a convolution; None when unknown."""
+    found = []
+    for tensors in (layer.inputs, layer.outputs):
+        dims = tensors[0].dims if tensors else None
+        if dims is None or len(dims) < 3 or dims[1] <= 0:
+            return None
+        found.append(dims[1])
+    return found[0], found[1]
+
+
+_MOST_STEPS = 64
+_MOST_LINKS = 8
+"""Layers that are followed from one tensor."""
+
+
+class Links:
+    """The layers that write and read each tensor; layers go by their place in ``plan.layers``."""
+
+    def __init__(self, plan: EnginePlan) -> None:
+        self.layers = plan.layers
+        self._makers: dict[str, list[int]] = {}
+        self._readers: dict[str, list[int]] = {}
+        for place, layer in enumerate(plan.layers):
+            for tensor in layer.outputs:
+                self._makers.setdefault(tensor.name, []).append(place)
+            for tensor in layer.inputs:
+                for name in tensor.source_names:
+                    self._readers.setdefault(name, []).append(place)
+        self._ends = {
+            mode: {tensor.name for tensor in plan.bindings if tensor.mode == mode}
+            for mode in ("input", "output")
+        }
+        # A log's table of layers has no bindings: they are what nobody writes, or nobody reads.
+        self._ends["input"] = self._ends["input"] or self._readers.keys() - self._makers.keys()
+        self._ends["output"] = self._ends["output"] or self._makers.keys() - self._readers.keys()
+
+    def before(self, place: int) -> list[int]:
+        """Return the layers that write what a layer reads."""
+        names = (name for tensor in self.layers[place].inputs for name in tensor.source_names)
+        return [maker for name in names for maker in self._makers.get(name, ())[:_MOST_LINKS]]
+
+    def after(self, place: int) -> list[int]:
+        """Return the layers that read what a layer writes."""
+        names = (tensor.name for tensor in self.layers[place].outputs)
+        return [reader for name in names for reader in self._readers.get(name, ())[:_MOST_LINKS]]
+
+    def is_at_input(self, place: int) -> bool:
+        """Tell whether a layer reads an input of the engine, with no heavy layer in between."""
+        return self._is_at_end(place, self.before, "input")
+
+    def is_at_output(self, place: int) -> bool:
+        """Tell whether what a layer makes goes to an output of the engine and no heavy layer."""
+        return self._is_at_end(place, self.after, "output")
+
+    def _is_at_end(self, start: int, step: Callable[[int], list[int]], mode: str) -> bool:
+        ends = self._ends[mode]
+        seen, waiting = {start}, [start]
+        reached = False
+        while waiting:
+            place = waiting.pop()
+            layer = self.layers[place]
+            if place != start and is_heavy(layer):
+                return False
+            names = self._names(layer, mode)
+            reached |= not ends.isdisjoint(names)
+            for other in step(place):
+                if other not in seen:
+                    if len(seen) >= _MOST_STEPS:
+                        return False
+                    seen.add(other)
+                    waiting.append(other)
+        return reached
+
+    @staticmethod
+    def _names(layer: EngineLayer, mode: str) -> Sequence[str]:
+        if mode == "output":
+            return [tensor.name for tensor in layer.outputs]
+        return [name for tensor in layer.inputs for name in tensor.source_names]
+
+    def way_to_product(self, start: int, step: Callable[[int], list[int]], near: int) -> list[int]:
+        """Return a shortest way to a matrix product that is at most `near` layers away.
+
+        The product comes last; empty when there is none.
+        """
+        came_from, ring = {start: start}, [start]
+        for _ in range(near):
+            following: list[int] = []
+            for place in ring:
+                for other in step(place):
+                    if other not in came_from:
+                        came_from[other] = place
+                        following.append(other)
+            ring = following
+            for other in ring:
+                if is_product(self.layers[other]):
+                    way = [other]
+                    while came_from[way[-1]] != start:
+                        way.append(came_from[way[-1]])
+                    return way[::-1]
+            if len(came_from) > _MOST_STEPS:
+                break
+        return []
+
+
+def is_heavy(layer: EngineLayer) -> bool:
+    """Tell whether a layer is a convolution or a matrix product."""
+    return is_convolution(layer) or is_product(layer)
+
+
+LONG_PERCENT = 10.0
+NOTABLE_PERCENT = 5.0
+GEMM_PERCENT = 5.0
+PADDED_PERCENT = 10.0
+"""Work on padding from which channels are worth a finding."""
+_FEW_CHANNELS = 32
+_SEVERAL, _TIMES_MEAN = 5, 2.0
+"""How much longer than the mean a long layer takes, among several: each of ten has 10 %."""
+
+_Said: TypeAlias = "tuple[str, str, str, str]"
+"""(rule, level, hazard, mitigation)."""
+
+
+def layer_findings(links: Links, nodes: Mapping[int, LayerNodes]) -> Iterator[PlanFinding]:
+    """Yield the findings about single layers."""
+    roles = {
+        place: role
+        for place, layer in enumerate(links.layers)
+        if (role := quantizing(layer, nodes.get(layer.index)))
+    }
+    float_outputs = {
+        place: [reader for reader in links.after(place) if roles.get(reader) == "Quantize"]
+        for place, layer in enumerate(links.layers)
+        if _writes_floats(layer) and not links.is_at_output(place)
+    }
+    told = {reader for readers in float_outputs.values() for reader in readers}
+    timed = sum(layer.percent is not None for layer in links.layers)
+    for place, layer in enumerate(links.layers):
+        found = [
+            _layer_finding(layer, *said) for rule in _RULES for said in rule(layer, links, place)
+        ]
+        if place in float_outputs:
+            found.append(_float_output(links, place, float_outputs[place]))
+        role = roles.get(place, "")
+        if role and place not in told:
+            found = [one for one in found if not one.rule.endswith("-converts-type")]
+            found += _unfused(links, place, role)
+        elif place in told:
+            found = []
+        yield from found
+        if not found and place not in told:
+            yield from _long(layer, timed)
+
+
+# --- quantization --------------------------------------------------------------------------------
+
+
+def _layer_finding(
+    layer: EngineLayer, rule: str, level: str, hazard: str, advice: str
+) -> PlanFinding:
+    rules = _REWRITES.get(rule, ()) if level == "warning" else ()
+    advice += f" ({command_of(rules)})" if rules else ""
+    return PlanFinding(layer.index, rule, level, hazard, advice, layer.percent, rules=rules)
+
+
+def _writes_floats(layer: EngineLayer) -> bool:
+    return is_convolution(layer) and in_dtype(layer) in QUANTIZED and out_dtype(layer) in FLOATS
+
+
+_RESIDUAL = ("qdq-residual",)
+
+
+def _float_output(links: Links, place: int, quantizers: list[int]) -> PlanFinding:
+    layer = links.layers[place]
+    involved = [layer, *(links.layers[other] for other in dict.fromkeys(quantizers))]
+    hazard = f"A convolution in {in_dtype(layer)} writes {out_dtype(layer)}"
+    if quantizers:
+        noun = fmt.plural(len(involved) - 1, "Quantize layer")
+        hazard += f", and {noun} {'reads' if len(involved) == 2 else 'read'} it"
+    percents = [one.percent for one in involved if one.percent is not None]
+    return PlanFinding(
+        layer.index,
+        "quantized-conv-float-output",
+        "warning",
+        hazard,
+        "Quantize its result, at a residual connection both inputs of the Add: float outputs take"
+        f" two to four times the memory traffic ({command_of(_RESIDUAL)})",
+        sum(percents) if percents else None,
+        tuple(one.index for one in involved) if quantizers else (),
+        _RESIDUAL,
+    )
+
+
+def _unfused(links: Links, place: int, role: str) -> Iterator[PlanFinding]:
+    layer = links.layers[place]
+    of, to = in_dtype(layer), out_dtype(layer)
+    if role == "Dequantize" and links.is_at_output(place):
+        return  # what leaves the network is a float
+    level, hazard = "warning", f"{role} runs as a layer of its own ({of} to {to})"
+    advice = _WHY_UNFUSED[role]
+    if role == "Quantize" and links.is_at_input(place):
+        level = "note"
+        hazard = f"An input of the network is quantized by a layer of its own ({of} to {to})"
+        advice = f"It is needed as long as the input is {of}: feed {to} to save it"
+    yield _layer_finding(layer, f"unfused-{role.lower()}", level, hazard, advice)
+
+
+_WHY_UNFUSED = {
+    "Quantize": "Find out why it is not fused with the layer before it",
+    "Dequantize": (
+        "Find out why it is not fused with the layer after it: quantize that layer, too, or move"
+        " the pair to where the type has to change"
+    ),
+}
+_REWRITES = {
+    "conv-channels-unaligned": ("channels",),
+    "unfused-quantize": ("qdq-pooling", "qdq-scales"),
+    "unfused-dequantize": ("qdq-weights",),
+}
+"""Rules of ``dld rewrite`` that do what a warning of a layer advises."""
+
+
+# --- Tensor Cores --------------------------------------------------------------------------------
+
+
+def _is_vector(layer: EngineLayer) -> bool:
+    """Tell whether a product is of a vector: it waits for its weights, whatever computes it."""
+    dims = gemm_dims(layer)
+    return dims.m == 1 or dims.n == 1
+
+
+def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+    if not is_convolution(layer) or layer.precision in ("fp32", "", "int32", "bool"):
+        return
+    if on_tensor_cores(layer.tactic) is not False or _is_vector(layer):
+        return
+    advice = "Look for another tactic: other channel counts, another precision, a newer TensorRT"
+    found = channels(layer)
+    multiple = QUANTIZED.get(layer.precision, CHANNELS)
+    if is_depthwise(layer):
+        advice = (
+            "A depthwise convolution has too little work for each channel; a plain or grouped"
+            " convolution may be faster"
+        )
+    elif found is not None and found[0] < _FEW_CHANNELS:
+        advice = f"With only {found[0]} input channels Tensor Cores may not be of use"
+    elif found is not None and any(count % multiple for count in found):
+        advice = (
+            f"Its {found[0]:,} input and {found[1]:,} output channels are no multiples of"
+            f" {multiple}, in which Tensor Cores take {layer.precision}"
+        )
+    hazard = f"A convolution in {layer.precision} does not use Tensor Cores, by its tactic's name"
+    yield "conv-off-tensor-cores", "warning", hazard, advice
+
+
+def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+    found = channels(layer) if is_convolution(layer) else None
+    if found is None or is_depthwise(layer) or layer.precision in ("fp32", "", "int32", "bool"):
+        return
+    uses = on_tensor_cores(layer.tactic)
+    multiple = QUANTIZED.get(layer.precision, CHANNELS)
+    if uses is False or all(count % multiple == 0 for count in found) or _is_vector(layer):
+        return
+    # An image has the channels that it has, and a classifier its classes.
+    ends = (links.is_at_input(place), links.is_at_output(place))
+    padded = 1.0
+    for count, is_fixed in zip(found, ends, strict=True):
+        if not is_fixed:
+            padded *= -(-count // multiple) * multiple / count
+    percent = 100 * (padded - 1)
+    if percent < PADDED_PERCENT:
+        return
+    kernel = "its kernel pads" if uses else "a kernel on Tensor Cores would pad"
+    yield (
+        "conv-channels-unaligned",
+        "warning" if uses else "note",
+        f"A convolution in {layer.precision} has {found[0]:,} input and {found[1]:,} output"
+        f" channels: {kernel} them to multiples of {multiple}, which is {percent:.0f} % more work",
+        f"Make the channels a multiple of {multiple}, padding them where that is cheaper",
+    )
+
+
+def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+    if not is_product(layer) or (layer.percent or 0.0) < GEMM_PERCENT or _is_vector(layer):
+        return
+    if on_tensor_cores(layer.tactic) is False:
+        advice = "Use fp16, bf16, fp8 or int8, with dimensions that are multiples of 8 or 16"
+        if layer.precision == "fp32":
+            advice = f"Allow TF32, or a type of fewer bits. {advice}"
+        hazard = f"A matrix product in {layer.precision or 'an unknown type'}"
+        yield (
+            "gemm-off-tensor-cores", "warning",
+            f"{hazard} does not use Tensor Cores, by its tactic's name", advice,
+        )  # fmt: skip
+
+
+# --- conversions, and what takes long ------------------------------------------------------------
+
+
+def _converting(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
+    if not (is_reformat(layer) or is_slice(layer)):
+        return
+    of, to = in_dtype(layer), out_dtype(layer)
+    if not of or not to or of == to:
+        return
+    level, advice = "warning", "Let the layers on both sides work in the same type"
+    if (of in QUANTIZED) != (to in QUANTIZED):
+        advice = "Quantize the float operations around it, or keep the whole part in floats"
+    elif {of, to} <= FLOATS:
+        advice += ", by layer precisions or by Casts in the model"
+    name, noun = ("reformat", "Reformat") if is_reformat(layer) else ("slice", "Slice")
+    where = ""
+    if links.is_at_input(place):
+        level, where = "note", " at an input of the network"
+        advice = f"Feed {to} (trtexec --inputIOFormats), if what makes the input can"
+    elif links.is_at_output(place):
+        level, where = "note", " at an output of the network"
+        advice = f"Take {of} (trtexec --outputIOFormats), if what reads the output can"
+    origin = f" (origin: {layer.origin})" if layer.origin else ""
+    yield (
+        f"{name}-converts-type",
+        level,
+        f"A {noun} layer converts {of} to {to}{where}{origin}",
+        advice,
+    )
+
+
+def _long(layer: EngineLayer, timed: int) -> Iterator[PlanFinding]:
+    percent = layer.percent or 0.0
+    usual = _TIMES_MEAN * 100 / timed if timed >= _SEVERAL else 0.0
+    if percent < max(NOTABLE_PERCENT, usual):
+        return
+    level = "warning" if percent >= LONG_PERCENT else "note"
+    hazard = f"This layer takes {fmt.percent(percent)} % of the time of all layers"
+    advice = "Start here: a faster type, a smaller shape, or another operator pays most"
+    if layer.kind in (DLA_TRANSFER, DLA_WAIT):
+        hazard = f"A transfer from or to the DLA takes {fmt.percent(percent)} % of the time"
+        advice = (
+            "The time that the GPU waits for the DLA is most probably in it, and not in the row of"
+            " the DLA's own part: compare with an engine in which the GPU does that part"
+        )
+    elif layer.kind == DLA or layer.type == DLA:
+        hazard = f"A part on the DLA takes {fmt.percent(percent)} % of the time of all layers"
+        advice = "Compare with an engine in which the GPU does it (without --useDLACore)"
+    elif is_reformat(layer):
+        advice = "It only changes a format: see which of the layers around it asks for another one"
+    elif layer.kind == "ForeignNode" or "{ForeignNode[" in layer.name:
+        advice = (
+            "It computes many nodes: build with --profilingVerbosity=detailed to see them one by"
+            " one"
+        )
+    yield PlanFinding(layer.index, "long-layer", level, hazard, advice, layer.percent)
+
+
+_Rule: TypeAlias = "Callable[[EngineLayer, Links, int], Iterator[_Said]]"
+_RULES: tuple[_Rule, ...] = (
+    _convolution_off_tensor_cores,
+    _unaligned_channels,
+    _converting,
+    _gemm_off_tensor_cores,
+)
+
+
+GENERATED_PERCENT = 25.0
+SHAPE_PERCENT = 3.0
+LAYOUT_PERCENT = 5.0
+SHORT_MS = 0.005
+SHORT_COUNT = 20
+SHORT_PERCENT = 20.0
+FP32_SHARE = 0.95
+MEAN_OVER_MEDIAN = 1.2
+"""The means of all layers together against their medians."""
+DYNAMIC_SHARE = 0.5
+_NEAR = 4
+"""Layers between a matrix product and the softmax of the same attention, at most."""
+
+_Nodes = Mapping[int, "LayerNodes"]
+
+
+def plan_findings(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[PlanFinding]:
+    """Yield the findings about many layers."""
+    if plan.names_only:
+        yield PlanFinding(
+            None, "names-only", "note", "The file has only the names of the layers",
+            "Build the engine again with --profilingVerbosity=detailed", None,
+        )  # fmt: skip
+    yield from _together(
+        plan, is_kernel_generated, GENERATED_PERCENT, "generated-kernels",
+        "Kernels that the compiler of fused parts made",
+        "Look what they compute: pointwise chains between matrix products can often be avoided, or"
+        " fused into them in another order",
+    )  # fmt: skip
+    yield from _together(
+        plan, is_shape_work, SHAPE_PERCENT, "shape-and-cast",
+        "Layers that work on shapes or only cast",
+        "Fix dimensions that do not change, fold constants, and remove Casts from the model",
+        ("shapes", "casts", "cast-chains"),
+    )  # fmt: skip
+    yield from _layouts(plan)
+    yield from _short(plan)
+    yield from _attention(plan, links, nodes)
+    yield from _all_fp32(plan)
+    yield from _slow_passes(plan)
+    yield from _dynamic(plan)
+
+
+def _percent(layers: Sequence[EngineLayer]) -> float:
+    return sum(layer.percent or 0.0 for layer in layers)
+
+
+def _indices(layers: Sequence[EngineLayer]) -> tuple[int, ...]:
+    """Return the layers of a finding, those that take longest first."""
+    ordered = sorted(layers, key=lambda layer: -(layer.percent or 0.0))
+    return tuple(layer.index for layer in ordered)
+
+
+def _together(
+    plan: EnginePlan,
+    chosen: Callable[[EngineLayer], bool],
+    least: float,
+    rule: str,
+    what: str,
+    mitigation: str,
+    rules: tuple[str, ...] = (),
+) -> Iterator[PlanFinding]:
+    layers = [layer for layer in plan.layers if layer.percent is not None and chosen(layer)]
+    percent = _percent(layers)
+    if layers and percent >= least:
+        hazard = f"{what} take {fmt.percent(percent)} % of the time ({_count(layers)})"
+        advice = f"{mitigation} ({command_of(rules)})" if rules else mitigation
+        indices = _indices(layers)
+        yield PlanFinding(None, rule, "warning", hazard, advice, percent, indices, rules)
+
+
+def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:
+    """Layers that change a memory format only; of mere names nothing tells whether the type too."""
+    layers = [
+        layer
+        for layer in plan.layers
+        if layer.percent is not None
+        and is_reformat(layer)
+        and (in_dtype(layer) == out_dtype(layer) or plan.names_only)
+    ]
+    percent = _percent(layers)
+    if len(layers) < 2 or percent < LAYOUT_PERCENT:
+        return
+    what = "format or type" if plan.names_only else "memory format"
+    pairs = Counter(
+        (layer.inputs[0].format, layer.outputs[0].format)
+        for layer in layers
+        if layer.inputs and layer.outputs and layer.inputs[0].format != layer.outputs[0].format
+    )
+    usual = ""
+    if pairs:
+        (of, to), count = pairs.most_common(1)[0]
+        usual = f"; {count} of them from {of!r} to {to!r}"
+    yield PlanFinding(
+        None,
+        "layout-conversions",
+        "warning",
+        f"Layers that only change a {what} take {fmt.percent(percent)} % of the time"
+        f" ({_count(layers)}{usual})",
+        "Find the layers that ask for another format than their neighbours: often a plugin, a"
+        " pooling or a slice between convolutions, or inputs and outputs of the engine (trtexec"
+        " --inputIOFormats)",
+        percent,
+        _indices(layers),
+    )
+
+
+def _short(plan: EnginePlan) -> Iterator[PlanFinding]:
+    short = [
+        layer for layer in plan.layers if layer.time_ms is not None and 0 < layer.time_ms < SHORT_MS
+    ]
+    percent = _percent(short)
+    if len(short) >= SHORT_COUNT and percent >= SHORT_PERCENT:
+        graph = "" if uses_cuda_graph(plan) else "a CUDA graph, "
+        yield PlanFinding(
+            None,
+            "many-short-layers",
+            "warning",
+            f"{_count(short)} of less than 5 µs take {fmt.percent(percent)} % of the time together",
+            f"Launching them costs about as much as their work: use {graph}a larger batch, or"
+            " operators that fuse",
+            percent,
+            _indices(short),
+        )
+
+
+def uses_cuda_graph(plan: EnginePlan) -> bool:
+    """Tell whether the inferences were measured with a CUDA graph, where the files say so."""
+    options = plan.metadata.get("inference_options")
+    if not isinstance(options, dict):
+        return False
+    return any(
+        "cuda graph" in key.lower() and text_of(value).lower().startswith("enabled")
+        for key, value in options.items()
+    )
+
+
+def _all_fp32(plan: EnginePlan) -> Iterator[PlanFinding]:
+    heavy = [layer for layer in plan.layers if is_heavy(layer) and layer.precision]
+    slow = [layer for layer in heavy if layer.precision == "fp32"]
+    if not heavy or len(slow) < FP32_SHARE * len(heavy):
+        return
+    on_cores = sum("tf32" in layer.tactic.lower() for layer in slow)
+    tf32 = f", {on_cores:,} of them on Tensor Cores as TF32" if on_cores else ""
+    options = plan.metadata.get("build_options")
+    told = text_of(options.get("Precision")) if isinstance(options, dict) else ""
+    allowed = [name for name in ("FP16", "BF16", "INT8", "FP8") if name in told.upper()]
+    advice = (
+        "Allow a type of fewer bits when building; on strongly typed TensorRT the model itself has"
+        " to say it"
+    )
+    if allowed:
+        advice = (
+            f"The build allowed {' and '.join(allowed)} and the builder did not take it: it found"
+            " FP32 faster, or has no such kernel for these layers; a verbose build log tells"
+        )
+    yield PlanFinding(
+        None,
+        "runs-in-fp32",
+        "note",
+        f"{len(slow):,} of {len(heavy):,} convolutions and matrix products work in fp32{tf32}",
+        advice,
+        _percent(slow) if plan.total_ms is not None else None,
+        _indices(slow),
+    )
+
+
+def _slow_passes(plan: EnginePlan) -> Iterator[PlanFinding]:
+    both = [
+        (layer, layer.time_ms, layer.median_ms)
+        for layer in plan.layers
+        if layer.time_ms is not None and layer.median_ms
+    ]
+    mean = sum(time for _, time, _ in both)
+    median = sum(time for _, _, time in both)
+    if not median or mean < MEAN_OVER_MEDIAN * median:
+        return
+    apart = [layer for layer, time, usual in both if time >= MEAN_OVER_MEDIAN * usual]
+    apart.sort(key=lambda layer: (layer.median_ms or 0.0) - (layer.time_ms or 0.0))
+    yield PlanFinding(
+        None,
+        "mean-above-median",
+        "warning",
+        f"The means of the layers add up to {fmt.milliseconds(mean)} ms, their medians to"
+        f" {fmt.milliseconds(median)} ms: some passes took far longer than most",
+        "Trust the medians. Warm up longer, leave the GPU to this run alone and profile again",
+        _percent(apart),
+        tuple(layer.index for layer in apart),
+    )
+
+
+def _dynamic(plan: EnginePlan) -> Iterator[PlanFinding]:
+    shaped = [layer for layer in plan.layers if layer.inputs or layer.outputs]
+    dynamic = [layer for layer in shaped if any(map(_is_dynamic, _dims(layer)))]
+    if not dynamic or len(dynamic) < DYNAMIC_SHARE * len(shaped):
+        return
+    yield PlanFinding(
+        None,
+        "dynamic-shapes",
+        "note",
+        f"{_count(dynamic)} of {len(shaped):,} have dimensions without a value: their bytes, MACs"
+        " and place under the roofline are not known",
+        "Export the layer information of a run with shapes (trtexec --loadEngine=ENGINE"
+        " --shapes=INPUT:DIMS --exportLayerInfo=FILE), or set the input shapes of the execution"
+        " context that the inspector is given",
+        None,
+        _indices(dynamic),
+    )
+
+
+def _dims(layer: EngineLayer) -> Iterator[tuple[int, ...]]:
+    for tensor in (*layer.inputs, *layer.outputs):
+        if tensor.dims is not None:
+            yield tensor.dims
+
+
+def _is_dynamic(dims: tuple[int, ...]) -> bool:
+    return any(dim < 0 for dim in dims)
+
+
+def _count(layers: Sequence[EngineLayer]) -> str:
+    return fmt.plural(len(layers), "layer")
+
+
+# --- attention ------------------------------------------------------------------------------------
+
+
+def unfused_attention(plan: EnginePlan, links: Links, nodes: _Nodes, place: int) -> list[int]:
+    """Return the places from one product over a softmax to the next; empty for other layers.
+
+    Of an engine of which only names are known, the softmax alone.
+    """
+    if not is_softmax(plan.layers[place], nodes.get(plan.layers[place].index)):
+        return []
+    if plan.names_only:
+        around = (
+            plan.layers[max(place - _NEAR, 0) : place], plan.layers[place + 1 : place + 1 + _NEAR]
+        )  # fmt: skip
+        return [place] if all(map(_named_product, around)) else []
+    before = links.way_to_product(place, links.before, _NEAR)
+    after = links.way_to_product(place, links.after, _NEAR)
+    return [*before[::-1], place, *after] if before and after else []
+
+
+def _attention(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[PlanFinding]:
+    for place, layer in enumerate(plan.layers):
+        if unfused_attention(plan, links, nodes, place):
+            by_names = ", by the order of the names" if plan.names_only else ""
+            yield PlanFinding(
+                layer.index,
+                "attention-not-fused",
+                "warning",
+                "A softmax between two matrix products is a layer of its own: this attention is not"
+                f" fused into one kernel{by_names}",
+                "Keep to the pattern that TensorRT fuses: MatMul, scale, mask, Softmax, MatMul, in"
+                " fp16, bf16 or fp8; export the attention without other operators in between",
+                layer.percent,
+            )
+
+
+def _named_product(layers: Sequence[EngineLayer]) -> bool:
+    """Tell whether one of some layers, of which only names are known, is a matrix product."""
+    return any(
+        word in ("MatMul", "Einsum", "MatrixMultiply")
+        for layer in layers
+        for word in layer.kind.split(" + ")
+    )
+
+
+LAUNCH_SHARE = 0.8
+STEADY, OUTLIER = 1.05, 1.5
+"""Of the median: most inferences are below the one, and a few beyond the other."""
+
+
+def timing_findings(plan: EnginePlan) -> Iterator[PlanFinding]:
+    """Yield the findings about the timing of a plan; none without a timing."""
+    timing = plan.timing
+    if timing is None:
+        return
+    launch = _launch(timing, uses_cuda_graph(plan))
+    for rule, hazard, mitigation in (*launch, *_copies(timing), *_clocks(timing)):
+        yield PlanFinding(None, rule, "warning", hazard, mitigation, None)
+
+
+def _launch(timing: TimingSummary, has_graph: bool) -> Iterator[tuple[str, str, str]]:
+    if timing.enqueue is None or timing.compute is None or timing.compute.median <= 0:
+        return
+    share = timing.enqueue.median / timing.compute.median
+    if share > LAUNCH_SHARE:
+        graph = "" if has_graph else "a CUDA graph, "
+        yield (
+            "launch-bound",
+            f"Enqueueing takes {_figure(timing.enqueue.median)} ms where the GPU takes"
+            f" {_figure(timing.compute.median)} ms: the host can hardly keep the GPU busy",
+            f"Use {graph}a larger batch, or several inferences at a time",
+        )
+
+
+def _figure(milliseconds: float) -> str:
+    return fmt.milliseconds(milliseconds, digits=4)
+
+
+def _copies(timing: TimingSummary) -> Iterator[tuple[str, str, str]]:
+    if timing.compute is None:
+        return
+    for rule, copied, direction in (
+        ("h2d-bound", timing.h2d, "to the GPU"),
+        ("d2h-bound", timing.d2h, "from the GPU"),
+    ):
+        if copied is not None and copied.median > 0 and copied.median >= timing.compute.median:
+            yield (
+                rule,
+                f"Copying {direction} takes {_figure(copied.median)} ms, the work itself"
+                f" {_figure(timing.compute.median)} ms",
+                "Use pinned memory, smaller types at the border of the network, or keep the data on"
+                " the GPU; copies can run beside the work of another inference",
+            )
+
+
+def _clocks(timing: TimingSummary) -> Iterator[tuple[str, str, str]]:
+    measured = timing.compute or timing.latency
+    varies = measured.cov_percent if measured is not None else None
+    if measured is None or varies is None or varies <= TRUSTED_COV_PERCENT:
+        return
+    hazard = (
+        f"Times vary by {fmt.percent(varies)} % from inference to inference (standard deviation"
+        " over mean)"
+    )
+    steady = measured.p90 is not None and measured.p90 <= STEADY * measured.median
+    if steady and measured.max > OUTLIER * measured.median:
+        yield (
+            "unsteady-times",
+            f"{hazard}: nine of ten take {_figure(measured.p90 or 0.0)} ms or less, the longest"
+            f" {_figure(measured.max)} ms",
+            "A few inferences were held up, as by another program on the GPU or a busy host: take"
+            " the median, and measure again with the machine left alone",
+        )
+        return
+    yield (
+        "unsteady-times",
+        hazard,
+        "Lock the clocks (nvidia-smi -lgc) and leave the GPU to this run alone, then measure again",
+    )
+
+
+def findings(
+    plan: EnginePlan, mapping: Mapping[int, LayerNodes] | None = None
+) -> list[PlanFinding]:
+    """Return all findings: warnings first, then by their share of the time.
+
+    Args:
+        plan: The engine. Without a profile the rules about time say nothing.
+        mapping: Which ONNX nodes the layers compute, where that is known: some rules see more.
+    """
+    nodes = mapping or {}
+    with collector_paused():
+        links = Links(plan)
+        found = [
+            *timing_findings(plan),
+            *plan_findings(plan, links, nodes),
+            *layer_findings(links, nodes),
+        ]
+        return sorted(found, key=_rank)
+
+
+def _rank(finding: PlanFinding) -> tuple[int, bool, float, int]:
+    return (
+        LEVELS.index(finding.level),
+        finding.layer is not None and finding.percent is None,
+        -(finding.percent or 0.0),
+        -1 if finding.layer is None else finding.layer,
+    )
+
+
+__all__ = ["LEVELS", "PlanFinding", "findings"]

@@ -1,0 +1,1002 @@
+"""Which ONNX nodes the layers of an engine compute, and the time of the layers by node.
+
+What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
+(:mod:`dld_tui.core.cost.sharing`) or by another stated rule, and labelled an estimate. Nodes that
+work on weights only run when the engine is built, and get nothing.
+
+::
+
+    mapping = map_plan(plan, document)      # document may be None: names only, as text
+    mapping[layer.index].nodes              # tuple[NodeRef]
+    share_times(plan, mapping, "macs")      # list[NodeTime], longest first
+
+The ``Metadata`` of a layer names its nodes exactly. Without it the layer's name is taken apart;
+what a range ``{ForeignNode[FIRST...LAST]}`` contains is found in the graph, which needs the
+document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dld_tui.core import fmt
+from dld_tui.core.cost.sharing import cost_shares, counts_macs, node_macs
+from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
+from dld_tui.core.document.traversal import is_ordered, sources, topological_order
+from dld_tui.core.report.groups import NO_NODE, layer_type
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.node import Node
+    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan
+
+_PROFILE = re.compile(r"\s*\[profile \d+\]$")
+_COPY = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?P<of>.+)", re.S)
+_BINDING_COPY = re.compile(r"Reformatting CopyNode for Network (?:Input|Output) (?P<of>.+)", re.S)
+_OLD_COPY = re.compile(r"(?P<of>.+) (?:(?:in|out)put reformatter \d+|copy)$", re.S)
+_RANGE = re.compile(r"\{ForeignNode\[(?P<inner>.*?)\]\}(?:_myl[\d_]+)?", re.S)
+_DLA_LIST = re.compile(r"\{(?!ForeignNode\[)(?P<inner>[^{}\[\]]+)\}")
+_DLA_HELPER = re.compile(r"data to nvm|.+ (?:to|from) nvm|.+ (?:copy )?finish", re.S)
+_TENSOR = re.compile(r"onnx::\w+|.+_output_\d+(?:_clone_\d+)?|.+_copy_(?:in|out)put(?:_\d+)?", re.S)
+"""Names of tensors, which copies of them are called by."""
+_UNNAMED = r"\(Unnamed Layer\* \d+\) \[\w+\]"
+_HELPER = re.compile(
+    rf"{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?|ONNXTRT_\w+|.+_InputLayer|tmp_refittable_weight\w*|(?:__mye\w*|__myl\w*)|\[trainStation\d*\]"
+)
+_TOKENS = re.compile(
+    rf"(?P<unnamed>{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?)|"
+    r"(?P<between> \+ | \|\| )|(?P<comma>, )|(?P<pwn>PWN\()|(?P<open>\()|(?P<close>\))"
+)
+_UNNAMED_LAYERS = re.compile(rf"{_UNNAMED}(?:_{_UNNAMED})*(?:_output)?")
+_ANYWHERE = re.compile(r"(?=( \+ | \|\| |, |PWN\(|\)))")
+_BESIDE = re.compile(
+    r"(?:copied_)?(?:un)?(?:squeeze|reshape|shuffle)_(?:node_)?(?:after|before|between)_(?P<of>.+)",
+    re.S,
+)
+_OF_NODE = re.compile(r"_OutputLayer$")
+"""What is behind the name of an If where the layer of its results is named after it."""
+_MYELIN = re.compile(r"_myl\d+(?:_\d+)*$")
+_CLONE = re.compile(r"_clone_\d+$")
+"""A layer that does the work of a node once more, for another reader."""
+_NUMBERED = re.compile(r"_\d+$")
+_WEIGHTS = re.compile(r"\.(?:weight|bias)$|:\d+$")
+_MOST_COPIES = 8
+_MOST_COMMAS = 8
+_LONGEST = 200_000
+
+
+@dataclass(frozen=True)
+class LayerName:
+    """A layer's name without what TensorRT puts around it."""
+
+    text: str
+    inserted: bool
+    """It is a copy for the layer that `text` names."""
+    of_binding: bool = False
+    """`text` is an input or output of the network, not a layer."""
+
+
+def bare_name(name: str, known: Callable[[str], bool]) -> LayerName:
+    """Take off what says that a layer is a copy for another one, or which profile it is for.
+
+    Args:
+        name: As the engine has it.
+        known: Whether a text is the name of an ONNX node: such a name is left alone.
+    """
+    text = name[:_LONGEST].strip()
+    inserted = False
+    for _ in range(_MOST_COPIES):
+        if known(text):
+            break
+        bare = _PROFILE.sub("", text)
+        if bare != text:
+            text = bare
+            continue
+        binding = _BINDING_COPY.fullmatch(text)
+        if binding is not None:
+            return LayerName(binding["of"], True, of_binding=True)
+        copy = _COPY.fullmatch(text) or _OLD_COPY.fullmatch(text)
+        if copy is None:
+            break
+        text, inserted = copy["of"], True
+    return LayerName(text, inserted)
+
+
+def ranges_of(text: str) -> tuple[list[str], str]:
+    """Return what is in the brackets of each range, and the text with helpers in their places."""
+    return [found["inner"] for found in _RANGE.finditer(text)], _RANGE.sub("ONNXTRT_range", text)
+
+
+def ends_of(inner: str) -> list[tuple[str, str]]:
+    """Return the ways to split what is in the brackets into the first and the last layer."""
+    cuts = [found.start() for found in re.finditer(r"(?=\.\.\.)", inner)]
+    return [(inner[:cut], inner[cut + 3 :]) for cut in cuts if inner[:cut] and inner[cut + 3 :]]
+
+
+def listed_names(text: str, known: Callable[[str], bool] | None) -> list[str] | None:
+    """Return the nodes of a part that runs on a DLA, ``{A,B,C}``; None for another name.
+
+    A comma may be part of a name: with a model, parts are joined until they are one of its nodes.
+    """
+    match = _DLA_LIST.fullmatch(text)
+    if match is None:
+        return None
+    parts = match["inner"].split(",")
+    if known is None:
+        return parts
+    names: list[str] = []
+    at = 0
+    while at < len(parts):
+        ends = range(min(len(parts), at + _MOST_COMMAS), at, -1)
+        end = next((end for end in ends if known(",".join(parts[at:end]))), at + 1)
+        names.append(",".join(parts[at:end]))
+        at = end
+    return names
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a layer's name."""
+
+    text: str
+    known: bool
+    """It is the name of a node of the model."""
+    doubtful: bool = False
+    """It contains separators, and its parts are names, too."""
+
+
+def split_name(
+    text: str, known: Callable[[str], bool] | None = None, longest: int = 0
+) -> list[Piece]:
+    """Split the name of a fused layer into the names of its parts.
+
+    Of the ways to split it, that with the fewest parts that nobody knows counts, and then that with
+    the fewest parts, which are the longest names.
+
+    Args:
+        text: The name, without copies and ranges.
+        known: Whether a text is the name of an ONNX node; None when there is no model to ask.
+        longest: Length of the longest name that has characters of separators in it.
+    """
+    if known is not None and known(text):
+        return [Piece(text, True, _is_doubtful(text, known))]
+    separators = dict(_loose(text) if known is not None else _strict(text))
+    cuts = sorted({0, len(text), *separators, *separators.values()})
+    number = {cut: at for at, cut in enumerate(cuts)}
+    last = len(cuts) - 1
+    best: list[tuple[int, int, int, bool]] = [(0, 0, last, False)] * (last + 1)
+    for at in range(last - 1, -1, -1):
+        cut = cuts[at]
+        own = 0 if cut in separators else 1
+        after = number[separators[cut]] if cut in separators else at + 1
+        options = [(best[after][0] + own, best[after][1] + own, after, False)]
+        if known is not None:
+            for end in range(at + 1, last + 1):
+                if end > at + 1 and cuts[end] - cut > longest:
+                    break
+                if known(text[cut : cuts[end]]):
+                    options.append((best[end][0], best[end][1] + 1, end, True))
+        best[at] = min(options, key=lambda way: (way[0], way[1], -way[2]))
+    pieces: list[Piece] = []
+    at = 0
+    while at < last:
+        _, _, end, is_name = best[at]
+        part = text[cuts[at] : cuts[end]]
+        if known is not None and is_name:
+            pieces.append(Piece(part, True, _is_doubtful(part, known)))
+        elif part.strip() and cuts[at] not in separators:
+            pieces.append(Piece(part.strip(), False))
+        at = end
+    return pieces
+
+
+def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
+    """Tell whether a name with separators in it is a join of other names, too."""
+    separators = dict(_strict(part))
+    if not separators:
+        return False
+    starts = [0, *separators.values()]
+    ends = [*separators, len(part)]
+    inner = [part[start:end] for start, end in zip(starts, ends, strict=True) if start < end]
+    return bool(inner) and all(map(known, inner))
+
+
+def _strict(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where separators are; brackets and commas count where they belong to ``PWN(``."""
+    around: list[str] = []
+    for found in _TOKENS.finditer(text):
+        kind = found.lastgroup or ""
+        if kind in ("pwn", "open"):
+            around.append(kind)
+        closed = around.pop() if kind == "close" and around else ""
+        inside = around[-1:] == ["pwn"]
+        if kind in ("between", "pwn") or (kind == "comma" and inside) or closed == "pwn":
+            yield found.span()
+
+
+def _loose(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where separators may be, overlapping ones too: the names of the model decide."""
+    helpers = [found.span() for found in _UNNAMED_LAYERS.finditer(text)]
+    helpers.append((len(text), len(text)))
+    at = 0
+    for found in _ANYWHERE.finditer(text):
+        while helpers[at][1] <= found.start() and at < len(helpers) - 1:
+            at += 1
+        if not helpers[at][0] <= found.start() < helpers[at][1]:
+            yield found.span(1)
+
+
+def may_be_split(name: str) -> bool:
+    """Tell whether a name has characters in it that separators have, too."""
+    return " " in name or "," in name or ")" in name or "PWN(" in name or "|" in name or "+" in name
+
+
+def is_helper(text: str) -> bool:
+    """Tell whether a part stands for no ONNX node: what TensorRT or its parser put in."""
+    return _HELPER.fullmatch(text) is not None or _DLA_HELPER.fullmatch(text) is not None
+
+
+def looks_like_tensor(text: str) -> bool:
+    """Tell whether a part is the name of a tensor, as copies in place are called."""
+    return _TENSOR.fullmatch(text) is not None
+
+
+def looks_like_weights(text: str) -> bool:
+    """Tell whether a part is probably the name of weights, which fused layers carry, too."""
+    return _WEIGHTS.search(text) is not None
+
+
+def is_myelin(text: str) -> bool:
+    """Tell whether a name was made by the compiler of fused parts, so that it names no node."""
+    return text.startswith("__my")
+
+
+def softer(text: str) -> list[tuple[str, bool]]:
+    """Return names that a part may have been made from, and whether it only stands beside them."""
+    beside = _BESIDE.fullmatch(text)
+    if beside is not None:
+        return [(beside["of"], True)]
+    found = []
+    plain = _OF_NODE.sub("", text)
+    if plain != text:
+        found.append((plain, False))
+    cloned = _CLONE.sub("", text)
+    if cloned != text:
+        found.append((cloned, False))
+    compiled = _MYELIN.sub("", text)
+    if compiled != text:
+        found.append((compiled, False))
+    # Layers of the same node get numbers behind its name.
+    found.append((_NUMBERED.sub("", compiled), False))
+    return [(name, aside) for name, aside in found if name and name != text]
+
+
+LIMIT_BYTES = 4000
+"""Longer texts are cut, at the end or in the middle."""
+_OPENING = "[ONNX Layer: "
+_SEPARATORS = re.compile(r"[\x1e\x1f]+|(?<=\])(?=\[ONNX Layer: )")
+_CUT = " ... "
+_CALL = re.compile(r"(?P<call>.*) \((?P<function>[^()]+)\)$", re.DOTALL)
+_FUNCTION = "Local Function: "
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A call of a local function that a node is in, or a subgraph."""
+
+    call: str
+    """The node that calls, or the graph's name; empty when only the function is told."""
+    function: str
+    """The function; or the operator of the node; or the attribute that the graph is in."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One ONNX node of a metadata text. Foreign text."""
+
+    name: str
+    frames: tuple[Frame, ...] = ()
+    """The calls around it, as they are listed."""
+    whole: str = ""
+    """All between the brackets: a name may contain a bar, too."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a metadata text says."""
+
+    entries: tuple[Entry, ...]
+    truncated: bool
+    """The text was cut, so there may be more nodes."""
+
+
+def read_metadata(text: str) -> Told:
+    """Return the ONNX nodes that a metadata text names, each once, in its order."""
+    if _OPENING not in text:
+        return Told((), False)
+    truncated = len(text.encode("utf-8", "surrogatepass")) >= LIMIT_BYTES
+    found: dict[Entry, None] = {}
+    for piece in _pieces(text, truncated):
+        if not piece.startswith(_OPENING):
+            continue
+        if not piece.endswith("]"):
+            truncated = True
+            continue
+        found[_entry(piece[len(_OPENING) : -1])] = None
+    return Told(tuple(found), truncated)
+
+
+def _pieces(text: str, long: bool) -> list[str]:
+    # A text that was cut in its middle has dots there, at half of the limit.
+    middle = text.find(_CUT, LIMIT_BYTES // 4) if long else -1
+    parts = [text] if middle < 0 else [text[:middle], text[middle + len(_CUT) :]]
+    return [piece for part in parts for piece in _SEPARATORS.split(part)]
+
+
+def _entry(inner: str) -> Entry:
+    name, *rest = inner.split(" | ")
+    frames = []
+    for part in rest:
+        if part.startswith(_FUNCTION):
+            frames.append(Frame("", part[len(_FUNCTION) :]))
+        elif (match := _CALL.match(part)) is not None:
+            frames.append(Frame(match["call"], match["function"]))
+    return Entry(name, tuple(frames), inner)
+
+
+NODE_OF = "node_of_"
+"""What the parser calls a node without a name, followed by its first output."""
+
+
+@dataclass(frozen=True)
+class NodeRef:
+    """An ONNX node that a layer computes. Foreign text."""
+
+    name: str
+    """`Node.name`; for a node without one, ``node_of_`` and its first output."""
+    scope: tuple[str, ...] = ()
+    """`Scope.path` of the graph, subgraph or function body that holds it."""
+    op_type: str = ""
+    """Empty when the model is not known."""
+    ref: str = ""
+    """`Node.ref` in its scope; the name when the model is not known."""
+    calls: tuple[str, ...] = ()
+    """The nodes that call the local functions it is in, the outermost first."""
+    node: Node | None = field(default=None, compare=False, repr=False)
+    """The node itself, when the model is known."""
+
+    @property
+    def label(self) -> str:
+        """The name after the calls or the scope that it is in."""
+        return " › ".join((*(self.calls or self.scope), self.name))
+
+
+How: TypeAlias = Literal["metadata", "name", "range", "join", "myelin", "none"]
+"""What the nodes of a layer were told from: its metadata; its name, that of one node; a range or a
+join in its name; nothing, as its name was made by the compiler of fused parts, or means nothing."""
+
+Sureness: TypeAlias = Literal["exact", "likely", "guess", "none"]
+"""``exact``: named so. ``likely``: found by a rule, or some names are not in the model. ``guess``:
+several nodes go by the name, or a range without a path. ``none``: no node is known."""
+
+
+@dataclass(frozen=True)
+class LayerNodes:
+    """The ONNX nodes of one engine layer."""
+
+    nodes: tuple[NodeRef, ...] = ()
+    how: How = "none"
+    confidence: Sureness = "none"
+    inserted: bool = False
+    """TensorRT put this layer in for the nodes: a copy to another format, type or device."""
+    truncated: bool = False
+    """The metadata was cut, so there may be more nodes."""
+    missing: tuple[str, ...] = ()
+    """Names that the model does not have. Foreign text."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a part of a layer's name stands for."""
+
+    nodes: tuple[NodeRef, ...] = ()
+    sure: bool = True
+    """The name is exactly that of the node, and of no other."""
+    aside: bool = False
+    """It is not the node itself but what TensorRT put beside it."""
+    explained: bool = True
+    """False when nothing is known of this text."""
+
+
+HELPER = Found()
+UNKNOWN = Found(explained=False)
+
+
+class TextNames:
+    """Names without a model: each is taken for a node unless it is known to be none."""
+
+    longest = 0
+    document: Document | None = None
+
+    def known(self, text: str) -> bool:
+        """Tell whether a text is the name of a node: nobody knows."""
+        return False
+
+    def find(self, text: str) -> Found:
+        """Return what a part of a layer's name stands for."""
+        if is_helper(text) or looks_like_weights(text) or looks_like_tensor(text):
+            return HELPER
+        for name, aside in softer(text)[:1]:
+            if aside:
+                return HELPER if is_helper(name) else Found((NodeRef(name, ref=name),), False, True)
+            if text[len(name) :].startswith(("_myl", "_OutputLayer", "_clone_")):
+                return Found((NodeRef(name, ref=name),), False)
+        return Found((NodeRef(text, ref=text),), False)
+
+    def told(self, entry: Entry) -> Found:
+        """Return the node that metadata names."""
+        calls = tuple(frame.call for frame in reversed(entry.frames) if frame.call)
+        return Found((NodeRef(entry.name, ref=entry.name, calls=calls),))
+
+    def binding(self, name: str) -> Found:
+        """Return the nodes at an input or output of the network: unknown."""
+        return HELPER
+
+    def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
+        """Return the two ends of a range, as what is between them is not known."""
+        ends = (self.find(first), self.find(last))
+        return tuple(dict.fromkeys(ref for end in ends for ref in end.nodes)), False
+
+
+def names_of(document: Document | None) -> TextNames | ModelNames:
+    """Return the names to resolve the parts of layers with."""
+    if document is None:
+        return TextNames()
+
+    return ModelNames(document)
+
+
+# --- the nodes of an ONNX model, found by what engine layers call them ---------------------------
+
+_MOST_TWINS = 8
+_FOLDED = frozenset({"Constant"})
+
+
+class ModelNames:
+    """The names of one document, indexed once."""
+
+    def __init__(self, document: Document) -> None:
+        self.document: Document | None = document
+        self.longest = 0
+        self._main = document.main
+        self._names: dict[str, list[Node]] = {}
+        self._makers: dict[str, list[Node]] = {}
+        self._weights: dict[str, Scope] = {}
+        self._functions = {key_of(function): function for function in document.functions}
+        self._refs: dict[Node, NodeRef] = {}
+        self._paths: dict[Scope, tuple[str, ...]] = {}
+        self._found: dict[str, Found] = {}
+        self._orders: dict[Scope, tuple[Sequence[Node], dict[Node, int]]] = {}
+        for scope in document.scopes():
+            self._enter(scope)
+
+    def _enter(self, scope: Scope) -> None:
+        for node in scope.nodes:
+            name, outputs = node.name, node.outputs
+            if not name and outputs:
+                name = NODE_OF + outputs[0]
+            self._names.setdefault(name, []).append(node)
+            if may_be_split(name):
+                self.longest = max(self.longest, len(name))
+            for output in outputs:
+                if output:
+                    self._makers.setdefault(output, []).append(node)
+        for tensor in scope.initializers:
+            self._weights.setdefault(tensor.name, scope)
+
+    def known(self, text: str) -> bool:
+        """Tell whether a text is the name of a node."""
+        return text in self._names
+
+    def find(self, text: str) -> Found:
+        """Return what a part of a layer's name stands for."""
+        found = self._found.get(text)
+        if found is None:
+            found = self._found[text] = self._search(text)
+        return found
+
+    def _search(self, text: str) -> Found:
+        if text in self._names:
+            return self._chosen(self._names[text])
+        if text in self._weights or is_helper(text):
+            return HELPER
+        if text in self._makers:  # constants go by what they make
+            return self._chosen(self._makers[text])
+        if looks_like_tensor(text):
+            return HELPER
+        for name, aside in softer(text):
+            if name in self._names:
+                nodes = self._chosen(self._names[name]).nodes
+                return Found(nodes, sure=False, aside=aside)
+            if aside:
+                return HELPER
+        return UNKNOWN
+
+    def _chosen(self, nodes: Sequence[Node]) -> Found:
+        """Return the nodes of a name: that of the main graph when it has just one."""
+        outer = [node for node in nodes if node.scope is self._main]
+        chosen = outer if len(outer) == 1 else list(nodes)
+        sure = len(nodes) == 1
+        return Found(tuple(self.ref(node) for node in chosen[:_MOST_TWINS]), sure)
+
+    def ref(self, node: Node, calls: tuple[str, ...] = ()) -> NodeRef:
+        """Return a node as a mapping has it."""
+        ref = self._refs.get(node)
+        if ref is None:
+            name = node.name or NODE_OF + next(iter(node.outputs), "")
+            scope = node.scope
+            if scope not in self._paths:
+                self._paths[scope] = scope.path
+            path = self._paths[scope]
+            ref = self._refs[node] = NodeRef(name, path, node.op_type, node.ref, node=node)
+        if not calls:
+            return ref
+        return NodeRef(ref.name, ref.scope, ref.op_type, ref.ref, calls, node)
+
+    # --- metadata -------------------------------------------------------------------------------
+
+    def told(self, entry: Entry) -> Found:
+        """Return the node that metadata names, in the body of the function that it tells."""
+        for name in (entry.name, entry.whole):
+            if name in self._names:
+                break
+        else:
+            return self.find(entry.name)
+        nodes = self._names[name]
+        if not entry.frames or name == entry.whole:
+            outer = [node for node in nodes if node.scope is self._main]
+            if len(outer) == 1:  # of functions and branches the calls would be told
+                return Found((self.ref(outer[0]),))
+            return self._chosen(nodes)
+        frames = self._outermost_first(entry.frames)
+        place = self._place_of(frames)
+        if place is not None:
+            scope, calls = place
+            inside = [node for node in nodes if node.scope is scope]
+        else:
+            inside = self._inside(nodes, frames)
+            calls = tuple(frame.call for frame in frames if frame.call)
+        if not inside:
+            return Found(self._chosen(nodes).nodes, sure=False)
+        return Found(
+            tuple(self.ref(node, calls) for node in inside[:_MOST_TWINS]), sure=len(inside) == 1
+        )
+
+    def _place_of(self, frames: Sequence[Frame]) -> tuple[Scope, tuple[str, ...]] | None:
+        """Follow calls and subgraphs from the main graph; None where they lead nowhere.
+
+        Returns:
+            The body that the innermost frame is of, and the calls of functions on the way.
+        """
+        scope, calls = self._main, []
+        owner: Node | None = None
+        for frame in frames:
+            if owner is not None:  # a frame of an If is followed by one of its branch
+                branches = owner.children.get(frame.function, [])
+                if len(branches) != 1:
+                    return None
+                scope, owner = branches[0], None
+                continue
+            named = self._names.get(frame.call, ())
+            node = next((node for node in named if node.scope is scope), None)
+            if node is None or node.op_type != frame.function:
+                return None
+            body = self._functions.get(call_of(node))
+            if body is not None:
+                scope = body
+                calls.append(frame.call)
+            elif node.children:
+                owner = node
+            else:
+                return None
+        return None if owner is not None else (scope, tuple(calls))
+
+    @staticmethod
+    def _inside(nodes: Iterable[Node], frames: Sequence[Frame]) -> list[Node]:
+        """Return the nodes in the body of the innermost function that has one of them."""
+        nodes = list(nodes)
+        for frame in reversed(frames):
+            found = [node for node in nodes if _function_name(node.scope) == frame.function]
+            if found:
+                return found
+        return []
+
+    def _outermost_first(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        """Return the calls from the main graph inwards, which is not how they are listed."""
+        calls_main = [
+            any(node.scope is self._main for node in self._names.get(frame.call, ()))
+            for frame in frames
+        ]
+        listed_outwards = calls_main[-1] or not calls_main[0]
+        return frames[::-1] if listed_outwards else frames
+
+    # --- parts of the graph ---------------------------------------------------------------------
+
+    def binding(self, name: str) -> Found:
+        """Return the nodes that make an output of the network, or read an input of it."""
+        if name in self._makers:
+            return self._chosen(self._makers[name])
+        readers = list(dict.fromkeys(self._main.consumers(name)))
+        return Found(tuple(map(self.ref, readers[:_MOST_TWINS])), sure=False) if readers else HELPER
+
+    def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
+        """Return the nodes of a part of the graph, in an order that runs.
+
+        Returns:
+            The nodes on the paths from `first` to `last`, both included. Where there is no path:
+            all from the one to the other in the order of the graph. And whether there was one.
+        """
+        starts, ends = self._anchors(first), self._anchors(last)
+        scopes = {node.scope for node in starts} & {node.scope for node in ends}
+        scope = self._main if self._main in scopes else next(iter(scopes), None)
+        if scope is None:
+            return tuple(self.ref(node) for node in dict.fromkeys((*starts, *ends))), False
+        starts = [node for node in starts if node.scope is scope]
+        ends = [node for node in ends if node.scope is scope]
+        nodes = self._on_paths(scope, starts, ends)
+        if nodes:
+            return tuple(map(self.ref, nodes)), True
+        return tuple(map(self.ref, self._in_order(scope, starts, ends))), False
+
+    def _anchors(self, text: str) -> list[Node]:
+        """Return the nodes at an end of a range: the named one, or those that read the weights."""
+        parts = [text] if self.known(text) else text.split(" + ")
+        for part in parts:
+            anchors = [ref.node for ref in self.find(part).nodes if ref.node is not None]
+            if anchors:
+                return anchors
+        for part in parts:
+            scope = self._weights.get(part)
+            if scope is not None:
+                return list(dict.fromkeys(scope.consumers(part)))
+        return []
+
+    def _window(self, scope: Scope, starts: list[Node], ends: list[Node]) -> Sequence[Node]:
+        """Return the nodes from the first start to the last end, in an order that runs."""
+        if scope not in self._orders:
+            order: Sequence[Node]
+            order = scope.nodes if is_ordered(scope) else topological_order(scope) or scope.nodes
+            self._orders[scope] = order, {node: place for place, node in enumerate(order)}
+        order, places = self._orders[scope]
+        low = min(places[node] for node in starts)
+        high = max(places[node] for node in ends)
+        return order[low : high + 1]
+
+    def _on_paths(self, scope: Scope, starts: list[Node], ends: list[Node]) -> list[Node]:
+        """Return what is reached from a start and reaches an end."""
+        window = self._window(scope, starts, ends)
+        reached = set(starts)
+        for node in window:
+            if node not in reached and any(s in reached for s in sources(scope, node)):
+                reached.add(node)
+        wanted = {node for node in ends if node in reached}
+        for node in reversed(window):
+            if node in wanted:
+                wanted.update(source for source in sources(scope, node) if source in reached)
+        return [node for node in window if node in wanted]
+
+    def _in_order(self, scope: Scope, starts: list[Node], ends: list[Node]) -> list[Node]:
+        window = self._window(scope, starts, ends)
+        ends_only = dict.fromkeys((*starts, *ends))
+        return [n for n in window if n.op_type not in _FOLDED] or list(ends_only)
+
+
+def _function_name(scope: Scope) -> str:
+    function = enclosing_function(scope)
+    if function is None:
+        return ""
+    return key_of(function)[1]
+
+
+Rule: TypeAlias = Literal["cost", "equal", "macs"]
+"""``cost``: by multiply-accumulates or bytes, as fits. ``equal``: each node the same. ``macs``: by
+multiply-accumulates, so that what is fused to a convolution or a matrix product gets nothing."""
+
+RULES: tuple[Rule, ...] = ("cost", "equal", "macs")
+_DEEPEST = 32
+
+
+@dataclass(frozen=True)
+class NodeTime:
+    """The time of one ONNX node. Foreign text."""
+
+    name: str
+    """`NodeRef.label`; `NO_NODE` for the layers that no node is known of."""
+    time_ms: float
+    estimate: bool
+    """A layer of several nodes was shared out."""
+    layers: tuple[int, ...]
+    """`EngineLayer.index` of the layers that the time is of."""
+    rules: tuple[str, ...] = ()
+    """How it was shared: ``macs``, ``bytes``, ``equal``; several when shapes were missing in some
+    layers."""
+    inserted_ms: float = 0.0
+    """The part of `time_ms` that copies took which TensorRT put in for the node."""
+    node: NodeRef | None = None
+
+
+@dataclass
+class _Sum:
+    time_ms: float = 0.0
+    inserted_ms: float = 0.0
+    layers: list[int] = field(default_factory=list)
+    rules: dict[str, None] = field(default_factory=dict)
+
+
+def share_times(
+    plan: EnginePlan, mapping: Mapping[int, LayerNodes], rule: Rule = "cost"
+) -> list[NodeTime]:
+    """Return the times of the nodes, longest first; empty when the plan has no profile.
+
+    They add up to the time of the layers: what has no node is the row `NO_NODE`.
+
+    Args:
+        plan: The engine with its times.
+        mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
+        rule: How to share the time of a layer of several nodes.
+    """
+    sums: dict[NodeRef | None, _Sum] = {}
+    for layer in plan.layers:
+        if layer.time_ms is None:
+            continue
+        nodes = mapping.get(layer.index, LayerNodes())
+        parts, used = shares_of(nodes.nodes, rule, elements_of(layer))
+        owners: Sequence[tuple[NodeRef | None, float]] = parts or [(None, 1.0)]
+        for ref, share in owners:
+            found = sums.setdefault(ref, _Sum())
+            found.time_ms += share * layer.time_ms
+            found.layers.append(layer.index)
+            if nodes.inserted:
+                found.inserted_ms += share * layer.time_ms
+            if len(parts) > 1:
+                found.rules[used] = None
+    times = [
+        NodeTime(
+            NO_NODE if ref is None else ref.label, found.time_ms, bool(found.rules),
+            tuple(found.layers), tuple(found.rules), found.inserted_ms, ref,
+        )
+        for ref, found in sums.items()
+    ]  # fmt: skip
+    return sorted(times, key=lambda time: (-time.time_ms, time.name))
+
+
+def shares_of(
+    nodes: Sequence[NodeRef], rule: Rule = "cost", elements: int | None = None
+) -> tuple[list[tuple[NodeRef, float]], str]:
+    """Return the share of each node in its layer, and the rule that could be applied.
+
+    By MACs needs the shapes of all convolutions and products of the layer; without them, and in a
+    layer without any, it is shared equally.
+
+    Args:
+        nodes: Of the layer.
+        rule: How to share.
+        elements: How many the layer makes, for nodes whose shapes are not known.
+    """
+    at_run = [ref for ref in nodes if not _is_folded(ref)] or list(nodes)
+    if rule == "cost":
+        shares, used = cost_shares([(ref.node, operator_of(ref)) for ref in at_run], elements)
+        return list(zip(at_run, shares, strict=True)), used
+    counts = [_macs(ref) for ref in at_run] if rule == "macs" and len(at_run) > 1 else []
+    known = [count for count in counts if count is not None]
+    total = sum(known)
+    if total > 0 and len(known) == len(counts):
+        return [
+            (ref, count / total) for ref, count in zip(at_run, known, strict=True) if count
+        ], "macs"
+    return [(ref, 1 / len(at_run)) for ref in at_run], "equal"
+
+
+def operator_of(ref: NodeRef) -> str:
+    """Return the operator of a node; without a model, what its name says of it."""
+    return ref.op_type or layer_type(ref.name)
+
+
+def elements_of(layer: EngineLayer) -> int | None:
+    """Return how many elements a layer makes; None when its shapes are not known."""
+    dims = layer.outputs[0].dims if layer.outputs else None
+    known = dims is not None and all(dim >= 0 for dim in dims)
+    return math.prod(dims) if dims is not None and known else None
+
+
+def _macs(ref: NodeRef) -> int | None:
+    return None if ref.node is None else node_macs(ref.node)
+
+
+def _is_folded(ref: NodeRef) -> bool:
+    return ref.node is not None and _is_constant(ref.node, _DEEPEST)
+
+
+def _is_constant(node: Node, depth: int) -> bool:
+    """Tell whether a node depends on weights and constants only."""
+    if node.children or depth == 0 or counts_macs(node):
+        return False
+    for name in node.inputs:
+        definition = node.scope.resolve(name) if name else None
+        if not name or (definition is not None and definition.kind == "initializer"):
+            continue
+        if definition is None or definition.node is None:
+            return False
+        if not _is_constant(definition.node, depth - 1):
+            return False
+    return True
+
+
+NOTHING = LayerNodes()
+
+
+def map_plan(plan: EnginePlan, document: Document | None = None) -> dict[int, LayerNodes]:
+    """Return the nodes of every layer of a plan, folded ones included, by `EngineLayer.index`.
+
+    Args:
+        document: The model that it was built from; without it names are but text.
+    """
+    names = names_of(document)
+    layers = {layer.index: layer for layer in (*plan.all_layers, *plan.layers)}
+    found: dict[int, LayerNodes] = {}
+    ranges: list[EngineLayer] = []
+    for index, layer in layers.items():
+        told = _by_metadata(layer, names)
+        if told is not None:
+            found[index] = told
+        elif "{ForeignNode[" in layer.name:
+            ranges.append(layer)
+            found[index] = NOTHING  # keeps the order
+        else:
+            found[index] = _by_name(layer.name, names)
+    claimed = {
+        ref
+        for nodes in found.values()
+        if nodes.confidence == "exact" and not nodes.inserted
+        for ref in nodes.nodes
+    }
+    for layer in ranges:
+        found[layer.index] = _by_range(layer.name, names, claimed)
+    return found
+
+
+def _by_metadata(layer: EngineLayer, names: TextNames | ModelNames) -> LayerNodes | None:
+    told = read_metadata(layer.metadata)
+    if not told.entries:
+        return None
+    found = [(entry.name, names.told(entry)) for entry in told.entries]
+    missing = tuple(name for name, one in found if not one.explained)
+    nodes = _together(one for _, one in found)
+    sure = all(one.sure for _, one in found) and not told.truncated and not missing
+    confidence: Sureness = "exact" if sure else "likely"
+    inserted = layer.type == "Reformat" and bare_name(layer.name, names.known).inserted
+    return LayerNodes(
+        nodes, "metadata", confidence if nodes else "none", inserted, told.truncated, missing
+    )
+
+
+def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
+    bare = bare_name(name, names.known)
+    if bare.of_binding:
+        nodes = names.binding(bare.text).nodes
+        return LayerNodes(nodes, "name", "likely" if nodes else "none", inserted=True)
+    known = names.known if names.document is not None else None
+    listed = listed_names(bare.text, known)
+    if listed is not None:
+        pieces = [Piece(name, names.known(name)) for name in listed]
+    else:
+        pieces = split_name(bare.text, known, names.longest)
+    found = [(piece, names.find(piece.text)) for piece in pieces]
+    parts = [one for _, one in found]
+    nodes = _together(parts)
+    missing = tuple(piece.text for piece, one in found if not one.explained)
+    inserted = bare.inserted or (bool(nodes) and all(part.aside for part in parts if part.nodes))
+    if not nodes:
+        how: How = "myelin" if is_myelin(bare.text) else "none"
+        return LayerNodes((), how, "none", inserted, missing=missing)
+    how = "name" if len(pieces) == 1 else "join"
+    doubtful = any(piece.doubtful for piece in pieces)
+    confidence = _confidence(parts, names, doubtful or bool(missing))
+    return LayerNodes(nodes, how, confidence, inserted, missing=missing)
+
+
+def _confidence(parts: list[Found], names: TextNames | ModelNames, doubtful: bool) -> Sureness:
+    if names.document is None:
+        return "likely" if len(parts) == 1 else "guess"
+    if any(len(part.nodes) > 1 and not part.sure for part in parts):
+        return "guess"
+    return "exact" if all(part.sure for part in parts) and not doubtful else "likely"
+
+
+def _by_range(name: str, names: TextNames | ModelNames, claimed: set[NodeRef]) -> LayerNodes:
+    """Return the nodes of the ranges in a name, without those that other layers are named after."""
+    bare = bare_name(name, names.known)
+    ranges, rest = ranges_of(bare.text)
+    others = _by_name(rest, names)
+    nodes: dict[NodeRef, None] = dict.fromkeys(others.nodes)
+    missing: list[str] = []
+    on_path = True
+    for inner in ranges:
+        part, is_path = _of_range(inner, names)
+        on_path &= is_path
+        free = [ref for ref in part if ref not in claimed]
+        nodes.update(dict.fromkeys(free or part))
+        if not part:
+            missing.append(inner)
+    confidence: Sureness = "none"
+    if nodes:
+        confidence = "likely" if on_path and not missing else "guess"
+    return LayerNodes(tuple(nodes), "range", confidence, bare.inserted, missing=tuple(missing))
+
+
+def _of_range(inner: str, names: TextNames | ModelNames) -> tuple[tuple[NodeRef, ...], bool]:
+    if names.known(inner):
+        return names.find(inner).nodes, True
+    ends = ends_of(inner)
+    if not ends:  # one layer is a range of its own
+        alone = _by_name(inner, names)
+        return alone.nodes, alone.confidence in ("exact", "likely")
+    # A name may contain dots, too: the split whose ends are in the model counts.
+    ways = [(first, last) for first, last in ends if names.known(first) and names.known(last)]
+    return names.between(*(ways or ends)[0])
+
+
+def _together(found: Iterable[Found]) -> tuple[NodeRef, ...]:
+    nodes: dict[NodeRef, None] = {}
+    for one in found:
+        nodes.update(dict.fromkeys(one.nodes))
+    return tuple(nodes)
+
+
+def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
+    """Return what is to be said of a mapping as a whole, one sentence each."""
+    kinds = list(mapping.values())
+    said = []
+    cut = sum(nodes.truncated for nodes in kinds)
+    if cut:
+        said.append(
+            f"The metadata of {fmt.plural(cut, 'layer')} was cut at 4,000 bytes: nodes are missing"
+        )
+    absent = sum(bool(nodes.missing) for nodes in kinds)
+    if absent:
+        said.append(f"{fmt.plural(absent, 'layer')} name nodes that the model does not have")
+    guessed = sum(nodes.confidence == "guess" for nodes in kinds)
+    if guessed:
+        said.append(f"The nodes of {fmt.plural(guessed, 'layer')} are guessed from names")
+    none = sum(not nodes.nodes for nodes in kinds)
+    if none:
+        said.append(f"No ONNX node is known for {fmt.plural(none, 'layer')}")
+    return said
+
+
+def node_times(plan: EnginePlan, document: Document, rule: Rule = "cost") -> dict[Node, float]:
+    """Return the milliseconds of the nodes of a model, for the overlay of its graph."""
+    found: dict[Node, float] = {}
+    for time in share_times(plan, map_plan(plan, document), rule):
+        if time.node is not None and time.node.node is not None:
+            node = time.node.node
+            found[node] = found.get(node, 0.0) + time.time_ms
+    return found
+
+
+__all__ = [
+    "RULES",
+    "LayerNodes",
+    "NodeRef",
+    "NodeTime",
+    "Rule",
+    "map_plan",
+    "mapping_notes",
+    "node_times",
+    "share_times",
+]

@@ -1,0 +1,237 @@
+"""An engine plan as data: its layers, their tensors, what they took, and what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from dld_tui.core.report.groups import UNKNOWN, layer_type
+from dld_tui.core.types import JSON
+
+if TYPE_CHECKING:
+    from dld_tui.core.tensorrt.plan.trtexec_log import TrtexecLog
+
+BITS: Mapping[str, int] = {
+    "int64": 64, "fp32": 32, "int32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "e8m0": 8,
+    "int8": 8, "uint8": 8, "bool": 8, "fp4": 4, "int4": 4,
+}  # fmt: skip
+"""How many bits an element takes in memory."""
+
+
+LARGEST_ELEMENTS = 1 << 50
+"""No tensor has more."""
+WeightsFrom: TypeAlias = Literal["file", "shapes", "unknown"]
+"""``file``: the file lists them, or the layer needs none. ``shapes``: an estimate for a convolution
+or product whose weights are not listed. ``unknown``: it needs some and nothing tells how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTensor:
+    """A tensor at the border of a layer or of the engine. Names are foreign text."""
+
+    name: str
+    dims: tuple[int, ...] | None
+    """Dimensions, -1 where one is dynamic; None when the file does not say."""
+    dtype: str
+    """``fp32 fp16 bf16 fp8 fp4 int64 int32 int8 int4 uint8 bool e8m0``; empty when unknown."""
+    format: str
+    """Memory format and type in the words of the file."""
+    location: str
+    mode: str = ""
+    """``input`` or ``output`` for a binding."""
+    profile_dims: tuple[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...] = ()
+    """Least, optimum and greatest dimensions, one an optimization profile."""
+    sources: tuple[str, ...] = ()
+    """The tensors that this one is a view of, where a NoOp with several inputs was folded."""
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names by which the layers that write it know it."""
+        return self.sources or (self.name,)
+
+    @property
+    def elements(self) -> int | None:
+        """How many elements there are.
+
+        None when a dimension is dynamic or unknown, or when there are more than any memory holds.
+        """
+        if self.dims is None or (self.dims and min(self.dims) < 0):
+            return None
+        elements = math.prod(self.dims)
+        return elements if elements <= LARGEST_ELEMENTS else None
+
+    @property
+    def bytes(self) -> int | None:
+        """Size in bytes without the padding of vectorised formats; None when unknown."""
+        bits = BITS.get(self.dtype)
+        elements = self.elements
+        return None if bits is None or elements is None else (elements * bits + 7) // 8
+
+
+@dataclass(frozen=True)
+class EngineLayer:
+    """A layer of an engine. Texts are foreign."""
+
+    index: int
+    """Place in the file, from 0; stays what it is when other layers are folded away."""
+    name: str
+    type: str
+    """LayerType of the file; empty in a plan of names only."""
+    subtype: str
+    """ParameterType of the file; empty when there is none."""
+    inputs: tuple[EngineTensor, ...]
+    outputs: tuple[EngineTensor, ...]
+    constants: tuple[EngineTensor, ...]
+    precision: str
+    """Type of the first input that carries data: conditions and indices are passed over when there
+    is another; of the first output when there is no input; empty when unknown."""
+    output_precision: str
+    """Type of the first output that carries data, likewise."""
+    tactic: str
+    """TacticName of the file."""
+    tactic_value: str
+    stream: int | None
+    metadata: str
+    """What names the ONNX nodes."""
+    origin: str
+    """Why a Reformat layer is there."""
+    weights_bytes: int
+    """Weights and biases, of their types in the engine; 0 when the file tells of none."""
+    attributes: Mapping[str, JSON]
+    """All that the file says of the layer."""
+    time_ms: float | None = None
+    """Mean time of one pass."""
+    median_ms: float | None = None
+    percent: float | None = None
+    """Share of the time of all layers, 0 to 100."""
+    weights_from: WeightsFrom = "file"
+    """Where `weights_bytes` is from."""
+
+    @property
+    def kind(self) -> str:
+        """ParameterType where there is one, else LayerType: what TREx groups layers by.
+
+        Of a layer of which only the name is known it is told from the name; empty when that tells
+        nothing.
+        """
+        return self.subtype or self.type or type_of_name(self.name)
+
+    @property
+    def io_bytes(self) -> int | None:
+        """Bytes of inputs and outputs together; None when one of them is unknown."""
+        if not self.type and not self.inputs and not self.outputs:
+            return None  # only the name is known
+        total = 0
+        for tensor in (*self.inputs, *self.outputs):
+            size = tensor.bytes
+            if size is None:
+                return None
+            total += size
+        return total
+
+    @property
+    def footprint(self) -> int | None:
+        """Bytes of weights, inputs and outputs together; None when one of them is unknown."""
+        io_bytes = self.io_bytes
+        if io_bytes is None or self.weights_from == "unknown":
+            return None
+        return io_bytes + self.weights_bytes
+
+
+def type_of_name(name: str) -> str:
+    """Return the type of a layer by its name; empty when that tells nothing."""
+    found = layer_type(name)
+    return "" if found == UNKNOWN else found
+
+
+@dataclass(frozen=True)
+class TimeStatistics:
+    """One kind of time over the inferences, in milliseconds; None is what the file does not say."""
+
+    min: float
+    max: float
+    mean: float
+    median: float
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    count: int | None = None
+    cov_percent: float | None = None
+    """Coefficient of variation."""
+
+
+@dataclass(frozen=True)
+class TimingSummary:
+    """Times of whole inferences, in milliseconds."""
+
+    latency: TimeStatistics | None
+    """From the first copy to the last."""
+    compute: TimeStatistics | None
+    h2d: TimeStatistics | None
+    d2h: TimeStatistics | None
+    enqueue: TimeStatistics | None
+    throughput: float | None
+    """Inferences a second by the wall clock."""
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """One value an inference: ``latency compute h2d d2h enqueue``; empty when only the
+    summary is known."""
+    source: str = "timing file"
+    """``timing file``, ``metadata`` or ``log``."""
+
+
+@dataclass(frozen=True)
+class EnginePlan:
+    """An engine with all that its files say of it. Texts are foreign."""
+
+    path: str
+    title: str
+    layers: tuple[EngineLayer, ...]
+    """Without constants and NoOps: these are folded into the layers that read them."""
+    all_layers: tuple[EngineLayer, ...]
+    """As in the file."""
+    bindings: tuple[EngineTensor, ...]
+    names_only: bool
+    """True when the engine was built without detailed profiling verbosity."""
+    passes: int | None
+    """How many passes the profile is of; None without one."""
+    total_ms: float | None
+    """Sum of the mean times of all layers; None without a profile."""
+    timing: TimingSummary | None
+    device: Mapping[str, JSON]
+    metadata: Mapping[str, JSON]
+    """By the names of TREx: ``performance_summary``, ``inference_options``, ``build_options`` …"""
+    model_path: str
+    """The ONNX file that the engine was built from, by its metadata; empty when unknown."""
+    notes: tuple[str, ...]
+    """What could not be read or joined, one sentence each."""
+    files: Mapping[str, str]
+    """Role (``graph profile timing metadata log archive``, and ``… 2`` for more) to path."""
+    profile_count: int
+    """How many optimization profiles the file tells of; 0 when it tells nothing."""
+    profile_index: int = 0
+    """The optimization profile that `layers` are of, where an engine has several."""
+    log: TrtexecLog | None = None
+    """What a log said, where one was read."""
+
+
+def missing(plan: EnginePlan) -> list[str]:
+    """Return a sentence for each thing that would be worth having, the most important first."""
+    found: list[str] = []
+    if plan.passes is None and plan.total_ms is None:
+        found.append(
+            "No times of the layers: trtexec --loadEngine=ENGINE --exportProfile=NAME.profile.json "
+            "--separateProfileRun writes them; keep the file beside this one."
+        )
+    if plan.timing is None:
+        found.append(
+            "No times of whole inferences: trtexec --loadEngine=ENGINE "
+            "--exportTimes=NAME.timing.json writes them."
+        )
+    if not plan.device:
+        found.append(
+            "The device is not known, so no roofline can be drawn: keep the log of trtexec, or "
+            "NAME.profile.metadata.json, beside this file."
+        )
+    return found

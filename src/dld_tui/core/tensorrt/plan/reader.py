@@ -1,0 +1,603 @@
+"""Opening an engine plan from whatever files describe it.
+
+::
+
+    plan = open_plan("resnet.onnx.engine.graph.json")
+    plan.layers           # tuple[EngineLayer], constants and NoOps folded
+    plan.total_ms         # from resnet.onnx.engine.profile.json, which lies beside it
+    plan.notes            # what could not be read or joined
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
+from dld_tui.core.files.source import Source
+from dld_tui.core.machine.collector import collector_paused
+from dld_tui.core.report.formats.trtexec_files import warm_up_beside, warm_up_ms
+from dld_tui.core.tensorrt.plan.file_set import (
+    CONFIGURATIONS,
+    FileName,
+    FileSet,
+    archive_set,
+    device_of,
+    file_name,
+    find_set,
+    io_modes,
+    model_of,
+    read_metadata,
+    text_of_file,
+)
+from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
+from dld_tui.core.tensorrt.plan.json_text import objects_of
+from dld_tui.core.tensorrt.plan.layers import (
+    NO_LAYERS,
+    RawPlan,
+    find_layers,
+    modes_of,
+    read_bindings,
+    read_layers,
+)
+from dld_tui.core.tensorrt.plan.macs import with_weights
+from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
+from dld_tui.core.tensorrt.plan.trtexec_log import (
+    Joined,
+    LayerProfile,
+    Tactics,
+    TrtexecLog,
+    agree,
+    join_profile,
+    profile_of_rows,
+    read_log,
+    rows_of_file,
+    summary_doubts,
+    timing_of_rows,
+    timing_of_summary,
+    with_summary,
+)
+from dld_tui.core.types import JSON
+
+_CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata"}
+
+
+@dataclass
+class Parts:
+    """The files of a plan, and what has been learnt of them."""
+
+    path: Path
+    graph: Path
+    profile_index: int | None = None
+    roles: dict[str, list[Path]] = field(default_factory=dict)
+    """Candidates by role, the likeliest first."""
+    notes: list[str] = field(default_factory=list)
+    timing_given: bool = False
+    """The timing file was named by the user, so nothing speaks against it."""
+    sums: dict[Path, float] = field(default_factory=dict)
+    """Milliseconds of all rows of the profiles that lie beside, by file."""
+    files: dict[str, str] = field(default_factory=dict)
+    metadata: dict[str, JSON] = field(default_factory=dict)
+    log: TrtexecLog | None = None
+    tactics: list[Tactics] = field(default_factory=list)
+    """Names of tactics from the logs of the engine."""
+
+
+def note_choice(parts: Parts, role: str, taken: Path, candidates: Sequence[Path]) -> None:
+    """Say which of several files of a role was taken, and how to take another."""
+    if len(candidates) > 1:
+        option = _CHOOSE[role]
+        parts.notes.append(
+            f"{len(candidates)} {role} files lie beside it: {taken.name} was taken;"
+            f" {option} takes another"
+        )
+
+
+_TOO_FAR = 10.0
+"""An inference and the sum of its layers do not differ by more, though launching takes time."""
+_CLEARLY = 1.1
+"""By what factor times have to differ before their order tells engines apart."""
+_MOST_RANKED = 8
+
+
+def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
+    """Return the times of whole inferences, of the files that are of this engine."""
+    summary = _own_summary(parts)
+    log = parts.log
+    told: TimingSummary | None
+    if log is not None and summary == log.sections.get("performance_summary"):
+        told = timing_of_summary(summary, log.percentiles, "log")
+        parts.notes += summary_doubts(summary, log.percentiles)
+    else:
+        told = timing_of_summary(summary)
+        parts.notes += summary_doubts(summary)
+    path = _timing_file(parts)
+    if path is None:
+        return told
+    listed = rows_of_file(text_of_file(path), str(path))
+    parts.notes += listed.notes("timing file")
+    found, notes = timing_of_rows(listed.rows, _warm_up(parts, path))
+    parts.notes += notes
+    if found is None:
+        return told
+    parts.files["timing"] = str(path)
+    compute = found.compute.median if found.compute is not None else 0.0
+    if total_ms and compute and not 1 / _TOO_FAR < compute / total_ms < _TOO_FAR:
+        parts.notes.append(
+            f"an inference takes {fmt.milliseconds(compute)} ms and the layers"
+            f" {fmt.milliseconds(total_ms)} ms: {path.name} is probably of another engine"
+        )
+    return with_summary(found, told) if told is not None else found
+
+
+def _warm_up(parts: Parts, timing: Path) -> float | None:
+    """Return how long the run of a timing file warmed up: a report of that file knows no more."""
+    beside = warm_up_beside(timing)
+    return warm_up_ms(parts.metadata) if beside is None else beside
+
+
+def _own_summary(parts: Parts) -> JSON:
+    """Return the performance summary of the metadata, where it is of this engine alone."""
+    summary = parts.metadata.get("performance_summary")
+    of = parts.files.get("profile.metadata")
+    if summary is None or of is None or len(parts.roles.get("graph", [])) < 2:
+        return summary
+    own, other = file_name(parts.graph.name), file_name(Path(of).name)
+    if own is not None and other is not None and own.infix == other.infix:
+        return summary
+    # It is kept where a timing file that was paired with the engine says the same.
+    path = _timing_file(parts, quiet=True)
+    if path is not None:
+        found, _ = timing_of_rows(
+            rows_of_file(text_of_file(path), str(path)).rows, _warm_up(parts, path)
+        )
+        told = timing_of_summary(summary)
+        if found is not None and told is not None and agree(found, told):
+            return summary
+    parts.notes.append(
+        f"{Path(of).name} may be of another engine that lies beside: its times are left out"
+    )
+    return None
+
+
+def _timing_file(parts: Parts, *, quiet: bool = False) -> Path | None:
+    """Return the timing file of this engine, which several engines may lie beside.
+
+    With as many profiles as timing files, the slower engine has the slower inferences: that pairs
+    them where both differ clearly. Else only a name or the user can tell.
+    """
+    candidates = parts.roles.get("timing", [])
+    if not candidates:
+        return None
+    rivals = len(parts.roles.get("graph", []))
+    if parts.timing_given or (len(candidates) == 1 and rivals < 2):
+        return candidates[0]
+    own = file_name(parts.graph.name)
+    names = [file_name(path.name) for path in candidates]
+    same = [
+        path
+        for path, name in zip(candidates, names, strict=True)
+        if own is not None and name is not None and name.infix == own.infix
+    ]
+    if len(same) == 1 and (own is None or own.infix or rivals < 2):
+        if not quiet:
+            note_choice(parts, "timing", same[0], candidates)
+        return same[0]
+    taken = _by_rank(parts, candidates)
+    if quiet:
+        return taken
+    count = fmt.plural(len(candidates), "timing file")
+    if taken is None:
+        lie = "lies" if len(candidates) == 1 else "lie"
+        parts.notes.append(
+            f"{count} {lie} beside {fmt.plural(max(rivals, 1), 'engine')}, and nothing tells which"
+            " belong together: --timing takes one"
+        )
+    else:
+        parts.notes.append(
+            f"{count} lie beside it: {taken.name} was taken, as its inferences rank like the"
+            " layers' times; --timing takes another"
+        )
+    return taken
+
+
+def _by_rank(parts: Parts, candidates: Sequence[Path]) -> Path | None:
+    """Return the timing whose place among the timings is that of the profile among the profiles."""
+    own = parts.files.get("profile")
+    medians: dict[Path, float] = {}
+    for path in candidates[:_MOST_RANKED]:
+        try:
+            rows = rows_of_file(text_of_file(path), str(path)).rows
+        except InputError:
+            return None
+        found, _ = timing_of_rows(rows, _warm_up(parts, path))
+        if found is None or found.compute is None:
+            return None
+        medians[path] = found.compute.median
+    if own is None or len(medians) != len(parts.sums) or len(medians) != len(candidates):
+        return None
+    for values in (sorted(medians.values()), sorted(parts.sums.values())):
+        if any(high < low * _CLEARLY for low, high in pairwise(values)):
+            return None
+    place = sorted(parts.sums, key=lambda path: parts.sums[path]).index(Path(own))
+    return sorted(medians, key=lambda path: medians[path])[place]
+
+
+_METADATA = ("profile.metadata", "build.metadata", "metadata", "build", *CONFIGURATIONS)
+_NAMES_ONLY = (
+    "names only: the engine was built without detailed profiling; rebuild it with"
+    " --profilingVerbosity=detailed to see shapes, types and tactics"
+)
+_PROFILE_ONLY = (
+    "names and times only: give the layer information (trtexec --exportLayerInfo) to see shapes,"
+    " types and tactics"
+)
+
+
+def assemble(parts: Parts) -> EnginePlan:
+    """Return the plan.
+
+    Raises:
+        InputError: A file cannot be read, or is something else.
+    """
+    raw, profile = _layers_of(parts)
+    layer_list = read_layers(raw.layers, str(parts.graph))
+    parts.notes += raw.notes + layer_list.oddities.notes()
+    if profile is None and parts.roles.get("profile"):
+        joined = _best_profile(parts, layer_list.layers)
+    else:
+        joined = _joined(layer_list.layers, profile)
+    parts.notes += joined.notes
+    _read_metadata(parts)
+    _read_logs(parts)
+    timing = timing_of(parts, joined.total_ms)
+    if layer_list.names_only:
+        parts.notes.append(_NAMES_ONLY if parts.files.get("graph") else _PROFILE_ONLY)
+    joined.layers = _with_tactics(joined.layers, parts.tactics)
+    layers, index, count = _of_one_profile(parts, joined.layers)
+    modes = io_modes(parts.metadata) | (parts.log.modes if parts.log is not None else {})
+    told = raw.bindings or tuple(EngineTensor(name, None, "", "", "") for name in modes)
+    bindings = _bindings(
+        tuple(replace(one, mode=one.mode or modes.get(one.name, "")) for one in told), layers
+    )
+    return EnginePlan(
+        path=str(parts.path),
+        title=_title(parts.path),
+        layers=tuple(
+            map(with_weights, fold(layers, frozenset(tensor.name for tensor in bindings)))
+        ),
+        all_layers=joined.layers,
+        bindings=bindings,
+        names_only=layer_list.names_only,
+        passes=joined.passes,
+        total_ms=joined.total_ms,
+        timing=timing,
+        device=device_of(parts.metadata),
+        metadata=parts.metadata,
+        model_path=model_of(parts.metadata),
+        notes=tuple(parts.notes),
+        files=parts.files,
+        profile_count=max(raw.profile_count, count),
+        profile_index=index,
+        log=parts.log,
+    )
+
+
+def _with_tactics(
+    layers: tuple[EngineLayer, ...], logs: Sequence[Tactics]
+) -> tuple[EngineLayer, ...]:
+    """Return layers with the names of their tactics, where a log of the build tells them."""
+    if not logs:
+        return layers
+    with_tactics = []
+    for layer in layers:
+        name = ""
+        if layer.tactic_value and not layer.tactic:
+            name = next(
+                filter(None, (log.name(layer.name, layer.tactic_value) for log in logs)), ""
+            )
+        with_tactics.append(replace(layer, tactic=name) if name else layer)
+    return tuple(with_tactics)
+
+
+def _title(path: Path) -> str:
+    parts = file_name(path.name)
+    return (parts.stem if parts and parts.stem else path.name) or str(path)
+
+
+def _layers_of(parts: Parts) -> tuple[RawPlan, LayerProfile | None]:
+    """Return the layers and, where the same file has it, their profile."""
+    kind = _kind(parts.graph)
+    text = text_of_file(parts.graph)
+    if kind is FileKind.TRTEXEC_LOG:
+        parts.files["log"] = str(parts.graph)
+        return _of_log(parts, read_log(text))
+    if kind is FileKind.ENGINE_PROFILE:
+        parts.files["profile"] = str(parts.graph)
+        listed = rows_of_file(text, str(parts.graph))
+        profile = profile_of_rows(listed.rows, listed.notes("profile"))
+        if not profile.rows:
+            raise InputError("the layer profile has no layer", where=str(parts.graph))
+        return RawPlan([row.name for row in profile.rows]), profile
+    if kind not in (None, FileKind.ENGINE_LAYERS):
+        raise InputError(
+            f"is {kind.title}, not layer information",
+            where=str(parts.graph),
+            hint="Give the file of trtexec --exportLayerInfo",
+        )
+    parts.files["graph"] = str(parts.graph)
+    return find_layers(text, str(parts.graph)), None
+
+
+def _kind(path: Path) -> FileKind | None:
+    """Return what a file is; None when only reading it whole can tell."""
+    try:
+        return recognise(path)
+    except InputError:
+        return None
+
+
+def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerProfile | None]:
+    parts.log = log
+    parts.tactics.append(log.tactics)
+    parts.metadata.update(log.metadata)
+    if log.runs > 1:
+        parts.notes.append(f"the log is of {log.runs} runs: the last is shown")
+    if log.is_trtexec and not log.status:
+        parts.notes.append("the log ends before the run does")
+    parts.notes += log.doubts
+    bindings, _, _ = read_bindings(log.bindings or None)
+    profile = profile_of_rows(objects_of(log.profile)) if len(log.profile) > 1 else None
+    layers: list[JSON] = list(log.layers)
+    if not layers and profile is not None:
+        layers = [row.name for row in profile.rows]
+    if not layers:
+        parts.notes.append(
+            "the log has no layers: trtexec prints them with --dumpLayerInfo, their times with"
+            " --dumpProfile"
+        )
+    return RawPlan(layers, bindings), profile
+
+
+def _joined(layers: list[EngineLayer], profile: LayerProfile | None) -> _Timed:
+    if profile is None:
+        return _Timed(tuple(layers), None, None, [])
+    return _timed(join_profile(layers, profile), profile)
+
+
+@dataclass
+class _Timed:
+    layers: tuple[EngineLayer, ...]
+    total_ms: float | None
+    passes: int | None
+    notes: list[str]
+
+
+def _timed(joined: Joined, profile: LayerProfile) -> _Timed:
+    return _Timed(
+        joined.layers, joined.total_ms, profile.passes if joined.matched else None, joined.notes
+    )
+
+
+def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _Timed:
+    """Join the candidate that fits most layers."""
+    candidates = []
+    problems: list[str] = []
+    for path in parts.roles["profile"]:
+        try:
+            listed = rows_of_file(text_of_file(path), str(path))
+        except InputError as error:
+            if len(parts.roles["profile"]) == 1:
+                raise
+            problems.append(str(error))
+            continue
+        profile = profile_of_rows(listed.rows, listed.notes("profile"))
+        candidates.append((join_profile(layers, profile), profile, path))
+    if not candidates:
+        return _Timed(tuple(layers), None, None, problems)
+    # Ties are won by the first: the one whose name fits best.
+    best, profile, path = max(candidates, key=lambda item: (item[0].matched, -item[0].left))
+    parts.files["profile"] = str(path)
+    parts.sums = {path: found.sum_ms for _, found, path in candidates}
+    note_choice(parts, "profile", path, [item[2] for item in candidates])
+    timed = _timed(best, profile)
+    timed.notes[:0] = problems
+    return timed
+
+
+def _read_metadata(parts: Parts) -> None:
+    roles = [("metadata", path) for path in parts.roles.get("given", [])]
+    roles += [(role, path) for role in _METADATA for path in parts.roles.get(role, [])[:1]]
+    for role, path in roles:
+        given = path in parts.roles.get("given", [])
+        own = file_name(path.name)
+        try:
+            found = read_metadata(text_of_file(path), str(path), own.role if own else role)
+        except InputError as error:
+            if given:
+                raise
+            parts.notes.append(str(error))
+            continue
+        parts.files[own.role if own and given else role] = str(path)
+        for key, value in found.items():
+            parts.metadata.setdefault(key, value)
+
+
+def _read_logs(parts: Parts) -> None:
+    """Take from the logs of TREx's set what its metadata files do not say."""
+    for path in parts.roles.get("log", []):
+        if str(path) in parts.files.values():
+            continue
+        try:
+            log = read_log(text_of_file(path))
+        except InputError as error:
+            parts.notes.append(str(error))
+            continue
+        parts.log = parts.log or log
+        parts.notes += log.doubts
+        parts.tactics.append(log.tactics)
+        parts.files.setdefault("log", str(path))
+        for key, value in log.metadata.items():
+            parts.metadata.setdefault(key, value)
+
+
+def _of_one_profile(
+    parts: Parts, layers: tuple[EngineLayer, ...]
+) -> tuple[tuple[EngineLayer, ...], int, int]:
+    """Return the layers of one optimization profile, which it is, and how many there are."""
+    indices = profile_indices(layers)
+    count = max(indices, default=0) + 1
+    wanted = parts.profile_index
+    if count == 1 and not wanted:
+        return layers, 0, 0
+    if wanted is None:
+        pairs = zip(indices, layers, strict=True)
+        timed = [index for index, layer in pairs if layer.time_ms is not None]
+        wanted = max(sorted(set(timed)), key=timed.count) if timed else 0
+    kept = tuple(layer for index, layer in zip(indices, layers, strict=True) if index == wanted)
+    if not kept:
+        raise InputError(
+            f"there is no optimization profile {wanted}: they are 0 to {count - 1}",
+            where=str(parts.path),
+        )
+    parts.notes.append(
+        f"the engine has {count} optimization profiles: the layers of profile {wanted} are shown"
+    )
+    return kept, wanted, count
+
+
+def _bindings(
+    bindings: tuple[EngineTensor, ...], layers: Sequence[EngineLayer]
+) -> tuple[EngineTensor, ...]:
+    inputs = {tensor.name: tensor for layer in layers for tensor in layer.inputs}
+    outputs = {tensor.name: tensor for layer in layers for tensor in layer.outputs}
+    return modes_of(bindings, inputs, outputs)
+
+
+def fitting_graph(profile_path: Path, graphs: Sequence[Path]) -> Path:
+    """Return the layer information whose layers a profile fits best; the first of equals."""
+    if len(graphs) == 1:
+        return graphs[0]
+    profile = profile_of_rows(rows_of_file(text_of_file(profile_path), str(profile_path)).rows)
+
+    def fit(graph: Path) -> tuple[int, int, int]:
+        try:
+            layers = read_layers(find_layers(text_of_file(graph), str(graph)).layers).layers
+        except InputError:
+            return 0, 0, 0
+        joined = join_profile(layers, profile)
+        return joined.matched, -joined.left, -len(layers)
+
+    return max(graphs, key=fit)
+
+
+_HEAD = 64
+_ZIP = b"PK\x03\x04"
+_BELONGS = ("profile", "timing", "metadata", "build.metadata", "profile.metadata", "build")
+_ABOUT = {
+    **dict.fromkeys(_BELONGS[2:5], "tells about an engine"),
+    "build": "tells how an engine was built",
+}
+_METADATA_SUFFIX = ("metadata", "build.metadata", "profile.metadata", "build", *CONFIGURATIONS)
+
+
+def open_plan(
+    path: str | Path,
+    *,
+    profile: Path | None = None,
+    timing: Path | None = None,
+    metadata: Sequence[Path] = (),
+    beside: bool = True,
+    profile_index: int | None = None,
+) -> EnginePlan:
+    """Open an engine plan.
+
+    Args:
+        path: Layer information of any form; one of the other files of a set (TREx's, or this
+            program's) or the engine itself, beside which the layer information lies; a layer
+            profile alone; a ``.tea`` archive; or a log of trtexec.
+        profile: Layer times (``trtexec --exportProfile``).
+        timing: Inference times (``trtexec --exportTimes``).
+        metadata: Metadata files of TREx.
+        beside: Take the other files of the set that lie beside `path`, too; what is given by
+            name comes first.
+        profile_index: The optimization profile to show; None is the one that the times are of,
+            else the first.
+
+    Raises:
+        InputError: A file cannot be read, or is something else.
+    """
+    target = Path(path)
+    head = _head(target)
+    header = engine_header(head)
+    archived = head.startswith(_ZIP)
+    found = archive_set(target) if archived else find_set(target) if beside else FileSet()
+    graph = _graph(target, found, header, archived)
+    parts = Parts(path=target, graph=graph, profile_index=profile_index)
+    if header is not None:
+        parts.notes.append(f"the engine was written by {header.text}")
+    own = file_name(target.name)
+    if own is not None and own.role == "profile" and graph != target:
+        profile = profile or target
+    parts.roles["profile"] = [profile] if profile else found.of("profile")
+    parts.roles["timing"] = [timing] if timing else found.of("timing")
+    parts.timing_given = timing is not None
+    parts.roles["graph"] = found.of("graph")
+    for role in _METADATA_SUFFIX:
+        parts.roles[role] = found.of(role)
+    parts.roles["given"] = list(metadata)
+    parts.roles["log"] = found.of("profile.log") + found.of("build.log")
+    alone = _ABOUT.get(own.role) if own is not None and graph == target else None
+    try:
+        with collector_paused():  # it would walk over all layers again and again
+            return assemble(parts)
+    except CorruptFileError as error:
+        if alone is None or error.message != NO_LAYERS:
+            raise
+        raise InputError(
+            f"{alone}; its layers are in another file, which does not lie beside it",
+            where=str(target),
+            hint="Put the file of trtexec --exportLayerInfo, or that of dld build, beside it",
+        ) from error
+
+
+def _head(target: Path) -> bytes:
+    source = Source.open(target)
+    try:
+        return source.read(0, min(_HEAD, source.size))
+    finally:
+        source.close()
+
+
+def _is_build_log(target: Path, own: FileName) -> bool:
+    """Tell whether a file is the log of a build by this program, which has no layers."""
+    if not own.role.endswith(".log"):
+        return False
+    try:
+        return recognise(target) is not FileKind.TRTEXEC_LOG
+    except InputError:
+        return True
+
+
+def _graph(target: Path, file_set: FileSet, header: EngineHeader | None, archived: bool) -> Path:
+    """Return the file with the layers: `target` itself, or the one beside it."""
+    graphs = file_set.of("graph")
+    if header is None and not archived:
+        own = file_name(target.name)
+        belongs = own is not None and (own.role in _BELONGS or _is_build_log(target, own))
+        if not belongs or not graphs:
+            return target
+        return fitting_graph(target, graphs) if own and own.role == "profile" else graphs[0]
+    if graphs:
+        return graphs[0]
+    made_by = header.text if header else "TREx"
+    raise InputError(
+        f"this is an engine written by {made_by}; its layers are read from its layer information",
+        where=str(target),
+        hint=f"Put that beside it as {target.stem}.trt.json (dld build writes it, and"
+        " trtexec --exportLayerInfo)",
+    )

@@ -1,0 +1,237 @@
+"""An engine plan as something to compare with others, and with profile reports."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
+from dld_tui.core.compare.model import KIND, MEANS, Subject
+from dld_tui.core.cost.sharing import SHARED_BY
+from dld_tui.core.errors import InputError
+from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
+from dld_tui.core.files.source import Source
+from dld_tui.core.report.groups import UNKNOWN, layer_type
+from dld_tui.core.report.records import Confidence, Layer, NodeLink
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, Rule, elements_of, map_plan, shares_of
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.types import JSON, Facts, Foreign
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.plan.lint import PlanFinding
+    from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor
+
+
+_PLANS = frozenset({FileKind.ENGINE_LAYERS, FileKind.ENGINE_METADATA, FileKind.TRTEXEC_LOG})
+_ARCHIVE = b"PK\x03\x04"
+_DATABASE = b"SQLi"
+_CONFIDENCE: Mapping[str, Confidence] = {"exact": "name", "likely": "rule", "guess": "rule"}
+_RULE: Rule = "cost"
+"""How the time of a layer is shared over its nodes."""
+_SETTINGS = ("build_options", "inference_options", "model_options", "reporting_options")
+_NAMES = ("Device", "device", "Name", "name", "Selected Device")
+
+
+def is_plan(path: Path) -> bool:
+    """Tell whether a file is read as an engine plan: layer information, a set of files, a log.
+
+    Raises:
+        InputError: The file cannot be read, or is something that no program of this kind reads.
+    """
+    source = Source.open(path)
+    try:
+        head = source.read(0, min(4, source.size))
+    finally:
+        source.close()
+    if head == _DATABASE:
+        return False  # a report, whole or not
+    return head == _ARCHIVE or head in MAGICS or recognise(path) in _PLANS
+
+
+def open_plan_subject(path: Path, document: Document | None = None) -> Subject:
+    """Read an engine plan, with the files of its set that lie beside it.
+
+    Args:
+        path: What :func:`~dld_tui.core.tensorrt.plan.reader.open_plan` takes.
+        document: The model that it was built from, to find the ONNX nodes in.
+
+    Raises:
+        InputError: A file cannot be read, or has no layers.
+    """
+    plan = open_plan(path)
+    if not plan.layers:
+        raise InputError("there are no layers to compare", where=str(path))
+    return plan_subject(plan, map_plan(plan, document), document)
+
+
+def plan_subject(
+    plan: EnginePlan, mapping: Mapping[int, LayerNodes], document: Document | None = None
+) -> Subject:
+    """Return a plan as a comparison reads it.
+
+    The time of a layer is its mean, as in the plan and in trtexec's own percentages.
+
+    Args:
+        mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
+        document: The model of the mapping, when there was one.
+    """
+    timed = any(layer.time_ms is not None for layer in plan.layers)
+    layers = [
+        _layer(at, layer, mapping.get(layer.index, LayerNodes()))
+        for at, layer in enumerate(plan.layers)
+    ]
+    path = document.path if document is not None else None
+    device = next((plan.device[name] for name in _NAMES if plan.device.get(name)), None)
+    return Subject(
+        title=plan.title,
+        path=plan.path,
+        layers=layers,
+        latencies_ms=_latencies(plan),
+        facts={
+            "status": "complete",
+            "network": PurePath(plan.model_path.replace("\\", "/")).name or plan.title,
+            "backend": "TensorRT",
+            "execution_provider": None,
+            "device": device,
+            "created": None,
+            KIND: MEANS if timed else None,
+        },
+        model={"path": str(path)} if path is not None else {},
+        settings={**_settings(plan), **_shapes(plan)},
+        environment={name: value for name, value in plan.device.items() if name not in _NAMES},
+    )
+
+
+def _latencies(plan: EnginePlan) -> tuple[float, ...]:
+    """Return the inferences that were timed; of a mere summary, its median alone."""
+    timing = plan.timing
+    if timing is None:
+        return ()
+    known = timing.series.get("latency", ())
+    if known:
+        return tuple(known)
+    return (timing.latency.median,) if timing.latency is not None else ()
+
+
+def _shapes(plan: EnginePlan) -> Mapping[str, JSON]:
+    """Return the dimensions of the engine's inputs, as reports have them; nothing when unknown."""
+    inputs = [tensor for tensor in plan.bindings if tensor.mode == "input"]
+    if not inputs or any(tensor.elements is None for tensor in inputs):
+        return {}
+    return {"input_shapes": {tensor.name: list(tensor.dims or ()) for tensor in inputs}}
+
+
+def _settings(plan: EnginePlan) -> Foreign:
+    settings: dict[str, JSON] = {}
+    for section in _SETTINGS:
+        options = plan.metadata.get(section)
+        if isinstance(options, dict):
+            settings |= options
+    return settings
+
+
+def _layer(at: int, layer: EngineLayer, nodes: LayerNodes) -> Layer:
+    kind = layer.subtype if layer.subtype and layer.type != "Reformat" else layer.type
+    return Layer(
+        name=layer.name,
+        type=kind or layer.kind or UNKNOWN,
+        input_dims=tuple(tensor.dims for tensor in layer.inputs),
+        output_dims=tuple(tensor.dims for tensor in layer.outputs),
+        precision=layer.precision or None,
+        input_types=_types(layer.inputs),
+        output_types=_types(layer.outputs),
+        nodes=_links(layer, nodes),
+        confidence=_CONFIDENCE.get(nodes.confidence, "none"),
+        details={**_details(layer, nodes)},
+        index=at,
+        time_ms=layer.time_ms,
+        percent=layer.percent,
+        mean_ms=layer.time_ms,
+        count=1.0 if layer.time_ms is not None else None,
+    )
+
+
+def _types(tensors: tuple[EngineTensor, ...]) -> tuple[str, ...]:
+    return tuple(tensor.dtype for tensor in tensors)
+
+
+def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[NodeLink, ...]:
+    confidence = _CONFIDENCE.get(nodes.confidence, "none")
+    shares = dict(shares_of(nodes.nodes, _RULE, elements_of(layer))[0]) if nodes.nodes else {}
+    return tuple(
+        NodeLink(
+            ref.scope,
+            ref.ref,
+            ref.name,
+            ref.op_type or layer_type(ref.name),
+            confidence,
+            shares.get(ref, 0.0),
+            ref.calls,
+        )
+        for ref in nodes.nodes
+    )
+
+
+def _details(layer: EngineLayer, nodes: LayerNodes) -> Facts:
+    several = len(nodes.nodes) > 1
+    used = shares_of(nodes.nodes, _RULE, elements_of(layer))[1] if several else None
+    details: Facts = {
+        SHARED_BY: used,
+        PLACE: layer.index,
+        "layer_type": layer.type,
+        TACTIC: layer.tactic,
+        "output_precision": layer.output_precision,
+        "origin": layer.origin,
+        "stream": layer.stream,
+        "weights_bytes": layer.weights_bytes,
+        "io_bytes": layer.io_bytes,
+        "mapping": nodes.how,
+        "mapping_confidence": nodes.confidence,
+        INSERTED: nodes.inserted or None,
+    }
+    return {name: value for name, value in details.items() if value not in (None, "")}
+
+
+def layer_records(
+    plan: EnginePlan,
+    mapping: Mapping[int, LayerNodes],
+    findings: Iterable[PlanFinding] = (),
+) -> list[Layer]:
+    """Return a record a layer of ``plan.layers``; ``Layer.index`` is its place there.
+
+    The time is the mean of a pass, as the file gives it first; the median is among the details.
+
+    Args:
+        mapping: The ONNX nodes by the layers' own index.
+        findings: How many each layer has is kept among its details.
+    """
+    counts = Counter(finding.layer for finding in findings)
+    found = zip(plan.layers, plan_subject(plan, mapping).layers, strict=True)
+    return [
+        replace(
+            record,
+            time_ms=layer.time_ms,
+            details={**record.details, **_layer_details(layer, counts[layer.index])},
+        )
+        for layer, record in found
+    ]
+
+
+def _layer_details(layer: EngineLayer, findings: int) -> Facts:
+    sizes = [tensor.bytes for tensor in layer.outputs]
+    layer_details: Facts = {
+        "index": layer.index,
+        "kind": layer.kind,
+        "weights_bytes": None if layer.weights_from == "unknown" else layer.weights_bytes,
+        "tactic": layer.tactic or layer.tactic_value,
+        "footprint": layer.footprint,
+        "median_ms": layer.median_ms,
+        "findings": findings,
+    }
+    if sizes and None not in sizes:
+        layer_details["output_bytes"] = sum(size or 0 for size in sizes)
+    return layer_details

@@ -1,0 +1,771 @@
+"""What a log of trtexec says: options, device, performance, warnings, layers, layer times."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
+from dld_tui.core.report.statistics import summarise, trtexec_percentile
+from dld_tui.core.tensorrt.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
+from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
+from dld_tui.core.tensorrt.plan.model import EngineLayer, TimeStatistics, TimingSummary
+from dld_tui.core.text import clip, visible
+from dld_tui.core.types import JSON, Foreign
+
+_BANNER = re.compile(
+    r"^&&&& (RUNNING|PASSED|FAILED|WAIVED) (\S+)(?: \[([^\]]*)\])?(?: \[[^\]]*\])* ?#? ?(.*)$"
+)
+_STAMP = re.compile(r"^\[[\d/]+-[\d:]+\] ((?:\[[A-Za-z]+\] )*(?:\[[A-Za-z]+\])?) ?(.*)$")
+_SECTION = re.compile(r"^=== (.*?) ===$")
+_VERSION = re.compile(r"TensorRT v(\d{4,6})")
+_PLAIN_VERSION = re.compile(r"^TensorRT version: ?(\S+)")
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_PROFILE = re.compile(r"^Profile \((\d+) iterations ?\)")
+_FIGURE = re.compile(r"\d+(?:\.\d*)?|\.\d+")
+_LIKE_A_FIGURE = re.compile(r"[-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf)", re.IGNORECASE)
+_TIME = re.compile(r"\s*(\d+\.?\d*(?:[eE][-+]?\d+)?) ms\s*")
+_RATE = re.compile(r"(\d+\.?\d*(?:[eE][-+]?\d+)?) (?:qps|s)")
+_PERCENTILE = re.compile(r"percentile\((\d{1,3}(?:\.\d{1,6})?)%\)")
+_BUILD_TIME = re.compile(r"Engine built in (\d+(?:\.\d+)? sec)\.?")
+_ENGINE_BYTES = re.compile(r"(?:Loaded engine size: |Created engine with size: )([\d.]+) MiB")
+_PEAK = re.compile(
+    r"Peak memory usage of TRT CPU/GPU memory allocators: (CPU \d+ MiB, GPU \d+ MiB)"
+)
+_FIGURES = ("timeMs", "averageMs", "medianMs", "percentage")
+"""The columns of the profile's table; 8.0 to 8.2 have no median."""
+_TABLE_TITLES = ("Engine Layer Information:", "Layer Information:", "Layers:")
+_TACTIC = re.compile(
+    r"(?:^(?P<layer>.{1,4000}?)(?: \(\w{1,40}\))? Set )?Tactic Name: (?P<name>\S{1,400})"
+    r" Tactic: (?P<value>-?\w{1,20})\b"
+)
+_BOUND = re.compile(
+    r"(?P<mode>Input|Output) binding for (?P<name>.{1,4000}) with dimensions \S+ .*is created"
+)
+_MOST_MESSAGES = 200
+_MOST_TACTICS = 1_000_000
+_LONGEST_ROW = 8_000
+
+SECTIONS = {
+    "Model Options": "model_options",
+    "Build Options": "build_options",
+    "System Options": "system_options",
+    "Inference Options": "inference_options",
+    "Reporting Options": "reporting_options",
+    "Device Information": "device_information",
+    "Performance summary": "performance_summary",
+}
+"""Titles in the log, and what TREx's metadata calls them."""
+_PLAIN_NUMBERS = ("Throughput", "Total Host Walltime", "Total GPU Compute Time")
+_STATISTICS = ("min", "max", "mean", "median")
+_LISTS = (
+    "Latency", "End-to-End Host Latency", "Enqueue Time", "H2D Latency", "GPU Compute Time",
+    "D2H Latency",
+)  # fmt: skip
+_DEVICE_NUMBERS = (
+    "Compute Clock Rate", "Memory Bus Width", "Memory Clock Rate", "Compute Capability", "SMs",
+    "Application Compute Clock Rate", "Application Memory Clock Rate",
+)  # fmt: skip
+
+
+@dataclass
+class Tactics:
+    """Names of tactics by their values, which the builder tells as it tries them."""
+
+    of_layer: dict[tuple[str, str], str] = field(default_factory=dict)
+    """By layer and value."""
+    by_value: dict[str, str] = field(default_factory=dict)
+    """By value alone, for kernels, whose values are hashes; empty where names differ."""
+
+    def add(self, layer: str, value: str, name: str) -> None:
+        """Remember the name of a tactic, and the layer that it was tried for where that is told."""
+        key = _tactic_key(value)
+        if key is None or len(self.of_layer) + len(self.by_value) > _MOST_TACTICS:
+            return
+        if layer:
+            self.of_layer[layer, key] = name
+        if len(key) > _SHORT_TACTIC:
+            self.by_value[key] = name if self.by_value.get(key, name) == name else ""
+
+    def name(self, layer: str, value: str) -> str:
+        """Return the name of the tactic that a layer uses; empty when the log does not tell it."""
+        key = _tactic_key(value)
+        if key is None:
+            return ""
+        return self.of_layer.get((layer, key)) or self.by_value.get(key, "")
+
+
+_ROUNDING_MS, _ROUNDING = 0.005, 1e-4
+"""How far the sum of rows may be from their total: each is written with two digits."""
+_SHORT_TACTIC = 8
+"""Digits of small values: these number the tactics of one kind of layer only."""
+
+
+def _tactic_key(value: str) -> str | None:
+    """Return a value as hexadecimal digits: before 8.4 it is a signed decimal number."""
+    try:
+        return f"{int(value, 16 if value.lower().startswith('0x') else 10) % (1 << 64):x}"
+    except ValueError:
+        return None
+
+
+@dataclass
+class TrtexecLog:
+    """One run in a log. Texts are foreign."""
+
+    command: str = ""
+    """The command line that reproduces the run; empty when the log has none."""
+    version: str = ""
+    """Of TensorRT, e.g. ``8.4.1``."""
+    status: str = ""
+    """``PASSED`` or ``FAILED``; empty when the log ends before."""
+    sections: dict[str, dict[str, JSON]] = field(default_factory=dict)
+    """By the names of :data:`SECTIONS`; numbers are read as TREx's metadata has them."""
+    percentiles: tuple[float, ...] = ()
+    """Which percentiles follow min, max, mean and median in the performance summary."""
+    warnings: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    layers: list[JSON] = field(default_factory=list)
+    bindings: list[JSON] = field(default_factory=list)
+    profile: list[JSON] = field(default_factory=list)
+    """Rows as ``--exportProfile`` writes them, the count first."""
+    facts: dict[str, str] = field(default_factory=dict)
+    tactics: Tactics = field(default_factory=Tactics)
+    """Names of tactics, which a verbose build tells and its table of layers does not."""
+    modes: dict[str, str] = field(default_factory=dict)
+    """``input`` or ``output`` by the name of a binding."""
+    doubts: list[str] = field(default_factory=list)
+    """What cannot be true or is not whole, a sentence each."""
+    runs: int = 0
+    """How many runs the log has; this is the last."""
+    is_trtexec: bool = True
+
+    @property
+    def metadata(self) -> Mapping[str, JSON]:
+        """What TREx's metadata files would say."""
+        return {name: dict(values) for name, values in self.sections.items() if values}
+
+
+def read_log(text: str) -> TrtexecLog:
+    """Return what a log says of its last run."""
+    reader = _Reader()
+    for line in text.splitlines():
+        reader.line(line.rstrip())
+    return reader.finished()
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.log = TrtexecLog(is_trtexec=False)
+        self._runs = 0
+        self._section = ""
+        self._seen: set[str] = set()
+        self._name_first = False
+        self._figures: tuple[str, ...] = _FIGURES
+        self._total_ms: float | None = None
+        """What the last row of the layers' times says, where the table is whole."""
+        self._has_total = False
+
+    def line(self, line: str) -> None:
+        banner = _BANNER.match(line)
+        if banner:
+            self._banner(banner)
+            return
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            self._body(line)
+            return
+        marks, text = stamp.groups()
+        if self._section == "bindings":
+            self._section = ""
+        bound = _BOUND.match(text) if "binding for " in text else None
+        if bound is not None:
+            self.log.modes[bound["name"]] = bound["mode"].lower()
+            return
+        if "[W]" in marks or "[E]" in marks or "[F]" in marks:
+            self._message(text, self.log.warnings if "[W]" in marks else self.log.errors)
+            return
+        match = _SECTION.match(text.strip())
+        if match:
+            self._open(match[1].strip())
+        elif "[TRT]" in marks:
+            self._section = "layers" if self._section == "layers" else ""
+            tactic = _TACTIC.search(text) if "Tactic Name: " in text else None
+            if tactic is not None:
+                self.log.tactics.add(tactic["layer"] or "", tactic["value"], tactic["name"])
+                return
+            self._fact(text)
+            self._body(text)
+        else:
+            self._body(text)
+
+    def finished(self) -> TrtexecLog:
+        self.log.runs = self._runs
+        if len(self.log.profile) > 1:
+            self.log.doubts += self._of_total()
+        return self.log
+
+    def _banner(self, banner: re.Match[str]) -> None:
+        state, _, version, command = banner.groups()
+        self._section = ""
+        if state == "RUNNING":
+            self._runs += 1
+            self._seen.clear()
+            self._has_total = False
+            self.log = TrtexecLog(command=command.strip(), version=version_text(version or ""))
+        else:
+            self.log.status = state
+
+    def _message(self, text: str, to: list[str]) -> None:
+        text = text.strip()
+        if text.startswith(("* ", "  ")) or not text:
+            text = text[2:]
+        if text and text not in self._seen and len(to) < _MOST_MESSAGES:
+            self._seen.add(text)
+            to.append(text)
+
+    def _open(self, title: str) -> None:
+        profile = _PROFILE.match(title)
+        if profile:
+            self._section = "profile"
+            self._has_total = False
+            self.log.profile = [{"count": int(profile[1][:18])}]
+        else:
+            self._section = SECTIONS.get(title, "")
+
+    def _body(self, text: str) -> None:
+        if LAYER_START.match(text):
+            if self._section != "layers":
+                self.log.layers = []
+                self._section = "layers"
+            layer = layer_of_line(text)
+            if layer is not None:
+                self.log.layers.append(layer)
+        elif text.strip() in _TABLE_TITLES:
+            self._section = ""
+        elif text.strip() == "Bindings:":
+            self._section = "bindings"
+            self.log.bindings = []
+        elif self._section == "bindings":
+            if text.strip():
+                self.log.bindings.append(text.strip())
+            else:
+                self._section = ""
+        elif self._section == "profile":
+            self._profile_row(text)
+        elif self._section in SECTIONS.values():
+            self._option(text)
+        if not self._section:
+            self._fact(text)
+
+    def _option(self, text: str) -> None:
+        key, colon, value = text.partition(":")
+        if not colon or text.startswith("Note:"):
+            plain = _PLAIN_VERSION.match(text)
+            if not text.strip() or plain:
+                self._section = ""
+            return
+        if _PLAIN_VERSION.match(text):
+            self._section = ""
+            self._fact(text)
+            return
+        values = self.log.sections.setdefault(self._section, {})
+        values[key.strip()] = self._typed(key.strip(), value.strip())
+
+    def _typed(self, key: str, value: str) -> JSON:
+        if self._section == "performance_summary":
+            if key in _PLAIN_NUMBERS:
+                rate = _RATE.fullmatch(value)
+                return number_of(float(rate[1])) if rate else None
+            if key in _LISTS:
+                return self._statistics(value)
+        if self._section == "device_information" and key in _DEVICE_NUMBERS:
+            return _number(value)
+        return value
+
+    def _statistics(self, text: str) -> list[JSON]:
+        """Return min, max, mean, median and percentiles, None for those that are not sound."""
+        known: dict[str, float | None] = {}
+        for part in text.split(","):
+            name, _, value = part.partition("=")
+            name = name.strip()
+            known[name] = _time(value) if name not in known else None
+        percents = {float(at[1]): name for name in known if (at := _PERCENTILE.fullmatch(name))}
+        if not self.log.percentiles:
+            self.log.percentiles = tuple(percents)
+        names = [*_STATISTICS, *(percents.get(at, "") for at in self.log.percentiles)]
+        statistics = [known.get(name) for name in names]
+        least, greatest = statistics[:2]
+        if least is None or greatest is None:
+            return [None] * len(statistics)
+        return [at if at is not None and least <= at <= greatest else None for at in statistics]
+
+    def _profile_row(self, text: str) -> None:
+        if len(text) > _LONGEST_ROW:
+            return
+        words = text.split()
+        if not words:
+            self._section = ""
+            return
+        if len(self.log.profile) == 1 and "Layer" in words and not _FIGURE.fullmatch(words[0]):
+            self._name_first = words[0] == "Layer"
+            self._figures = _FIGURES if "Median" in text else _FIGURES[:2] + _FIGURES[3:]
+            return
+        count = len(self._figures)
+        # Names have spaces of their own, so only the figures are split off.
+        if self._name_first:
+            name, *figures = text.strip().rsplit(None, count)
+        else:
+            *figures, name = text.strip().split(None, count)
+        if words[0 if self._name_first else -1] == "Total" and len(words) <= count + 1:
+            self._has_total = True
+            first = words[1 if self._name_first else 0]
+            self._total_ms = float(first) if _FIGURE.fullmatch(first) else None
+            return
+        if len(figures) == count and all(map(_FIGURE.fullmatch, figures)):
+            row: dict[str, JSON] = {"name": name.strip()}
+            row.update(zip(self._figures, map(float, figures), strict=True))
+        else:
+            row = {"name": self._name_of(text.strip()), "averageMs": None}
+        self.log.profile.append(row)
+
+    def _name_of(self, text: str) -> str:
+        """Return the name in a row of which a figure is missing or is none."""
+        for left in range(len(self._figures)):
+            head, _, rest = text.rpartition(" ") if self._name_first else text.partition(" ")
+            figure, name = (rest, head) if self._name_first else (head, rest)
+            last = left == len(self._figures) - 1
+            if not name or (last and not _LIKE_A_FIGURE.fullmatch(figure)):
+                break
+            text = name.strip()
+        return text
+
+    def _of_total(self) -> list[str]:
+        """Return whether the rows of the layers' times are those that their sum is of."""
+        if not self._has_total:
+            return ["the table of layer times has no total: it was cut"]
+        rows = objects_of(self.log.profile[1:])
+        times = [found for row in rows if (found := number_of(row.get("timeMs"))) is not None]
+        if len(times) < len(rows):
+            return []  # told of these rows already
+        whole, told = sum(times), self._total_ms
+        if told is not None and abs(whole - told) <= _ROUNDING_MS * len(rows) + _ROUNDING * whole:
+            return []
+        return [
+            f"the rows of layer times sum to {fmt.milliseconds(whole)} ms and their total is"
+            f" {fmt.milliseconds(told)} ms: rows are missing, repeated or changed"
+        ]
+
+    def _fact(self, text: str) -> None:
+        plain = _PLAIN_VERSION.match(text)
+        if plain:
+            told = plain[1]
+            self.log.version = version_text(f"TensorRT v{told}") if told.isdigit() else told
+        size = _ENGINE_BYTES.search(text)
+        if size:
+            self.log.facts["engine size"] = f"{size[1]} MiB"
+        if "Peak memory usage of TRT CPU/GPU memory allocators: " in text:
+            peak = _PEAK.search(text)
+            self._known("build peak", peak[1] if peak else None, "the peak memory of the build")
+        if text.startswith("Engine built in "):
+            built = _BUILD_TIME.fullmatch(text)
+            self._known("build time", built[1] if built else None, "the time of the build")
+
+    def _known(self, name: str, value: str | None, what: str) -> None:
+        if value is not None:
+            self.log.facts[name] = value
+        elif (doubt := f"{what} is no sound figure in the log: left out") not in self.log.doubts:
+            self.log.doubts.append(doubt)
+
+
+def _time(text: str) -> float | None:
+    match = _TIME.fullmatch(text)
+    return float(match[1]) if match else None
+
+
+def _number(text: str) -> float | None:
+    match = _NUMBER.search(text)
+    return float(match[0]) if match else None
+
+
+def version_text(text: str) -> str:
+    """Return the version in ``TensorRT v8401``, e.g. ``8.4.1``; empty when there is none."""
+    match = _VERSION.search(text)
+    if match is None:
+        return ""
+    number = int(match[1])
+    # Four digits until 9, then two for each part.
+    major, rest = divmod(number, 1000 if number < 10_000 else 10_000)
+    return f"{major}.{rest // 100}.{rest % 100}"
+
+
+# --- what trtexec measured: layers (``--exportProfile``) and inferences (``--exportTimes``, logs)
+
+_PROFILE_MARK = re.compile(r" \[profile \d+\]")
+_NAMED = 3
+"""How many names a note gives."""
+
+
+@dataclass
+class LayerProfile:
+    """The rows of a profile."""
+
+    passes: int | None = None
+    rows: list[LayerRow] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def sum_ms(self) -> float:
+        """The mean times of all rows together."""
+        return math.fsum(row.mean_ms or 0.0 for row in self.rows)
+
+
+@dataclass
+class Joined:
+    """Layers with their times."""
+
+    layers: tuple[EngineLayer, ...]
+    total_ms: float | None
+    matched: int
+    """How many layers have a row."""
+    left: int
+    """How many rows fit no layer."""
+    notes: list[str]
+
+
+def profile_of_rows(
+    raw_rows: Iterable[Mapping[str, JSON]], notes: Sequence[str] = ()
+) -> LayerProfile:
+    """Return a profile from its rows, which may be damaged.
+
+    A count in the middle of them begins another run: the last run counts.
+    """
+    read = LayerRows()
+    for raw in raw_rows:
+        read.add(raw)
+    profile = LayerProfile(read.passes, read.rows)
+    if read.unsound:
+        rows = fmt.plural(read.unsound, "row")
+        profile.notes.append(f"{rows} of the profile without a sound time: shown as unknown")
+    if read.contradictory:
+        rows = fmt.plural(read.contradictory, "row")
+        profile.notes.append(
+            f"{rows} of the profile whose mean and total contradict each other: shown as unknown"
+        )
+    profile.notes += read.repeated_note()
+    if read.runs > 1:
+        profile.notes.append(f"the profile is of {read.runs} runs: the last is shown")
+    profile.notes += notes
+    if profile.passes == 0:
+        profile.notes.append("the profile says that it is of 0 passes")
+    return profile
+
+
+def join_profile(layers: Sequence[EngineLayer], profile: LayerProfile) -> Joined:
+    """Return the layers with the times of a profile.
+
+    Names repeat, so the second layer of a name gets the second row of that name. A mark
+    ``[profile N]`` may be on one side only.
+    """
+    waiting: dict[str, deque[int]] = defaultdict(deque)
+    for place, row in enumerate(profile.rows):
+        waiting[row.name].append(place)
+    rows: dict[int, int] = {}
+    for place, layer in enumerate(layers):
+        if waiting.get(layer.name):
+            rows[place] = waiting[layer.name].popleft()
+    _join_unmarked(layers, profile, waiting, rows)
+    means = [mean for row in rows.values() if (mean := profile.rows[row].mean_ms) is not None]
+    total = math.fsum(means) if means else None
+    joined = tuple(
+        _timed(layer, profile.rows[rows[place]], total) if place in rows else layer
+        for place, layer in enumerate(layers)
+    )
+    notes = profile.notes + _mismatches(layers, profile, set(rows), set(rows.values()))
+    return Joined(joined, total, len(rows), len(profile.rows) - len(rows), notes)
+
+
+def _join_unmarked(
+    layers: Sequence[EngineLayer],
+    profile: LayerProfile,
+    waiting: dict[str, deque[int]],
+    rows: dict[int, int],
+) -> None:
+    plain: dict[str, deque[int]] = defaultdict(deque)
+    for name, places in waiting.items():
+        plain[_PROFILE_MARK.sub("", name)].extend(places)
+    if not any(plain.values()):
+        return
+    for place, layer in enumerate(layers):
+        name = _PROFILE_MARK.sub("", layer.name)
+        marked = name != layer.name
+        if place in rows or not plain.get(name):
+            continue
+        # Two different marks are two different profiles.
+        if marked and profile.rows[plain[name][0]].name != name:
+            continue
+        rows[place] = plain[name].popleft()
+
+
+def _timed(layer: EngineLayer, row: LayerRow, total: float | None) -> EngineLayer:
+    percent = None
+    if row.mean_ms is not None and total:
+        percent = 100 * row.mean_ms / total
+    # dataclasses.replace would set each of the twenty fields anew, which takes ten times as long.
+    timed = copy.copy(layer)
+    vars(timed).update(time_ms=row.mean_ms, median_ms=row.median_ms, percent=percent)
+    return timed
+
+
+def _mismatches(
+    layers: Sequence[EngineLayer],
+    profile: LayerProfile,
+    placed: set[int],
+    used: set[int],
+) -> list[str]:
+    if not profile.rows:
+        return ["the profile has no layer"]
+    if layers and not placed:
+        return ["the profile names none of the layers: it is of another engine"]
+    notes = []
+    missing = [
+        layer.name
+        for place, layer in enumerate(layers)
+        if place not in placed and "Constant" not in (layer.type, layer.subtype)
+    ]  # a constant is never run
+    if missing:
+        notes.append(
+            f"{fmt.plural(len(missing), 'layer')} without a row in the profile: {_names(missing)}"
+        )
+    left = [row for place, row in enumerate(profile.rows) if place not in used]
+    if left:
+        lost = sum(row.mean_ms or 0.0 for row in left)
+        notes.append(
+            f"{fmt.plural(len(left), 'row')} of the profile, {fmt.milliseconds(lost)} ms,"
+            f" fit no layer: {_names([row.name for row in left])}"
+        )
+    return notes
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(clip(visible(name), 60, keep="middle") for name in names[:_NAMED])
+    return shown + (", …" if len(names) > _NAMED else "")
+
+
+@dataclass(frozen=True)
+class RowFile:
+    """The objects of a list in a file: rows of a profile, or of a timing file."""
+
+    rows: Sequence[Foreign]
+    ends_early: bool = False
+    """The file was cut, or the writer killed."""
+    runs: int = 1
+    """How many lists stood one after another, as several runs into one file leave them; the rows
+    are those of the last whole one."""
+
+    def notes(self, what: str) -> list[str]:
+        """Return what is to be said of it, one sentence each."""
+        notes = []
+        if self.ends_early and self.runs == 1:
+            notes.append(f"the {what} ends early: it was cut")
+        if self.runs > 1:
+            last = "the last whole one" if self.ends_early else "the last"
+            notes.append(f"the {what} is of {self.runs} runs: {last} is shown")
+        return notes
+
+
+def rows_of_file(text: str, where: str) -> RowFile:
+    """Return the objects of a list, or of the last of several lists.
+
+    Raises:
+        CorruptFileError: It is not a list of objects.
+    """
+    try:
+        value = parsed(text, where)
+    except CorruptFileError as error:
+        if not text.lstrip().startswith("["):
+            raise
+        lists, ends_early = lists_of(text)
+        runs = [rows for rows in map(objects_of, lists) if rows]
+        if len(runs) + ends_early > 1 and runs:
+            return RowFile(runs[-1], ends_early, len(runs) + ends_early)
+        # trtexec writes a row a line, so a killed run leaves whole ones.
+        rows = runs[0] if runs else _whole_rows(text, where)
+        if not rows:
+            raise error
+        return RowFile(rows, not runs)
+    rows = objects_of(value)
+    if not isinstance(value, list) or (value and not rows):
+        raise CorruptFileError("is not a list of times", where=where)
+    return RowFile(rows)
+
+
+def _whole_rows(text: str, where: str) -> list[Foreign]:
+    rows: list[JSON] = []
+    for line in text.splitlines():
+        piece = line.strip().lstrip("[,").rstrip("],").strip()
+        if piece.startswith("{"):
+            try:
+                rows.append(parsed(piece, where))
+            except CorruptFileError:
+                continue
+    return objects_of(rows)
+
+
+_NAMES = {
+    "latency": "Latency",
+    "compute": "GPU Compute Time",
+    "h2d": "H2D Latency",
+    "d2h": "D2H Latency",
+    "enqueue": "Enqueue Time",
+}
+"""Our names of the times, and those of the performance summary."""
+_PERCENTILES: Mapping[int, tuple[float, ...]] = {5: (99,), 6: (95, 99), 7: (90, 95, 99)}
+"""Which percentiles follow min, max, mean and median, by the length of the list."""
+
+_SAME = 1e-3
+
+
+def timing_of_rows(
+    rows: Sequence[Mapping[str, JSON]], warm_up: float | None = None
+) -> tuple[TimingSummary | None, list[str]]:
+    """Return the times of a timing file's rows, None without a sound one, and notes.
+
+    Args:
+        rows: One an inference.
+        warm_up: Inferences that start to compute before this many milliseconds are left out, as
+            in trtexec's own summary; None where nothing tells.
+    """
+    read = InferenceRows(warm_up)
+    taken = [found for row in rows if (found := read.take(row)) is not None] or read.warm
+    notes = [*read.warm_up_notes(), *read.doubts()]
+    if not taken:
+        return None, [*notes, "the timing file has no inference"]
+    h2d, compute, d2h = zip(*((took for _, took in found.phases) for found in taken), strict=True)
+    copied = [all(copies) for copies in zip(*(found.copies for found in taken), strict=True)]
+    series: dict[str, Sequence[float]] = {
+        "latency": [found.latency_ms for found in taken],
+        "compute": compute,
+        "h2d": h2d if copied[0] else (),
+        "d2h": d2h if copied[1] else (),
+        "enqueue": [found.enqueue_ms for found in taken if found.enqueue_ms is not None],
+    }
+    starts = [found.start_ms for found in taken if found.start_ms is not None]
+    span = max(found.end_ms for found in taken) - min(starts) if starts else 0.0
+    whole = span > 0 and len(starts) == len(taken) and not read.bad
+    summary = _summary(
+        {name: _statistics(values) for name, values in series.items()},
+        # Of what was left out nobody knows whether it was one inference or many.
+        1000 * len(taken) / span if whole else None,
+        "timing file",
+    )
+    known = {name: tuple(values) for name, values in series.items() if values}
+    return replace(summary, series=known), notes
+
+
+def _summary(
+    found: Mapping[str, TimeStatistics | None], throughput: float | None, source: str
+) -> TimingSummary:
+    return TimingSummary(
+        latency=found["latency"], compute=found["compute"], h2d=found["h2d"], d2h=found["d2h"],
+        enqueue=found["enqueue"], throughput=throughput, source=source,
+    )  # fmt: skip
+
+
+def _statistics(values: Sequence[float]) -> TimeStatistics | None:
+    summary = summarise(values)
+    if summary is None:
+        return None
+    ordered = sorted(values)
+    p90, p95, p99 = (trtexec_percentile(ordered, percent) for percent in (90, 95, 99))
+    return TimeStatistics(
+        min=summary.min, max=summary.max, mean=summary.mean, median=summary.median, p90=p90,
+        p95=p95, p99=p99, count=summary.count, cov_percent=summary.cov_percent,
+    )  # fmt: skip
+
+
+def timing_of_summary(
+    summary: JSON, percentiles: tuple[float, ...] = (), source: str = "metadata"
+) -> TimingSummary | None:
+    """Return the times of a performance summary as TREx keeps it; None when it has none.
+
+    Args:
+        summary: Lists of min, max, mean, median and percentiles by name.
+        percentiles: Which these are; by the length of the list when empty.
+        source: See :class:`TimingSummary`.
+    """
+    if not isinstance(summary, dict):
+        return None
+    found = {name: _listed(summary.get(title), percentiles) for name, title in _NAMES.items()}
+    if not any(found.values()):
+        return None
+    return _summary(found, _rate(summary.get("Throughput")), source)
+
+
+def summary_doubts(summary: JSON, percentiles: tuple[float, ...] = ()) -> list[str]:
+    """Return which figures of a performance summary are left out, because they cannot be true."""
+    if not isinstance(summary, dict):
+        return []
+    bad = [
+        title
+        for title in _NAMES.values()
+        if title in summary and _listed(summary[title], percentiles) is None
+    ]
+    if "Throughput" in summary and _rate(summary["Throughput"]) is None:
+        bad.append("Throughput")
+    if not bad:
+        return []
+    return [f"no sound figures in the performance summary: {', '.join(bad)}"]
+
+
+def _rate(value: JSON) -> float | None:
+    found = number_of(value)
+    return found if found is not None and found > 0 else None
+
+
+def agree(found: TimingSummary, told: TimingSummary) -> bool:
+    """Tell whether a timing file and a summary are of the same run."""
+    here, there = found.compute, told.compute
+    if here is None or there is None:
+        return False
+    return all(
+        math.isclose(one, other, rel_tol=_SAME)
+        for one, other in ((here.median, there.median), (here.mean, there.mean))
+    )
+
+
+def with_summary(found: TimingSummary, told: TimingSummary) -> TimingSummary:
+    """Return a timing file's times with what trtexec's own summary of the same run says better.
+
+    Its throughput is by the wall clock. Its times to enqueue are exact, while the file has but
+    their begin and end, in six digits.
+    """
+    if not agree(found, told):
+        return found
+    return replace(
+        found,
+        throughput=told.throughput or found.throughput,
+        enqueue=told.enqueue or found.enqueue,
+    )
+
+
+def _listed(value: JSON, percentiles: tuple[float, ...]) -> TimeStatistics | None:
+    if not isinstance(value, list) or len(value) < 4:
+        return None
+    numbers = [time_of(item) for item in value]
+    least, greatest, mean, median = numbers[:4]
+    if least is None or greatest is None or mean is None or median is None:
+        return None
+    known = [number for number in numbers if number is not None]
+    if not all(least <= number <= greatest for number in known):
+        return None
+    names = percentiles or _PERCENTILES.get(len(numbers), ())
+    named = dict(zip(names, numbers[4:], strict=False))
+    at: Callable[[float], float | None] = named.get
+    return TimeStatistics(least, greatest, mean, median, p90=at(90), p95=at(95), p99=at(99))

@@ -1,0 +1,196 @@
+"""Commands of :mod:`dld_tui.widgets.commands` on a widget, a screen or the app, and in hints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from textual.binding import ActiveBinding, Binding, BindingType
+
+from dld_tui.widgets import commands
+from dld_tui.widgets.commands.key_names import key_name, with_keys
+from dld_tui.widgets.tasks import Tasks
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+    from textual.events import Key
+    from textual.screen import Screen
+
+    _Base = DOMNode
+else:
+    _Base = object
+
+
+def bindings_for(*scopes: str) -> list[BindingType]:
+    """Return the bindings of some scopes; each has its command's id, so users can remap it.
+
+    A key that several scopes have is that of the last one.
+    """
+    bindings: list[BindingType] = []
+    taken: set[str] = set()
+    for scope in reversed(scopes):
+        rows = [(row, row.keys.split(",")) for row in commands.in_scope(scope) if row.keys]
+        bindings[:0] = [
+            Binding(
+                ",".join(key for key in keys if key not in taken),
+                command.action_string,
+                command.title,
+                show=command.footer,
+                key_display=key_name(keys[0]),
+                priority=command.priority,
+                tooltip=command.help,
+                id=command.id,
+            )
+            for command, keys in rows
+            if not taken.issuperset(keys)
+        ]
+        taken.update(key for _, keys in rows for key in keys)
+    return bindings
+
+
+def shown_too(id: str) -> list[BindingType]:
+    """Return the bindings of a command of lists that the footer shows for one of them."""
+    bindings = (one for one in bindings_for("list") if isinstance(one, Binding))
+    return [replace(binding, show=True) for binding in bindings if binding.id == id]
+
+
+@runtime_checkable
+class HasCommands(Protocol):
+    """A widget (:class:`Commands`), or a page or dialog (``shell.front.Front``), with commands."""
+
+    SCOPE: ClassVar[str]
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold now: keys of ``commands.FACTS``."""
+
+    def own_commands(self) -> Sequence[commands.Command]:
+        """Return what the palette offers here besides the commands of the table."""
+
+
+def scopes_of(node: HasCommands) -> list[str]:
+    """Return the scopes whose commands a node has, its own ones first."""
+    scopes = [cls.__dict__.get("SCOPE", "") for cls in type(node).__mro__]
+    return [*filter(None, dict.fromkeys(scopes)), *getattr(node, "MORE_SCOPES", ())]
+
+
+def is_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -> bool:
+    """Return whether a need of a command does not hold."""
+    name = str(parameters[0]) if action == "command" else action
+    command = commands.for_action(node.SCOPE, name)
+    return command is not None and bool(command.unavailable(_facts(node)))
+
+
+async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:
+    """Run a command of a controller.
+
+    Args:
+        node: What has the controller.
+        target: The attribute with the controller, a dot, and its method.
+        arguments: What the method gets.
+    """
+    controller, _, method = target.partition(".")
+    running = getattr(getattr(node, controller), method)(*arguments)
+    if isawaitable(running):
+        await running
+
+
+class Commands(_Base):
+    """A mixin for widgets: greys the bindings of ``SCOPE`` by what :meth:`facts` says.
+
+    Set ``SCOPE = "x"`` and ``BINDINGS = bindings_for("x")``, write one ``action_…`` a command,
+    override :meth:`facts`, and call ``self.refresh_bindings()`` when the facts change.
+    """
+
+    SCOPE: ClassVar[str] = ""
+    tasks = cached_property(Tasks)
+    """Its long work and its dialogs."""
+
+    def facts(self) -> set[str]:
+        """Return the facts that hold now: keys of ``commands.FACTS``."""
+        return set()
+
+    def own_commands(self) -> Sequence[commands.Command]:
+        """Return what the palette offers here besides the commands of the table."""
+        return ()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey a command (None) while one of its needs does not hold."""
+        return (
+            None
+            if is_greyed(self, action, parameters)
+            else super().check_action(action, parameters)
+        )
+
+    async def action_command(self, target: str, *arguments: str) -> None:
+        await run_command(self, target, arguments)
+
+
+_held: dict[HasCommands, set[str]] | None = None
+"""What :meth:`HasCommands.facts` said within :func:`same_facts`."""
+
+
+def _facts(node: HasCommands) -> set[str]:
+    if _held is None:
+        return node.facts()
+    if node not in _held:
+        _held[node] = node.facts()
+    return _held[node]
+
+
+@contextmanager
+def same_facts() -> Iterator[None]:
+    """Ask for facts once only: to look at all bindings would ask again for each of them.
+
+    For code that changes nothing and waits for nothing.
+    """
+    global _held  # noqa: PLW0603  # all of Textual's own code lies between here and the facts
+    _held = {}
+    try:
+        yield
+    finally:
+        _held = None
+
+
+def binding_of(screen: Screen[Any], key: str) -> ActiveBinding | None:
+    """Return what a key does on a screen, as its ``active_bindings`` do, asking of no other key."""
+    bound: ActiveBinding | None = None
+    with same_facts():
+        for node, bindings in screen._modal_binding_chain:
+            for binding in bindings.key_to_bindings.get(key, ()):
+                if bound is not None and (bound.binding.priority or not binding.priority):
+                    continue
+                state = screen.app._check_action_state(binding.action, node)
+                if state is not False:
+                    bound = ActiveBinding(node, binding, bool(state), binding.tooltip)
+    return bound
+
+
+_SAVE = ("model.save", "model_page.save")
+
+
+def saves(screen: Screen[Any], event: Key) -> bool:
+    """Return whether a key saves the model that a screen is about."""
+    active = None if event.is_printable else binding_of(screen, event.key)
+    return active is not None and active.binding.id in _SAVE
+
+
+_keymap: dict[str, str] = {}
+
+
+def use_keys(keymap: Mapping[str, str]) -> None:
+    """Take the user's keys, by the ids of the commands."""
+    _keymap.clear()
+    _keymap.update(keymap)
+
+
+def hint(text: str) -> str:
+    """Return a hint of this program with the first key of each command that it names in braces.
+
+    Raises:
+        KeyError: There is no such command.
+    """
+    return with_keys(text, _keymap)

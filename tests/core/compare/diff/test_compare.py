@@ -1,0 +1,287 @@
+"""The comparison as a whole: what it must say of known edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from dld_tui.core.compare.diff import Change, ModelDiff, diff_documents
+from dld_tui.core.document import Document
+from dld_tui.core.errors import CancelledError
+from tests.support import models
+from tests.support.diff_models import copy_of, with_other_names
+
+
+def compare(old: onnx.ModelProto, new: onnx.ModelProto, **options: Any) -> ModelDiff:
+    return diff_documents(Document(copy_of(old)), Document(copy_of(new)), **options)
+
+
+def changed(text: str, *replaced: tuple[str, str]) -> ModelDiff:
+    """Compare the model of a text with that of the text after replacements."""
+    other = text
+    for before, after in replaced:
+        assert before in other
+        other = other.replace(before, after)
+    return compare(models.parse(text), models.parse(other))
+
+
+def brief(found: ModelDiff) -> list[tuple[str, str, str | None, str | None]]:
+    return [(c.kind, c.status, c.old, c.new) for _, c in found.all_changes()]
+
+
+def only(found: ModelDiff) -> Change:
+    changes = [change for _, change in found.all_changes()]
+    assert len(changes) == 1, brief(found)
+    return changes[0]
+
+
+def fields(change: Change) -> list[tuple[str, str | None, str | None]]:
+    return [(field.name, field.old, field.new) for field in change.fields]
+
+
+def test_operator_and_link_and_output_type() -> None:
+    found = changed(
+        models.CHAIN, ("Relu(x)", "Abs(x)"), ("Mul(b, b)", "Mul(b, a)"), ("4] y", "5] y")
+    )
+    assert brief(found) == [
+        ("output", "changed", "y", "y"),
+        ("node", "changed", "first", "first"),
+        ("node", "changed", "third", "third"),
+    ]
+    output, first, third = (change for _, change in found.all_changes())
+    assert fields(output) == [("type", "float32[N, 4]", "float32[N, 5]")]
+    assert fields(first) == [("op_type", "Relu", "Abs")]
+    assert fields(third) == [("input 1", "b", "a")]
+
+
+def test_same_name_of_another_maker_is_a_changed_input() -> None:
+    found = changed(
+        models.CHAIN, ("[third] c = Mul(b, b)", "[third] d = Mul(b, b)\n[new] c = Neg(d)")
+    )
+    last = next(change for _, change in found.all_changes() if change.old == "last")
+    assert fields(last) == [("input 0", "c of third", "c of new")]
+
+
+def test_initializer_values_shape_and_name() -> None:
+    found = changed(
+        models.CHAIN,
+        ("{1, 2, 3, 4}", "{1, 2.5, 3, 4}"),
+        ("float[2] unused = {5, 6}", "float[2] other = {5, 6}"),
+    )
+    values, renamed = (change for _, change in found.all_changes())
+    assert (values.kind, values.status, values.name) == ("initializer", "changed", "w")
+    assert values.difference is not None
+    assert (values.difference.different, values.difference.max_abs) == (1, 0.5)
+    assert (renamed.status, renamed.old, renamed.new) == ("renamed", "unused", "other")
+    found = changed(models.CHAIN, ("float[4] w = {1, 2, 3, 4}", "float[2] w = {1, 2}"))
+    assert fields(only(found)) == [("shape", "[4]", "[2]")]
+
+
+def test_without_weights_values_are_not_compared() -> None:
+    old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
+    new.graph.initializer[0].float_data[0] = 9
+    assert not compare(old, new).same
+    assert compare(old, new, weights=False).same
+
+
+def test_model_header() -> None:
+    old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
+    new.ir_version = 9
+    new.producer_name = "someone"
+    new.opset_import[0].version = 19
+    new.opset_import.add(domain="com.microsoft", version=1)
+    onnx.helper.set_model_props(new, {"author": "me"})
+    change = only(compare(old, new))
+    assert (change.kind, change.status) == ("model", "changed")
+    assert fields(change) == [
+        ("ir_version", "10", "9"),
+        ("producer_name", None, "someone"),
+        ("opset ai.onnx", "18", "19"),
+        ("opset com.microsoft", None, "1"),
+        ("metadata author", None, "me"),
+    ]
+
+
+def test_texts_of_nodes_and_graphs() -> None:
+    old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
+    new.graph.name = "other"
+    new.graph.node[0].doc_string = "why"
+    new.graph.node[0].metadata_props.add(key="k", value="v")
+    graph, node = (change for _, change in compare(old, new).all_changes())
+    assert (graph.kind, graph.status, fields(graph)) == (
+        "graph",
+        "renamed",
+        [("name", "chain", "other")],
+    )
+    assert fields(node) == [("doc_string", None, "why"), ("metadata k", None, "v")]
+
+
+def test_subgraphs_are_compared_as_scopes() -> None:
+    found = changed(models.BRANCHES, ("[inner] h = Neg(a)", "[inner] h = Neg(x)"))
+    change = only(found)
+    assert fields(change) == [("input 0", "a", "x")]
+    scope = next(scope for scope, _ in found.all_changes())
+    assert scope is not None
+    assert scope.new_path == ("choose:then_branch",)
+
+
+def test_captured_values_of_other_names_are_the_same() -> None:
+    model = models.parse(models.BRANCHES)
+    found = compare(model, with_other_names(model))
+    assert {change.status for _, change in found.all_changes()} == {"renamed"}
+    assert found.counts()["node"] == {"renamed": 6}
+
+
+def test_node_that_moves_into_a_branch() -> None:
+    found = changed(
+        models.BRANCHES,
+        ("[pre] a = Relu(x)", "[pre] a = Relu(x)\n[wander] q = Tanh(x)"),
+    )
+    assert brief(found) == [("node", "added", None, "wander")]
+    old = models.BRANCHES.replace("[pre] a = Relu(x)", "[pre] a = Relu(x)\n[wander] q = Tanh(x)")
+    new = models.BRANCHES.replace("[inner] h", "[wander] q = Tanh(x)\n[inner] h")
+    change = only(compare(models.parse(old), models.parse(new)))
+    assert (change.status, change.old, change.new) == ("moved", "wander", "wander")
+    assert change.new_place == ("choose:then_branch",)
+
+
+def test_functions_by_domain_and_name() -> None:
+    found = changed(models.FUNCTIONS, ("Add(v, v)", "Mul(v, v)"))
+    assert fields(only(found)) == [("op_type", "Add", "Mul")]
+    found = changed(models.FUNCTIONS, ("twice", "double"))
+    assert [entry for entry in brief(found) if entry[0] == "function"] == [
+        ("function", "removed", "local:twice", None),
+        ("function", "added", None, "local:double"),
+    ]
+
+
+def test_declared_types_of_values() -> None:
+    old = models.parse(models.CHAIN)
+    new = copy_of(old)
+    new.graph.value_info.append(onnx.helper.make_tensor_value_info("a", 1, ["N", 4]))
+    change = only(compare(old, new))
+    assert (change.kind, change.status, change.new) == ("value", "added", "a")
+    other = copy_of(new)
+    other.graph.value_info[0].type.tensor_type.shape.dim[1].dim_value = 7
+    change = only(compare(new, other))
+    assert fields(change) == [("type", "float32[N, 4]", "float32[N, 7]")]
+
+
+def test_order_of_nodes_and_inputs() -> None:
+    found = changed(
+        models.BRANCHES, ("(bool choice, float[N, 4] x) =>", "(float[N, 4] x, bool choice) =>")
+    )
+    assert {field for _, change in found.all_changes() for field in fields(change)} == {
+        ("position", "1", "2"),
+        ("position", "2", "1"),
+    }
+    text = (
+        "<ir_version: 10, opset_import: ['' : 18]> g (float[2] x) => (float[2] y, float[2] z) {%s}"
+    )
+    lines = ("[a] y = Relu(x)\n", "[b] z = Neg(x)\n")
+    old, new = (
+        models.parse(text.replace("'", '"') % body)
+        for body in ("".join(lines), "".join(lines[::-1]))
+    )
+    assert brief(compare(old, new)) == [("order", "changed", "nodes", "nodes")]
+
+
+def test_attributes_of_all_kinds() -> None:
+    make = onnx.helper.make_node
+    tensor = onnx.helper.make_tensor("t", onnx.TensorProto.FLOAT, [2], [1, 2])
+    other = onnx.helper.make_tensor("t", onnx.TensorProto.FLOAT, [2], [1, 4])
+    values: dict[str, Any] = {
+        "i": 1,
+        "f": 0.5,
+        "s": "a",
+        "ints": [1, 2],
+        "strings": ["a"],
+        "t": tensor,
+    }
+    new: dict[str, Any] = {
+        "i": 2,
+        "f": 0.25,
+        "s": "b",
+        "ints": [1, 3],
+        "strings": ["a", "b"],
+        "t": other,
+    }
+    models_ = []
+    for attributes in (values, new):
+        node = make("Any", ["x"], ["y"], "n", domain="d", **attributes)
+        info = onnx.helper.make_tensor_value_info
+        graph = onnx.helper.make_graph([node], "g", [info("x", 1, [1])], [info("y", 1, [1])])
+        models_.append(onnx.helper.make_model(graph))
+    found = fields(only(compare(*models_)))
+    assert found[:5] == [
+        ("attribute f", "0.5", "0.25"),
+        ("attribute i", "1", "2"),
+        ("attribute ints", "[1, 2]", "[1, 3]"),
+        ("attribute s", "'a'", "'b'"),
+        ("attribute strings", "['a']", "['a', 'b']"),
+    ]
+    assert "1 of 2 elements differ, max |Δ| 2" in (found[5][2] or "")
+
+
+def test_numbered_names_that_shift(numbered: Callable[[list[str]], onnx.ModelProto]) -> None:
+    """An exporter that numbers its nodes gives all later ones new names after an insertion."""
+    weights = [f"w{index}" for index in range(12)]
+    found = compare(numbered(weights), numbered([*weights[:4], "new", *weights[4:]]))
+    assert found.counts()["node"] == {"added": 2, "changed": 1, "renamed": 15}
+    assert found.counts()["initializer"] == {"added": 1}
+
+
+@pytest.fixture
+def numbered() -> Callable[[list[str]], onnx.ModelProto]:
+    def build(weights: list[str]) -> onnx.ModelProto:
+        nodes: list[onnx.NodeProto] = []
+        previous = "x"
+        for weight in weights:
+            for op_type, inputs in (("MatMul", [previous, weight]), ("Relu", [])):
+                number = len(nodes)
+                made = onnx.helper.make_node(
+                    op_type, inputs or [previous], [str(number)], f"{op_type}_{number}"
+                )
+                nodes.append(made)
+                previous = str(number)
+        info = onnx.helper.make_tensor_value_info
+        nodes[-1].output[0] = "y"
+        initializers = [onnx.helper.make_tensor(w, 1, [2], [sum(map(ord, w)), 1]) for w in weights]
+        graph = onnx.helper.make_graph(
+            nodes, "g", [info("x", 1, [2])], [info("y", 1, [2])], initializers
+        )
+        return onnx.helper.make_model(graph)
+
+    return build
+
+
+def test_broken_graphs_compare() -> None:
+    """Cycles, undefined values, two producers and nodes without outputs are no reason to fail."""
+    text = models.CHAIN.replace("a = Relu(x)", "a = Add(x, c)")
+    model = models.parse(text)
+    model.graph.node.append(onnx.helper.make_node("Neg", ["ghost"], ["b"]))
+    model.graph.node.append(onnx.helper.make_node("Sink", [""], []))
+    assert compare(model, model).same
+    found = compare(model, with_other_names(model))
+    assert "removed" not in found.counts().get("node", {})
+
+
+def test_cancel() -> None:
+    model = models.parse(models.CHAIN)
+    with pytest.raises(CancelledError):
+        compare(model, model, cancelled=lambda: True)
+
+
+def test_real_models(real_models: Path, tmp_path: Path) -> None:
+    for name in ("silero_vad_16k_op15", "functions_encoder_op18", "ppocrv2_cls"):
+        path = real_models / "onnx" / f"{name}.onnx"
+        old = Document.open(path)
+        assert diff_documents(old, Document.open(path)).same
+        renamed = tmp_path / "renamed.onnx"
+        renamed.write_bytes(with_other_names(onnx.load(path)).SerializeToString())
+        found = diff_documents(old, Document.open(renamed))
+        assert {change.status for _, change in found.all_changes()} == {"renamed"}, name

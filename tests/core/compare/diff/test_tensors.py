@@ -1,0 +1,203 @@
+"""Comparing and hashing the values of tensors, in every form that a file may keep them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from dld_tui.core.codec import encode
+from dld_tui.core.compare.diff import diff_documents, tensors
+from dld_tui.core.compare.diff.tensors import Meter, TensorDifference, digest, tensor_difference
+from dld_tui.core.document import Document, Tensor
+from dld_tui.core.errors import CancelledError, InputError
+
+
+def tensor(values: object, dtype: type | np.dtype[np.generic] = np.float32) -> Tensor:
+    return Tensor(numpy_helper.from_array(np.asarray(values, dtype), "t"), None)
+
+
+def typed(data_type: int, values: Sequence[Any]) -> Tensor:
+    """Return a tensor that is kept in the field of its type, not in ``raw_data``."""
+    return Tensor(helper.make_tensor("t", data_type, [len(values)], values), None)
+
+
+def difference(old: Tensor, new: Tensor) -> TensorDifference:
+    found = tensor_difference(old, new, Meter())
+    assert found is not None
+    return found
+
+
+def model_of(weights: dict[str, np.ndarray], path: Path, **options: Any) -> Path:
+    """Write a model of some weights; large enough ones stay in the file when it is opened."""
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [1])],
+        [helper.make_tensor_value_info("y", 1, [1])],
+        [numpy_helper.from_array(values, name) for name, values in weights.items()],
+    )
+    onnx.save(helper.make_model(graph), path, **options)
+    return path
+
+
+def test_the_same_bits_are_no_difference() -> None:
+    assert tensor_difference(tensor([1, np.nan, -0.0]), tensor([1, np.nan, -0.0]), Meter()) is None
+
+
+def test_maximum_mean_and_count() -> None:
+    found = difference(tensor([1, 2, 3, 4]), tensor([1, 2.5, 3, 2]))
+    assert found == TensorDifference(4, 2, 2.0, 0.625)
+    assert found.text == "2 of 4 elements differ, max |Δ| 2, mean |Δ| 0.625"
+    assert encode(found)["max_abs"] == 2.0
+
+
+def test_values_that_are_not_finite_are_counted_apart() -> None:
+    found = difference(tensor([1, np.nan, np.inf, 2]), tensor([1, 5, 5, 2.5]))
+    assert (found.different, found.not_finite, found.max_abs) == (3, 2, 0.5)
+    assert found.mean_abs == pytest.approx(0.25)
+    only = difference(tensor([np.nan]), tensor([1]))
+    assert (only.max_abs, only.mean_abs, only.not_finite) == (None, None, 1)
+
+
+def test_signed_zeros_differ_by_nothing() -> None:
+    found = difference(tensor([0.0]), tensor([-0.0]))
+    assert (found.different, found.max_abs) == (1, 0.0)
+
+
+def test_how_the_file_keeps_the_values_does_not_matter() -> None:
+    raw = tensor([1, 2, 3])
+    kept = typed(TensorProto.FLOAT, [1.0, 2.0, 3.0])
+    assert tensor_difference(raw, kept, Meter()) is None
+    assert digest(raw, Meter()) == digest(kept, Meter())
+    whole = tensor([1, -2, 3], np.int64)
+    varints = typed(TensorProto.INT64, [1, -2, 3])
+    assert tensor_difference(whole, varints, Meter()) is None
+    assert digest(whole, Meter()) == digest(varints, Meter())
+    assert difference(whole, typed(TensorProto.INT64, [1, -2, 7])).max_abs == 4
+
+
+@pytest.mark.parametrize("data_type", [TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT16])
+def test_narrow_elements(data_type: int) -> None:
+    old, new = (typed(data_type, values) for values in ([1, 2, 3], [1, 2, 5]))
+    found = difference(old, new)
+    assert (found.different, found.max_abs) == (1, 2.0)
+    raw = Tensor(helper.make_tensor("t", data_type, [3], [1, 2, 3]), None)
+    assert digest(raw, Meter()) == digest(old, Meter())
+
+
+def test_a_narrow_tensor_in_raw_data_hashes_like_one_in_its_field() -> None:
+    proto = TensorProto(name="t", data_type=TensorProto.INT4, dims=[3], raw_data=b"\x21\x03")
+    assert digest(Tensor(proto, None), Meter()) == digest(
+        typed(TensorProto.INT4, [1, 2, 3]), Meter()
+    )
+
+
+def test_strings_and_complex_numbers() -> None:
+    old, new = (typed(TensorProto.STRING, values) for values in (["a", "b"], ["a", "c"]))
+    assert difference(old, new) == TensorDifference(2, 1, None, None)
+    assert digest(old, Meter()) != digest(new, Meter())
+    split = typed(TensorProto.STRING, ["ab", ""])
+    assert digest(split, Meter()) != digest(typed(TensorProto.STRING, ["a", "b"]), Meter())
+    assert difference(tensor([1 + 1j], np.complex64), tensor([1 - 2j], np.complex64)).max_abs == 3
+
+
+def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    old = random.standard_normal(1000).astype(np.float32)
+    new = old.copy()
+    new[::7] += random.standard_normal(len(new[::7])).astype(np.float32)
+    whole = difference(tensor(old), tensor(new))
+    monkeypatch.setattr(tensors, "PART_ELEMENTS", 64)
+    parts = difference(tensor(old), tensor(new))
+    assert (parts.different, parts.max_abs) == (whole.different, whole.max_abs)
+    assert parts.mean_abs == pytest.approx(whole.mean_abs)
+    apart = np.abs(old.astype(np.float64) - new)
+    assert whole.max_abs == apart.max()
+    assert whole.mean_abs == pytest.approx(apart.mean())
+    assert whole.different == 143
+
+
+def test_progress_counts_the_bytes_of_files(tmp_path: Path) -> None:
+    values = np.arange(50_000, dtype=np.float32)
+    path = model_of({"w": values}, tmp_path / "old.onnx")
+    other = model_of({"w": values[::-1].copy()}, tmp_path / "new.onnx")
+    seen: list[tuple[int, int]] = []
+    found = diff_documents(
+        Document.open(path), Document.open(other), progress=lambda *step: seen.append(step)
+    )
+    assert seen[-1] == (200_000, 200_000)
+    assert found.counts() == {"initializer": {"changed": 1}}
+
+
+def test_a_file_is_not_read_to_compare_it_with_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = model_of({"w": np.arange(50_000, dtype=np.float32)}, tmp_path / "old.onnx")
+    old, new = Document.open(path), Document.open(path)
+
+    def read(*_: object) -> bytes:
+        raise AssertionError("a payload was read")
+
+    monkeypatch.setattr("dld_tui.core.files.blobs.Blob.read", read)
+    assert diff_documents(old, new).same
+
+
+def test_renamed_weights_are_found_by_their_values(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    first, second = (random.standard_normal(5000).astype(np.float32) for _ in range(2))
+    old = model_of({"a": first, "b": second}, tmp_path / "old.onnx")
+    new = model_of({"c": second, "d": first}, tmp_path / "new.onnx")
+    found = diff_documents(Document.open(old), Document.open(new))
+    assert {(change.old, change.new) for _, change in found.all_changes()} == {
+        ("a", "d"),
+        ("b", "c"),
+    }
+    assert found.counts() == {"initializer": {"renamed": 2}}
+
+
+def test_external_data(tmp_path: Path) -> None:
+    values = np.arange(5000, dtype=np.float32)
+    options: dict[str, Any] = {
+        "save_as_external_data": True,
+        "location": "w.data",
+        "size_threshold": 0,
+    }
+    inline = model_of({"w": values}, tmp_path / "inline.onnx")
+    old = model_of({"w": values}, tmp_path / "old.onnx", **options)
+    assert diff_documents(Document.open(inline), Document.open(old)).same
+    folder = tmp_path / "other"
+    folder.mkdir()
+    shutil.copy(old, folder / "old.onnx")
+    values[3] = 9
+    (folder / "w.data").write_bytes(values.tobytes())
+    # The two models have the same bytes; only the files beside them differ.
+    found = diff_documents(Document.open(old), Document.open(folder / "old.onnx"))
+    assert found.counts() == {"initializer": {"changed": 1}}
+    (folder / "w.data").unlink()
+    found = diff_documents(Document.open(old), Document.open(folder / "old.onnx"))
+    assert found.same
+    assert "w cannot be compared" in found.notes[0]
+
+
+def test_tensors_without_data() -> None:
+    empty = Tensor(TensorProto(name="t", data_type=1, dims=[2]), None)
+    with pytest.raises(InputError):
+        digest(empty, Meter())
+    with pytest.raises(InputError):
+        tensor_difference(empty, tensor([1, 2]), Meter())
+
+
+def test_cancel_while_a_tensor_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "PART_ELEMENTS", 8)
+    asked = iter([False, False, False, True])
+    meter = Meter(cancelled=lambda: next(asked))
+    with pytest.raises(CancelledError):
+        tensor_difference(tensor(range(100)), tensor(range(1, 101)), meter)
+    assert next(asked, None) is None

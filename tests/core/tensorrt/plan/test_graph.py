@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.graph.graph import Kind
+from dld_tui.core.graph.overview import Overview
+from dld_tui.core.graph.pictures.drawing import picture_of
+from dld_tui.core.graph.pictures.style import Look
+from dld_tui.core.tensorrt.plan.graph import (
+    LayerVertex,
+    category_of_type,
+    colour_of_type,
+    drawn_plan,
+    first_node,
+    plan_content,
+    plan_graph,
+)
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from tests.support.engine_files import write_engine
+
+
+def links(graph_of: Path) -> set[tuple[str, str]]:
+    graph = plan_graph(open_plan(graph_of))
+    return {
+        (graph.names[net.source], graph.names[target])
+        for net in graph.nets
+        for target in net.targets
+    }
+
+
+def test_layers_are_linked_by_their_tensors_and_bindings(tmp_path: Path) -> None:
+    path = write_engine(tmp_path)
+    graph = plan_graph(open_plan(path))
+    assert graph.kinds == [Kind.INPUT, *[Kind.NODE] * 5, Kind.OUTPUT]
+    assert graph.labels[1:-1] == ["Reformat", "Convolution", "Convolution", "Reformat", "Pooling"]
+    second = "/block/conv2/Conv + /block/add/Add"
+    assert ("x", "/quant/QuantizeLinear") in links(path)
+    assert ("/quant/QuantizeLinear", second) in links(path)  # the skip
+    assert ("/pool/GlobalAveragePool", "y") in links(path)
+    assert next(net.label for net in graph.nets if net.name == "b") == "fp16[8,64,28,28]"
+
+
+def test_subjects_are_layers_by_their_place_and_names_of_bindings(tmp_path: Path) -> None:
+    drawn = drawn_plan(open_plan(write_engine(tmp_path)))
+    assert drawn.subjects[0] == "x"
+    assert drawn.subjects[drawn.vertex(3)] == LayerVertex(3)
+
+
+def test_several_writers_of_a_tensor_are_all_linked(tmp_path: Path) -> None:
+    path = write_engine(tmp_path, count=2)  # the same tensors come again
+    graph = plan_graph(open_plan(path))
+    assert not any(net.source in net.targets for net in graph.nets)
+    # The first reader takes what was written before it, not what the second copy writes.
+    first = graph.names.index("/block/conv1/Conv")
+    assert [graph.names[source] for source in graph.sources[first]] == ["/quant/QuantizeLinear"]
+
+
+def test_a_plan_of_names_has_vertices_without_links(tmp_path: Path) -> None:
+    graph = plan_graph(open_plan(write_engine(tmp_path, names_only=True)))
+    assert not graph.nets
+    assert "/block/conv1/Conv" in graph.names
+
+
+def test_scopes_of_onnx_nodes_fold_the_layers(tmp_path: Path) -> None:
+    plan = open_plan(write_engine(tmp_path, count=6))
+    drawn = drawn_plan(plan, {layer.index: f"/net/{layer.index // 5}/op" for layer in plan.layers})
+    titles = [fold.title for fold in Overview(drawn.graph).folds]
+    assert titles == ["0 … 1", "2", "3", "4", "5"]  # all are in "net", which is not said
+
+
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [
+        ("/a/Conv + /a/Relu", "/a/Conv"),
+        ("PWN(/a/Sigmoid, /a/Mul)", "/a/Sigmoid, /a/Mul"),
+        ("PWN(PWN(/a/Sigmoid), /a/Mul)", "/a/Sigmoid"),
+        ("{ForeignNode[/a/first.../b/last]}", "/a/first"),
+        ("Reformatting CopyNode for Input Tensor 0 to /a/Conv + /a/Relu", "/a/Conv"),
+        ("/a/q || /a/k || /a/v", "/a/q"),
+        ("", ""),
+        ("(((", ""),
+    ],
+)
+def test_the_first_node_of_a_name(name: str, node: str) -> None:
+    assert first_node(name) == node
+
+
+@pytest.mark.parametrize(
+    ("kind", "colour"),
+    [
+        ("CaskConvolution", "conv"), ("CublasConvolution", "conv"), ("TiledPooling", "conv"),
+        ("gemm", "matmul"), ("kgen", "elem"), ("PointWiseV2", "elem"), ("Reformat", "shape"),
+        ("CudaSoftMax", "norm"), ("shape_call", "shape"), ("Scale", "quant"), ("", "other"),
+        ("SomethingNew", "other"),
+    ],
+)  # fmt: skip
+def test_types_of_layers_have_the_colours_of_operators(kind: str, colour: str) -> None:
+    assert colour_of_type(kind) == colour
+
+
+def test_an_unknown_type_has_no_category() -> None:
+    assert category_of_type("SomethingNew") == ""
+
+
+def test_a_picture_says_precision_and_time(tmp_path: Path) -> None:
+    content = plan_content(open_plan(write_engine(tmp_path)), "precision")
+    assert content.notes[3] == [
+        "/block/conv2/Conv + /block/add/Add", "int8 → fp16  0.200 ms  50.0 %",
+    ]  # fmt: skip
+    assert content.colours[3] == "int8"
+    assert content.colour(0) == "io"
+    drawn = picture_of(content, "svg", Look()).data.decode()
+    assert ".int8 rect" in drawn
+    assert "5 layers" in drawn
+
+
+def test_by_type_the_colours_are_those_of_operators(tmp_path: Path) -> None:
+    content = plan_content(open_plan(write_engine(tmp_path)))
+    assert [content.colour(vertex) for vertex in range(1, 6)] == [
+        "shape", "conv", "conv", "shape", "conv",
+    ]  # fmt: skip

@@ -1,0 +1,110 @@
+"""Layer information of every form that TensorRT has written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.tensorrt.plan.layers import find_layers, read_layers
+from dld_tui.core.tensorrt.plan.model import EngineTensor
+from dld_tui.core.types import JSON
+
+LAYER: dict[str, JSON] = {"Name": "a", "LayerType": "kgen", "Inputs": [], "Outputs": []}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"Layers": [LAYER]},
+        {"layers": [LAYER]},
+        {"LayerInfo": [LAYER]},
+        {"layerInfo": {"0": LAYER}},
+        [LAYER],
+        LAYER,
+    ],
+)
+def test_where_layers_are(document: JSON) -> None:
+    assert find_layers(json.dumps(document), "f").layers == [LAYER]
+
+
+@pytest.mark.parametrize("text", ['{"hello": 1}', '{"Layers": 7}', "[1, 2]", "3", "words"])
+def test_no_layers(text: str) -> None:
+    with pytest.raises(CorruptFileError):
+        find_layers(text, "f")
+
+
+def test_bindings_are_names_or_tensors() -> None:
+    names = find_layers('{"Layers": [], "Bindings": ["x", "y"]}', "f")
+    assert [tensor.name for tensor in names.bindings] == ["x", "y"]
+    tensor = {
+        "Name": "x", "IOMode": "INPUT", "DataType": "Half", "Dimensions": [-1, 3],
+        "Location": "Device", "Format": "Linear",
+        "ProfileInfo": [{"MinShape": [1, 3], "OptShape": [4, 3], "MaxShape": [8, 3]}],
+    }  # fmt: skip
+    found = find_layers(json.dumps({"Layers": [], "I/O Tensors": [tensor]}), "f")
+    profiles = (((1, 3), (4, 3), (8, 3)),)
+    assert found.profile_count == 1
+    assert found.bindings == (
+        EngineTensor("x", (-1, 3), "fp16", "Linear", "Device", "input", profiles),
+    )
+
+
+def test_the_format_of_an_input_is_in_its_profiles() -> None:
+    linear, wide = "Row major linear FP32 format (kLINEAR)", "Channel major FP16 (kHWC8)"
+    tensor = {
+        # As NVIDIA's page on the engine inspector of TensorRT 11 has it.
+        "Name": "input_0", "IOMode": "Input", "DataType": "Float", "Dimensions": [1, 3, 224, 224],
+        "Location": "Device", "IsShapeInferenceIO": False,
+        "ProfileInfo": [
+            {"MinShape": [1], "OptShape": [1], "MaxShape": [1], "Format": form}
+            for form in (linear, linear, wide)
+        ],
+    }  # fmt: skip
+    (found,) = find_layers(json.dumps({"Layers": [], "I/O Tensors": [tensor]}), "f").bindings
+    assert found.format == f"{linear} / {wide}"
+    assert (found.mode, found.dtype, len(found.profile_dims)) == ("input", "fp32", 3)
+
+
+def test_wrong_types_are_noted() -> None:
+    text = '{"Layers": [1, null, "x", {"Name": 5, "Inputs": "no", "Outputs": {"a": 1}}],'
+    plan = find_layers(text + '"Bindings": 7}', "f")
+    found = read_layers(plan.layers)
+    assert [layer.name for layer in found.layers] == ["x", "5"]
+    assert not found.names_only
+    assert plan.notes == ["the list of inputs and outputs is of a wrong type and left out"]
+    assert found.oddities.notes() == [
+        "2 entries of Layers are no layers and left out",
+        "inputs, outputs or constants of 1 layer are of a wrong type and partly left out",
+    ]
+
+
+def test_a_layer_in_full() -> None:
+    raw: dict[str, JSON] = {
+        "Name": "conv + relu", "LayerType": "CaskConvolution", "ParameterType": "Convolution",
+        "Inputs": [
+            {"Name": "cond", "Dimensions": [1], "Format/Datatype": "Bool"},
+            {"Name": "x", "Dimensions": [1, 3], "Format": "Row major", "DataType": "BFloat16"},
+        ],
+        "Outputs": [{"Name": "y", "Dimensions": [1, 4], "Format/DataType": "FP8"}],
+        "Weights": {"Type": "Half", "Count": 100}, "Bias": {"Type": "Float", "Count": 10},
+        "TacticName": "t", "TacticValue": "0x1", "StreamId": 2, "Metadata": "[ONNX Layer: c]",
+    }  # fmt: skip
+    [layer] = read_layers([raw]).layers
+    assert (layer.kind, layer.type) == ("Convolution", "CaskConvolution")
+    # A condition is not what a layer computes on; BF16 is not FP32.
+    assert (layer.precision, layer.output_precision) == ("bf16", "fp8")
+    assert (layer.io_bytes, layer.weights_bytes, layer.footprint) == (1 + 6 + 4, 240, 251)
+    assert (layer.stream, layer.tactic, layer.metadata) == (2, "t", "[ONNX Layer: c]")
+
+
+def test_sizes_that_are_not_known() -> None:
+    dynamic: JSON = {"Name": "x", "Dimensions": [-1, 3], "Format/Datatype": "Half"}
+    odd: JSON = {"Name": "x", "Dimensions": [10**40, "a"], "Format/Datatype": "Half"}
+    for tensor in (dynamic, odd):
+        [layer] = read_layers([{**LAYER, "Inputs": [tensor]}]).layers
+        assert layer.io_bytes is None
+    int4: JSON = {"Name": "x", "Dimensions": [3], "Format/Datatype": "Int4"}
+    [packed] = read_layers([{**LAYER, "Inputs": [int4]}]).layers
+    assert packed.io_bytes == 2

@@ -1,0 +1,309 @@
+"""Which ONNX nodes the layers of an engine compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from dld_tui.core.document import Document
+from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, mapping_notes
+from tests.support.models import BRANCHES, parse, write
+from tests.support.plans import layer, named, plan
+
+
+def chain(*names: str) -> onnx.ModelProto:
+    """Return a model of Relu nodes one after another; value ``vN`` comes out of node N."""
+    nodes = [
+        helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name=name)
+        for i, name in enumerate(names)
+    ]
+    ends = [
+        helper.make_tensor_value_info(value, TensorProto.FLOAT, [1])
+        for value in ("v0", f"v{len(names)}")
+    ]
+    return helper.make_model(helper.make_graph(nodes, "chain", ends[:1], ends[1:]))
+
+
+def document_of(folder: Path, model: onnx.ModelProto) -> Document:
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return Document.open(path)
+
+
+def mapped(document: Document | None, name: str, metadata: str = "") -> LayerNodes:
+    return map_plan(named(name, metadata=[metadata]), document)[0]
+
+
+def names_of(found: LayerNodes) -> list[str]:
+    return [ref.name for ref in found.nodes]
+
+
+@pytest.fixture
+def abcd(tmp_path: Path) -> Document:
+    return document_of(tmp_path, chain("a", "b", "c", "d"))
+
+
+def test_a_layer_of_one_node(abcd: Document) -> None:
+    found = mapped(abcd, "b")
+    assert (names_of(found), found.how, found.confidence) == (["b"], "name", "exact")
+    assert found.nodes[0].op_type == "Relu"
+    assert found.nodes[0].node is abcd.main.nodes[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a + b + c", "PWN(a, b) + c", "PWN(PWN(a, PWN(b)), c)", "a + b || c", "a + PWN(b) || PWN(c)"],
+)
+def test_joins(abcd: Document, name: str) -> None:
+    found = mapped(abcd, name)
+    assert (names_of(found), found.how, found.confidence) == (["a", "b", "c"], "join", "exact")
+
+
+def test_profile_suffix_is_no_part_of_the_name(abcd: Document) -> None:
+    assert names_of(mapped(abcd, "a + b [profile 1]")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Reformatting CopyNode for Input Tensor 0 to a + b",
+        "Reformatting CopyNode for Output Tensor 1 to a + b",
+        "a + b input reformatter 0",
+        "a + b copy",
+        "Reformatting CopyNode for Input Tensor 0 to a + b [profile 0]",
+    ],
+)
+def test_copies_belong_to_the_layer_that_they_are_for(abcd: Document, name: str) -> None:
+    found = mapped(abcd, name)
+    assert names_of(found) == ["a", "b"]
+    assert found.inserted
+    assert not mapped(abcd, "a + b").inserted
+
+
+def test_copies_of_bindings_belong_to_the_nodes_there(abcd: Document) -> None:
+    found = mapped(abcd, "Reformatting CopyNode for Network Input v0")
+    assert (names_of(found), found.inserted) == (["a"], True)
+    assert names_of(mapped(abcd, "Reformatting CopyNode for Network Output v4")) == ["d"]
+
+
+def test_metadata_counts_before_the_name(abcd: Document) -> None:
+    text = "[ONNX Layer: b]\x1e[ONNX Layer: c]\x1f[ONNX Layer: a][ONNX Layer: b]"
+    found = mapped(abcd, "__myl_Fused_myl0_1", text)
+    assert names_of(found) == ["b", "c", "a"]
+    assert (found.how, found.confidence, found.truncated) == ("metadata", "exact", False)
+
+
+def test_metadata_that_names_a_node_of_another_model(abcd: Document) -> None:
+    found = mapped(abcd, "x", "[ONNX Layer: b]\x1f[ONNX Layer: elsewhere]")
+    assert names_of(found) == ["b"]
+    assert (found.confidence, found.missing) == ("likely", ("elsewhere",))
+
+
+def test_metadata_with_other_properties_of_the_node(abcd: Document) -> None:
+    text = "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]"
+    assert names_of(mapped(abcd, "x", text)) == ["b"]
+
+
+@pytest.mark.parametrize("middle", [False, True])
+def test_cut_metadata_is_flagged(abcd: Document, middle: bool) -> None:
+    text = "\x1f".join(["[ONNX Layer: a]", *["[ONNX Layer: b]"] * 400, "[ONNX Layer: d]"])
+    cut = text[:2000] + " ... " + text[-2000:] if middle else text[:4000]
+    found = mapped(abcd, "x", cut)
+    assert found.truncated
+    assert found.confidence == "likely"
+    assert names_of(found) == (["a", "b", "d"] if middle else ["a", "b"])
+    assert "was cut" in mapping_notes({0: found})[0]
+
+
+def test_myelin_names_name_no_node(abcd: Document) -> None:
+    found = mapped(abcd, "__myl_MulSum_myl4_1")
+    assert (found.nodes, found.how, found.confidence) == ((), "myelin", "none")
+    of_a_node = mapped(abcd, "b_myl0_2")
+    assert (names_of(of_a_node), of_a_node.confidence) == (["b"], "likely")
+
+
+def test_layers_with_a_number_behind_the_name(abcd: Document) -> None:
+    found = mapped(abcd, "c_1")
+    assert (names_of(found), found.confidence) == (["c"], "likely")
+
+
+def test_names_that_the_model_lacks_are_told(abcd: Document) -> None:
+    found = mapped(abcd, "b + elsewhere")
+    assert (names_of(found), found.missing) == (["b"], ("elsewhere",))
+    assert found.confidence == "likely"
+
+
+def test_helpers_and_weights_are_no_nodes(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    net (float[1, 4] x) => (float[1, 4] y) <float[4] w.bias = {1, 2, 3, 4}>
+    { [mul] m = Relu(x) [add] y = Add(m, w.bias) }
+    """
+    document = document_of(tmp_path, parse(text.replace("w.bias", "w_bias")))
+    name = (
+        "mul + w_bias + (Unnamed Layer* 21) [Shuffle] + unsqueeze_node_after_w_bias +"
+        " (Unnamed Layer* 21) [Shuffle]_(Unnamed Layer* 21) [Shuffle]_output + ONNXTRT_Broadcast_4"
+        " + add"
+    )
+    found = mapped(document, name)
+    assert (names_of(found), found.confidence) == (["mul", "add"], "exact")
+    beside = mapped(document, "copied_squeeze_after_add")
+    assert (names_of(beside), beside.inserted) == (["add"], True)
+
+
+def test_nodes_without_a_name_go_by_their_first_output(tmp_path: Path) -> None:
+    document = document_of(tmp_path, chain("a", "", "c"))
+    found = mapped(document, "x", "[ONNX Layer: node_of_v2]")
+    assert found.nodes[0].node is document.main.nodes[1]
+    assert found.confidence == "exact"
+    assert names_of(mapped(document, "node_of_v2 + c")) == ["node_of_v2", "c"]
+
+
+def test_nodes_of_subgraphs_have_their_scope(tmp_path: Path) -> None:
+    document = Document.open(write(tmp_path, BRANCHES))
+    found = mapped(document, "inner")
+    assert found.nodes[0].scope == ("choose:then_branch",)
+    assert found.nodes[0].label == "choose:then_branch › inner"
+
+
+FUNCTIONS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+net (float[4] x) => (float[4] y) {
+    [one] a = local.Outer(x)
+    [two] b = local.Outer(a)
+    [act] y = Relu(b)
+}
+<opset_import: ["" : 18, "local" : 1], domain: "local">
+Outer (i) => (o) { [mid] t = local.Inner(i) [act] o = Neg(t) }
+<opset_import: ["" : 18], domain: "local">
+Inner (i) => (o) { [act] o = Abs(i) }
+"""
+
+
+@pytest.mark.parametrize("frames", ["mid (Inner) | one (Outer)", "one (Outer) | mid (Inner)"])
+def test_nodes_of_nested_functions(tmp_path: Path, frames: str) -> None:
+    document = Document.open(write(tmp_path, FUNCTIONS))
+    found = mapped(document, "x", f"[ONNX Layer: act | {frames}]")
+    (ref,) = found.nodes
+    assert (ref.op_type, ref.scope) == ("Abs", ("function local:Inner",))
+    assert ref.calls == ("one", "mid")
+    assert ref.label == "one › mid › act"
+    assert found.confidence == "exact"
+
+
+def test_nodes_of_branches_are_told_with_the_branch(tmp_path: Path) -> None:
+    text = BRANCHES.replace("e = Mul(x, x)", "[inner] e = Mul(x, x)")
+    document = Document.open(write(tmp_path, text))
+    for branch, operator in (("yes (then_branch)", "Neg"), ("no (else_branch)", "Mul")):
+        found = mapped(document, "x", f"[ONNX Layer: inner | {branch} | choose (If)]")
+        assert [ref.op_type for ref in found.nodes] == [operator]
+        assert found.confidence == "exact"
+        assert found.nodes[0].calls == ()
+    unnamed = mapped(document, "x", "[ONNX Layer: node_of_t | yes (then_branch) | choose (If)]")
+    assert [ref.op_type for ref in unnamed.nodes] == ["Add"]
+    output = mapped(document, "choose_OutputLayer")
+    assert (names_of(output), output.confidence) == (["choose"], "likely")
+    assert mapped(document, "a_InputLayer").nodes == ()
+
+
+def test_instances_of_a_function_are_told_apart(tmp_path: Path) -> None:
+    document = Document.open(write(tmp_path, FUNCTIONS))
+    first, second, old = (
+        mapped(document, "x", f"[ONNX Layer: act | {frame}]").nodes[0]
+        for frame in ("one (Outer)", "two (Outer)", "Local Function: Outer")
+    )
+    assert first.node is second.node is old.node
+    assert first != second
+    assert (first.op_type, old.calls) == ("Neg", ())
+
+
+def test_a_name_of_several_nodes_is_a_guess(tmp_path: Path) -> None:
+    document = document_of(tmp_path, chain("twin", "twin", "c"))
+    found = mapped(document, "twin")
+    assert len(found.nodes) == 2
+    assert found.confidence == "guess"
+
+
+def test_names_without_a_model() -> None:
+    found = mapped(None, "conv1.weight + QuantizeLinear_7 + conv1 + PWN(act(1)) || b_myl3_1")
+    assert names_of(found) == ["QuantizeLinear_7", "conv1", "act(1)", "b"]
+    assert (found.how, found.confidence) == ("join", "guess")
+    assert names_of(mapped(None, "Reformatting CopyNode for Input Tensor 0 to pool")) == ["pool"]
+    assert names_of(mapped(None, "/If_OutputLayer")) == ["/If"]
+    assert names_of(mapped(None, "/a/Relu_output_0_InputLayer")) == []
+    told = mapped(None, "x", "[ONNX Layer: n | call (F)]")
+    assert (told.nodes[0].label, told.confidence) == ("call › n", "exact")
+
+
+def test_hostile_names_end_quickly(abcd: Document) -> None:
+    for name in ("PWN(" * 50_000, "a + " * 50_000, "[profile 1]" * 5_000, ")" * 9, ""):
+        mapped(abcd, name)
+    assert mapped(abcd, "", "[ONNX Layer: " * 10_000).nodes == ()
+
+
+_NAMES = st.text(st.sampled_from("abc/_.:0(),+| []"), min_size=1, max_size=12).map(str.strip)
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> tuple[list[str], str, list[str]]:
+    """Return names of nodes, the name of a layer made of some, and which ones."""
+    letters = _NAMES.filter(lambda name: any(one.isalnum() for one in name))
+    names = draw(st.lists(letters, min_size=1, max_size=6, unique=True))
+    # What can be read in two ways is not asked for.
+    names = [n for n in names if not any(o != n and o in n for o in names)]
+    chosen = draw(st.permutations(names).map(lambda p: p[: len(p) // 2 + 1]))
+    text = chosen[0]
+    for name in chosen[1:]:
+        form = draw(st.sampled_from(["{} + {}", "{} || {}", "PWN({}, {})", "{} + PWN({})"]))
+        text = form.format(text, name)
+    return names, text, chosen
+
+
+@settings(max_examples=150)
+@given(case=joins())
+def test_joins_of_any_names_map_back(
+    case: tuple[list[str], str, list[str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    names, text, chosen = case
+    document = document_of(tmp_path_factory.mktemp("model"), chain(*names))
+    found = mapped(document, text)
+    assert set(names_of(found)) == set(chosen)
+    assert found.missing == ()
+    document.close()
+
+
+def test_folded_layers_are_mapped_too(abcd: Document) -> None:
+    kept, folded = layer(0, "a"), layer(1, "b", type="NoOp")
+    whole = plan([kept])
+    from dataclasses import replace
+
+    mapping = map_plan(replace(whole, all_layers=(kept, folded)), abcd)
+    assert {index: names_of(found) for index, found in mapping.items()} == {0: ["a"], 1: ["b"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x_copy_input", "/neck/Concat_/neck/Resize_output_0_clone_0 copy", "onnx::Mul_4284",
+        "data to nvm", "data copy finish", "(Unnamed Layer* 67) [Convolution]_output from nvm",
+        "loss3/classifier finish", "/neck/Resize_output_0",
+    ],
+)  # fmt: skip
+def test_names_that_name_no_node(name: str, abcd: Document) -> None:
+    """They are of tensors, copies and transfers, with a model and without."""
+    for document in (None, abcd):
+        found = mapped(document, name)
+        assert (found.nodes, found.missing) == ((), ())
+
+
+def test_a_clone_of_a_node_and_the_nodes_of_a_dla(tmp_path: Path) -> None:
+    assert names_of(mapped(None, "/q/QuantizeLinear_clone_1")) == ["/q/QuantizeLinear"]
+    assert names_of(mapped(None, "{a,b/c,d}")) == ["a", "b/c", "d"]
+    # A comma may be part of a name: the model tells.
+    found = mapped(document_of(tmp_path, chain("a,b/c", "d")), "{a,b/c,d}")
+    assert (names_of(found), found.confidence) == (["a,b/c", "d"], "exact")

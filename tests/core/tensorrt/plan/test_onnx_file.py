@@ -1,0 +1,69 @@
+"""A plan as an ONNX file: its layers as nodes, accepted by onnx's checker."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.tensorrt.plan.export import plan_model, write_plan_model
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.model import EngineTensor
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.text import visible
+from tests.support.plans import layer, plan, tensor
+
+
+def named(name: str, dtype: str = "fp16") -> EngineTensor:
+    return replace(tensor(dtype, (1, -1, 8, 8)), name=name)
+
+
+def test_names_that_are_written_again_get_a_number() -> None:
+    layers = [
+        layer(0, "a", inputs=(named("x"),), outputs=(named("y"),)),
+        layer(1, "b", inputs=(named("y"), named("lost")), outputs=(named("y"),), time_ms=0.5),
+        layer(2, "c", "ForeignNode {x}", inputs=(named("y"),), outputs=(named("z", "fp4"),)),
+    ]
+    ends = (replace(named("x"), mode="input"), replace(named("z"), mode="output"))
+    model = plan_model(replace(plan(layers), bindings=ends), {})
+    onnx.checker.check_model(model)
+    assert [(list(node.input), list(node.output)) for node in model.graph.node] == [
+        (["x"], ["y"]), (["y", "lost"], ["y (2)"]), (["y (2)"], ["z"])
+    ]  # fmt: skip
+    assert [one.name for one in model.graph.input] == ["x", "lost"]
+    assert [one.name for one in model.graph.output] == ["z"]
+    about = {
+        one.name: onnx.helper.get_attribute_value(one) for one in model.graph.node[1].attribute
+    }
+    assert about["time_ms"] == 0.5
+    assert model.graph.node[2].op_type == "ForeignNode_x"
+
+
+def test_texts_that_no_file_can_have_are_as_they_are_shown(tmp_path: Path) -> None:
+    ends = (named("y\ud83d"), named("y\\ud83d"))
+    engine = plan([layer(0, "a\udc80\x1b", inputs=(named("x\n"),), outputs=ends, tactic="\ud800")])
+    write_plan_model(engine, {}, tmp_path / "odd.onnx")
+    (node,) = onnx.load(tmp_path / "odd.onnx").graph.node
+    assert node.name == visible("a\udc80\x1b")
+    assert len(set(node.output)) == 2
+    assert all(name.isprintable() for name in (*node.input, *node.output))
+
+
+def test_real_engines(real_files: Path, tmp_path: Path) -> None:
+    seen = 0
+    for path in sorted((real_files / "engines").rglob("*.graph.json"))[:4]:
+        engine = open_plan(path)
+        target = tmp_path / f"{seen}.onnx"
+        assert write_plan_model(engine, map_plan(engine, None), target) == []
+        model = onnx.load(target)
+        onnx.checker.check_model(model)
+        assert [node.name for node in model.graph.node] == [one.name for one in engine.layers]
+        writes = [name for node in model.graph.node for name in node.output]
+        assert len(writes) == sum(len(one.outputs) for one in engine.layers)
+        times = [one.time_ms for one in engine.layers if one.time_ms is not None]
+        told = [a.f for n in model.graph.node for a in n.attribute if a.name == "time_ms"]
+        assert told == pytest.approx(times, rel=1e-6)
+        seen += 1
+    assert seen

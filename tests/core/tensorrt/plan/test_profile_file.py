@@ -1,0 +1,107 @@
+"""Layer times joined to layers."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.report.formats.trtexec_files import LayerRow
+from dld_tui.core.tensorrt.plan.layers import named_layer
+from dld_tui.core.tensorrt.plan.trtexec_log import (
+    Joined,
+    LayerProfile,
+    join_profile,
+    profile_of_rows,
+    rows_of_file,
+)
+from dld_tui.core.types import JSON
+
+
+def join(names: list[str], *rows: tuple[str, float | None]) -> Joined:
+    profile = LayerProfile(10, [LayerRow(name, mean) for name, mean in rows])
+    return join_profile([named_layer(i, name) for i, name in enumerate(names)], profile)
+
+
+def test_names_repeat() -> None:
+    found = join(["a", "b", "a"], ("a", 1.0), ("a", 2.0), ("b", 1.0))
+    assert [layer.time_ms for layer in found.layers] == [1.0, 1.0, 2.0]
+    assert [layer.percent for layer in found.layers] == [25.0, 25.0, 50.0]
+    assert (found.total_ms, found.notes) == (4.0, [])
+
+
+def test_what_does_not_fit_is_said() -> None:
+    found = join(["a", "b", "c\x1b"], ("a", 1.0), ("d", 0.5))
+    assert found.notes == [
+        "2 layers without a row in the profile: b, c\\x1b",
+        "1 row of the profile, 0.500 ms, fit no layer: d",
+    ]
+    assert found.total_ms == 1.0
+
+
+def test_a_profile_of_another_engine() -> None:
+    found = join(["a"], ("b", 1.0))
+    assert found.notes == ["the profile names none of the layers: it is of another engine"]
+    assert found.total_ms is None
+
+
+def test_marks_of_profiles_on_one_side() -> None:
+    assert join(["a"], ("a [profile 1]", 1.0)).matched == 1
+    assert join(["a [profile 1]"], ("a", 1.0)).matched == 1
+    assert join(["a [profile 1]"], ("a [profile 2]", 1.0)).matched == 0
+
+
+def test_rows_of_trtexec() -> None:
+    found = profile_of_rows(
+        [
+            {"count": 4},
+            {"name": "a", "timeMs": 2.0, "averageMs": 0.5, "medianMs": 0.4, "percentage": 1},
+            {"name": "old", "timeMs": 2.0},
+            {"name": "bad", "averageMs": -1},
+            {"name": "huge", "averageMs": 10**400},
+        ]
+    )
+    assert found.passes == 4
+    assert found.rows == [
+        LayerRow("a", 0.5, 0.4, 2.0, 1.0),
+        LayerRow("old", 0.5, None, 2.0),
+        LayerRow("bad", None),
+        LayerRow("huge", None),
+    ]
+    assert found.notes == ["2 rows of the profile without a sound time: shown as unknown"]
+
+
+def test_a_cut_file_keeps_its_whole_rows() -> None:
+    text = '[\n  { "count" : 2 }\n, { "name" : "a", "averageMs" : 1 }\n, { "name" : "b", "ave'
+    found = rows_of_file(text, "f")
+    assert (found.rows, found.ends_early) == ([{"count": 2}, {"name": "a", "averageMs": 1}], True)
+    for bad in ("{", '{"a": 1}', "[[", "[1, 2]", "7"):
+        with pytest.raises(CorruptFileError):
+            rows_of_file(bad, "f")
+
+
+RUN = '[\n{"count": 2}\n, {"name": "a", "averageMs": %s}\n, {"name": "b", "averageMs": 1}\n]\n'
+
+
+def test_several_lists_in_one_file_are_runs() -> None:
+    found = rows_of_file(RUN % 1 + RUN % 2 + RUN % 3, "f")
+    profile = profile_of_rows(found.rows, found.notes("profile"))
+    assert [(row.name, row.mean_ms) for row in profile.rows] == [("a", 3), ("b", 1)]
+    assert profile.notes == ["the profile is of 3 runs: the last is shown"]
+    # A run that was killed is not shown in the place of a whole one.
+    cut = rows_of_file(RUN % 1 + (RUN % 2)[:40], "f")
+    assert cut.rows[1]["averageMs"] == 1
+    assert cut.notes("profile") == ["the profile is of 2 runs: the last whole one is shown"]
+    # The same in one list: each run begins with its count.
+    joined = profile_of_rows([*rows_of_file(RUN % 1, "f").rows, *rows_of_file(RUN % 5, "f").rows])
+    assert [(row.name, row.mean_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
+    assert joined.notes == ["the profile is of 2 runs: the last is shown"]
+
+
+def test_a_row_that_is_there_twice_counts_once() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"name": "a", "timeMs": 2.0, "averageMs": 0.5, "percentage": 100},
+        {"name": "none", "timeMs": 0, "averageMs": 0},
+    ]
+    found = profile_of_rows([{"count": 4}, *rows, *rows])
+    assert [row.name for row in found.rows] == ["a", "none", "none"]  # nothing is counted twice
+    assert found.notes == ["1 row is in the profile twice and counted once"]

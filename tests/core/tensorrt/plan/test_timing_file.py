@@ -1,0 +1,106 @@
+"""Times of whole inferences."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.report.formats.trtexec_files import warm_up_ms
+from dld_tui.core.report.statistics import trtexec_percentile
+from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows, timing_of_summary
+from dld_tui.core.types import JSON
+
+WITHIN = "all inferences are within the warm-up (200 ms, the default): they are shown"
+
+
+def row(start: float, took: float) -> dict[str, JSON]:
+    return {
+        "startEnqMs": start - 0.1, "endEnqMs": start, "startH2dMs": start, "endH2dMs": start + 0.1,
+        "startComputeMs": start + 0.1, "endComputeMs": start + 0.1 + took,
+        "startD2hMs": start + 0.1 + took, "endD2hMs": start + 0.2 + took, "h2dMs": 0.1,
+        "computeMs": took, "d2hMs": 0.1, "latencyMs": took + 0.2,
+    }  # fmt: skip
+
+
+def test_statistics_and_series() -> None:
+    found, notes = timing_of_rows([row(1, 1.0), row(3, 2.0), row(5, 3.0), {"computeMs": "x"}])
+    assert found is not None
+    assert found.compute is not None
+    assert found.h2d is not None
+    assert found.enqueue is not None
+    assert (found.compute.median, found.compute.count) == (2.0, 3)
+    assert found.h2d.mean == pytest.approx(0.1)
+    assert found.enqueue.mean == pytest.approx(0.1)
+    assert found.series["compute"] == (1.0, 2.0, 3.0)
+    assert found.throughput is None  # of what was left out nothing is known
+    assert notes == [WITHIN, "1 inference without sound times left out"]
+
+
+def test_throughput_is_of_the_time_that_went_by() -> None:
+    rows: list[dict[str, JSON]] = [
+        {"startComputeMs": at, "endComputeMs": at + 1.0, "computeMs": 1.0} for at in (5.0, 7.0, 9.0)
+    ]
+    found, notes = timing_of_rows(rows)
+    assert found is not None
+    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
+    assert notes == [WITHIN]
+    found, notes = timing_of_rows([*rows, *rows])
+    assert found is not None
+    assert found.compute is not None
+    assert found.compute.count == 3
+    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
+    assert notes == [WITHIN, "3 inferences are in the file twice and counted once"]
+
+
+def test_warm_up_is_left_out() -> None:
+    metadata: dict[str, JSON] = {"inference_options": {"Duration": "3s (+ 200ms warm up)"}}
+    assert warm_up_ms(metadata) == 200.0
+    assert warm_up_ms({"inference_options": {"Duration": "3s"}}) == 0.0
+    found, _ = timing_of_rows([row(100, 9.0), row(250, 1.0)], warm_up=200.0)
+    assert found is not None
+    assert found.compute is not None
+    assert (found.compute.count, found.compute.mean) == (1, 1.0)
+    default, notes = timing_of_rows([row(1, 9.0), row(250, 1.0)])
+    assert default is not None
+    assert default.compute is not None
+    assert (default.compute.count, default.compute.mean) == (1, 1.0)
+    assert notes == [
+        "1 inference of the warm-up (200 ms, the default) left out, as in trtexec's own summary"
+    ]
+    alone, _ = timing_of_rows([row(100, 9.0)], warm_up=200.0)
+    assert alone is not None
+    assert alone.compute is not None
+    assert alone.compute.count == 1
+
+
+def test_nothing_in_it() -> None:
+    assert timing_of_rows([]) == (None, ["the timing file has no inference"])
+
+
+def test_summary_of_metadata() -> None:
+    found = timing_of_summary(
+        {"Throughput": 10.0, "GPU Compute Time": [1, 4, 2, 2.5, 3], "Latency": [1, 2]}
+    )
+    assert found is not None
+    assert found.compute is not None
+    assert (found.compute.min, found.compute.max, found.compute.mean) == (1, 4, 2)
+    assert (found.compute.median, found.compute.p90, found.compute.p99) == (2.5, None, 3)
+    assert (found.latency, found.throughput, found.source) == (None, 10.0, "metadata")
+    seven = timing_of_summary({"Latency": [1, 9, 2, 2, 5, 6, 7]})
+    assert seven is not None
+    assert seven.latency is not None
+    assert (seven.latency.p90, seven.latency.p95, seven.latency.p99) == (5, 6, 7)
+    other = timing_of_summary({"Latency": [1, 9, 2, 2, 5]}, (95.0,))
+    assert other is not None
+    assert other.latency is not None
+    assert other.latency.p95 == 5
+    assert timing_of_summary("x") is None
+
+
+def test_percentiles_are_those_of_trtexec() -> None:
+    """Of 248 inferences trtexec printed 12.7775 where interpolation gives 12.700."""
+    ordered = [float(value) for value in range(1, 249)]
+    assert trtexec_percentile(ordered, 99) == 246.0
+    assert trtexec_percentile(ordered, 90) == 224.0
+    assert trtexec_percentile([5.0], 99) == 5.0
+    # 1 - 0.99 is a little less than 0.01 in single precision: of 1,000 times nine are left out.
+    assert trtexec_percentile([float(value) for value in range(1000)], 99) == 990.0

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.params import settings_of
+from dld_tui.core.settings.config import Config
+from dld_tui.widgets.commands import COMMANDS, FACTS, by_id, for_action, in_scope
+from dld_tui.widgets.commands.key_names import key_name
+
+FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
+
+
+def test_ids_are_unique_and_facts_known() -> None:
+    assert [name for name, count in Counter(row.id for row in COMMANDS).items() if count > 1] == []
+    assert {need for row in COMMANDS for need in row.needs} <= set(FACTS)
+
+
+def test_titles_are_short_and_help_is_a_sentence() -> None:
+    for row in COMMANDS:
+        assert len(row.title.split()) <= 3, row.id
+        assert row.help.endswith("."), row.id
+
+
+def test_no_key_that_terminals_cannot_tell() -> None:
+    assert {key for row in COMMANDS for key in row.keys.split(",")} & FORBIDDEN == set()
+
+
+@pytest.mark.parametrize("scope", sorted({row.scope for row in COMMANDS}))
+def test_keys_of_a_scope_do_not_clash(scope: str) -> None:
+    keys = Counter(key for row in in_scope(scope) for key in row.keys.split(",") if key)
+    assert {key: count for key, count in keys.items() if count > 1} == {}
+
+
+@pytest.mark.parametrize("scope", ["report", "plan", "compare", "log", "targets", "target_jobs"])
+def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
+    """The focused list gets a key first; what it passes on itself is allowed."""
+    lists = {key for row in (*in_scope("list"), *in_scope("table")) for key in row.keys.split(",")}
+    keys = {key for row in in_scope(scope) for key in row.keys.split(",") if key}
+    assert keys & lists <= {"slash", "enter"}
+
+
+@pytest.mark.parametrize(
+    ("id", "keys"),
+    [
+        ("app.help", "question_mark,f1"),
+        ("app.palette", "ctrl+p"),
+        ("file.open", "ctrl+o"),
+        ("model.save", "ctrl+s"),
+        ("model.new", "ctrl+n"),
+        ("app.quit", "ctrl+q"),
+        ("list.search", "slash"),
+        ("list.mark", "space"),
+        ("go.back", "backspace"),
+        ("model.profile", "f5"),
+    ],
+)
+def test_the_contract_keys(id: str, keys: str) -> None:
+    assert by_id()[id].keys == keys
+
+
+def test_what_is_missing_is_the_reason() -> None:
+    undo = by_id()["edit.undo"]
+    assert undo.unavailable({"document", "can_undo"}) is None
+    assert undo.unavailable({"document"}) == "nothing to undo"
+    assert undo.unavailable(()) == "no model is open"
+
+
+def test_actions_are_found_by_scope() -> None:
+    found = for_action("workspace", "history.undo")
+    assert found is not None
+    assert found.id == "edit.undo"
+    assert for_action("report", "undo") is None
+    pane = by_id()["pane.2"]
+    assert pane.action_string == "command('panes.go_to', '2')"
+    assert by_id()["edit.undo"].action_string == "command('history.undo')"
+    assert by_id()["list.mark"].action_string == "mark"
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "user-interface.md"
+
+
+def documented() -> str:
+    """Return the table of commands as the documentation has it."""
+    rows = ["| command | keys | does |", "|---|---|---|"]
+    for row in COMMANDS:
+        names = [f"`{key_name(key)}`" for key in row.keys.split(",") if key]
+        keys = " ".join(names).replace("|", "\\|")
+        rows.append(f"| `{row.id}` | {keys} | {row.help} |")
+    return "\n".join(rows)
+
+
+def test_the_documentation_lists_every_command() -> None:
+    """Put what :func:`documented` returns into the page when this fails."""
+    assert documented() in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_documentation_lists_every_setting() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for setting in settings_of(Config):
+        assert f"`{setting.name}`" in text
+        assert all(f"`{choice}`" in text for choice in setting.param.choices)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from textual.keys import _character_to_key
+
+from dld_tui.widgets.commands import COMMANDS
+from dld_tui.widgets.commands.key_names import key_name, unknown_and_clashing, with_keys
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("ctrl+s", "^S"),
+        ("ctrl+shift+s", "Ctrl+Shift+S"),
+        ("question_mark", "?"),
+        ("left_square_bracket", "["),
+        ("f5", "F5"),
+        ("G", "G"),
+        ("g", "g"),
+        ("ctrl+pagedown", "^PgDn"),
+        ("shift+backspace", "Shift+Backspace"),
+        ("ctrl+@", "^Space"),
+        ("ctrl+space", "^Space"),
+        ("ctrl++", "^+"),
+        ("ctrl+underscore", "^_"),
+        ("less_than_sign", "<"),
+        ("colon", ":"),
+        ("semicolon", ";"),
+        ("dollar_sign", "$"),
+        ("tilde", "~"),
+        ("at", "@"),
+        ("asterisk", "*"),
+        ("apostrophe", "'"),
+        ("quotation_mark", '"'),
+        ("number_sign", "#"),
+        ("insert", "Ins"),
+        ("f12", "F12"),
+        ("full_stop", "."),
+        ("alt+enter", "Alt+Enter"),
+        ("ctrl+up", "^↑"),
+        ("no_such_key", "no_such_key"),
+    ],
+)
+def test_keys_as_people_write_them(key: str, name: str) -> None:
+    assert key_name(key) == name
+
+
+def test_a_good_table_has_no_problem() -> None:
+    assert unknown_and_clashing({}) == []
+    assert unknown_and_clashing({"edit.undo": "f11"}) == []
+
+
+def test_unknown_commands_and_clashes_are_told() -> None:
+    assert unknown_and_clashing({"no.such": "x"}) == ["keys: no command 'no.such'"]
+    clash = unknown_and_clashing({"edit.undo": "f1"})
+    assert clash == ["keys: f1 is both edit.undo and app.help"]
+
+
+def test_a_key_that_another_row_gave_up_is_free() -> None:
+    assert unknown_and_clashing({"edit.rename": "u", "edit.undo": "f11"}) == []
+
+
+def test_no_key_of_the_table_is_printed_as_the_library_calls_it() -> None:
+    for command in COMMANDS:
+        for key in filter(None, command.keys.split(",")):
+            name = key_name(key)
+            assert "_" not in name.replace("^_", "") or name == "_", (command.id, key, name)
+            assert "@" not in name or key == "at", (command.id, key, name)
+
+
+def test_every_printable_key_has_its_character() -> None:
+    for char in map(chr, range(33, 127)):
+        assert key_name(_character_to_key(char)) == char, char
+
+
+def test_hints_name_the_keys_that_the_user_has() -> None:
+    text = "{job.again} again  {job.copy} copy"
+    assert with_keys(text, {}) == "F5 again  y copy"
+    assert with_keys(text, {"job.again": "ctrl+@,x"}) == "^Space again  y copy"
+
+
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "dld_tui"
+TABLES_OF_KEYS = {SOURCE / "widgets" / "commands" / name for name in ("table.py", "key_names.py")}
+VIEWS = (SOURCE / "screens", SOURCE / "widgets")
+PATHS = [SOURCE / "app.py", *(path for room in VIEWS for path in room.rglob("*.py"))]
+PATHS = [path for path in PATHS if path not in TABLES_OF_KEYS]
+
+
+def _texts(path: Path, having: re.Pattern[str], *, all_files: bool) -> list[tuple[str, str]]:
+    """Return the texts of a module that are no documentation, with the classes that they are in.
+
+    Where not all files are parsed, none of one in whose source nothing matches.
+    """
+    source = path.read_text(encoding="utf-8")
+    found: list[tuple[str, str]] = []
+
+    def visit(node: ast.AST, owner: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant):
+                if isinstance(child.value, str) and having.search(child.value):
+                    found.append((owner, child.value))
+            elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+                visit(child, child.name if isinstance(child, ast.ClassDef) else owner)
+
+    if all_files or having.search(source):
+        visit(ast.parse(source), "")
+    return found
+
+
+HINT = re.compile(r"\{[a-z_]+\.")
+
+
+def test_hints_name_commands_that_there_are() -> None:
+    hints = [text for path in PATHS for _, text in _texts(path, HINT, all_files=False)]
+    assert len(hints) > 50
+    for text in hints:
+        with_keys(text, {})  # an unknown one raises
+
+
+def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None:
+    literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
+    own = {  # keys of dialogs that no command row has
+        "selection.py", "operators.py", "batch.py", "wiring.py", "search.py",
+        "filter_dialog.py", "edit_bar.py", "dialogs.py",
+    }  # fmt: skip
+    others = [path for path in PATHS if path.name not in own]
+    found = [(p.name, text) for p in others for _, text in _texts(p, literal, all_files=False)]
+    assert found == []
+    assert any(_texts(path, literal, all_files=False) for path in PATHS)
+
+
+KEY_WORDS = re.compile(r"(?<![\w{`.⇧^])(Esc|Enter|Space|Backspace|Del)(?!\w)")
+LETTERS = re.compile(
+    r"(?:^|[;:,.] |  )`?([B-Zb-z/?!=]|a(?= (?:adds|makes|declares|shows|sets|chooses|imports) ))`? "
+    r"(?=[a-z]+s\b |[a-z]+(?: [a-z]+)?(?:  |$))"
+)
+OWN = {
+    # Beside dialogs, what has keys that are no commands, so that nobody can change them.
+    "AddNode", "ColumnList", "EditBar", "GridPane", "GuessedShapes", "OperatorsScreen", "Palette",
+    "ParamForm", "SearchBar", "Selection", "TypeList", "ValuePicker",
+}  # fmt: skip
+OWN_ESC = re.compile(r"\bEsc clears\b")
+"""In a filter's list and in a marked range Esc is the list's own."""
+
+
+def test_no_text_names_a_letter_esc_or_enter_that_users_can_change() -> None:
+    either = re.compile(f"{KEY_WORDS.pattern}|{LETTERS.pattern}")
+    found = [
+        (path.name, text)
+        for path in PATHS
+        for owner, text in _texts(path, either, all_files=True)
+        if " " in text and not owner.endswith("Dialog")
+        and owner not in OWN and not OWN_ESC.search(text)
+    ]  # fmt: skip
+    assert found == []
