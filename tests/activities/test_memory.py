@@ -98,6 +98,58 @@ def test_a_branch_makes_the_outputs_of_its_node(tmp_path: Path) -> None:
     assert plan.peak == peak == 4 * 1024
 
 
+CARRIED = (
+    HEAD
+    + """
+m (float[4, 64] x, bool p) => (float[4, 64] y)
+<int64 trips = {4}, bool on = {1}>
+{
+    a = Exp(x)
+    f = Loop (trips, on, a) <body = b (int64 i, bool c, float[4, 64] s) => (bool o, float[4, 64] t)
+        {
+            o = Identity(c)
+            t = If (p) <
+                then_branch = yes () => (float[4, 64] r) { u = Exp(s)  v = Cos(u)  r = Add(v, u) },
+                else_branch = no () => (float[4, 64] r) { r = Exp(s) }
+            >
+        }
+    >
+    y = Mul(f, a)
+}
+"""
+)
+
+
+@told
+def test_what_a_loop_carries_is_there_twice(tmp_path: Path) -> None:
+    plan, peak = planned(write(tmp_path, CARRIED))
+    assert plan.unknown == ()
+    assert plan.peak == pytest.approx(peak, abs=2 * 256)  # its condition and the trip's number
+    assert plan.peak > 5 * 1024
+
+
+@told
+def test_what_is_dequantized_in_each_run_is_no_weight(tmp_path: Path) -> None:
+    numbers = np.arange(64 * 64, dtype=np.int32) % 15 - 7
+    weights = [
+        helper.make_tensor("w", TensorProto.INT4, [64, 64], numbers.tolist()),
+        numpy_helper.from_array(np.ones((2, 64), np.float32), "s"),
+    ]
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=32),
+        helper.make_node("Transpose", ["d"], ["t"], perm=[1, 0]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 64]) for name in "xy"]
+    graph = helper.make_graph(nodes, "m", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    plan, peak = planned(path)
+    assert plan.peak == peak == 4 * 64 * (64 + 8)
+    assert plan.weights == 64 * 64 // 2 + 4 * 2 * 64
+
+
 @told
 @pytest.mark.parametrize("name", first(1, ["squeezenet", "shufflenet", "inception_v1"]))
 def test_the_peak_of_networks_is_that_of_a_run(name: str) -> None:

@@ -3,14 +3,16 @@
 Nodes run in the order of ONNX Runtime, and buffers are shared as its planner for one stream does
 it: views and kernels that may write into an input that nobody else reads take that buffer, other
 outputs one of the same shape that is free, which nobody gives back in between. What depends on
-constants alone is computed before a run and counts as a weight. Scratch memory inside of kernels is
-not counted, nor what an arena keeps beside what is asked for.
+constants alone is computed before a run and counts as a weight. A Loop holds what it carries twice
+over, collects what each trip adds to a list and copies all of that to its outputs at the end.
+Scratch memory inside of other kernels is not counted, nor what an arena keeps beside what is asked
+for.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -52,7 +54,10 @@ class Alive:
     bytes: int
     producer: str
     last_consumer: str
-    """Empty for an output of the model."""
+    """Empty for an output of the model, and for what nobody reads: both stay to the end."""
+    kept_for: str = ""
+    """The tensor that gets its memory later, where nobody reads it any more. Foreign text."""
+    is_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class MemoryPlan:
     """Bytes that a body of that node needs beside them."""
     steps: tuple[Step, ...]
     unknown: tuple[str, ...] = ()
-    """Nodes of which an output has no known size: they count as nothing."""
+    """Nodes of which an output has no known size: it counts as nothing, a dimension as 1."""
     graph: str = ""
     """Whose graph it is; empty for that of the file."""
     shapes: tuple[str, ...] = ()
@@ -112,8 +117,20 @@ class _Buffer:
     """How often its values are still to be named; 0 for a buffer that others may take."""
     values: list[tuple[int, str, str]] = field(default_factory=list)
     """Step, name and node of each value."""
-    readers: dict[str, str] = field(default_factory=dict)
-    """The last node that reads a value."""
+    readers: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Step and node of the last one that reads a value."""
+
+    def alive(self, step: int, outputs: Collection[str]) -> Alive:
+        """Return what it holds while the node of a step runs."""
+        made = [value for value in self.values if value[0] <= step]
+        read = [
+            value for value in made
+            if value[1] in outputs or self.readers.get(value[1], (step, ""))[0] >= step
+        ]  # fmt: skip
+        _, name, producer = (read or made)[-1]
+        later = "" if read else next((one for at, one, _ in self.values if at > step), "")
+        last = "" if name in outputs else self.readers.get(name, (0, ""))[1]
+        return Alive(name, self.bytes, producer, last, later, name in outputs)
 
 
 @dataclass
@@ -144,14 +161,21 @@ class _Graph:
         now = most = 0
         best: tuple[int, str, list[_Buffer], int] = (0, "", [], 0)
         for at, node in enumerate(order):
+            inside = after = 0
+            if node.children:
+                inside, after = self._inside(node)
+            # A Loop makes its outputs when its trips are over.
+            height, held = now + inside, [*alive.values()]
             for buffer in starting.get(at, ()):
                 alive[id(buffer)] = buffer
                 now += buffer.bytes
-            inside = self._inside(node) if node.children else 0
-            self.steps.append(Step(node.ref, now + inside))
-            if now + inside > most:
-                most = now + inside
-                best = most, node.ref, [*alive.values()], inside
+            if node.op_type != "Loop" or now + after >= height:
+                inside = after if node.op_type == "Loop" else inside
+                height, held = now + inside, [*alive.values()]
+            self.steps.append(Step(node.ref, height))
+            if height > most:
+                most = height
+                best = most, node.ref, held, inside
             for buffer in ending.get(at, ()):
                 if alive.pop(id(buffer), None) is not None:
                     now -= buffer.bytes
@@ -178,7 +202,7 @@ class _Graph:
                         continue
                     kind = self._planned(name)
                     # What nobody reads is given back after the run only.
-                    buffer = _Buffer(-(-size // _ALIGNED) * _ALIGNED, at, len(order), kind)
+                    buffer = _Buffer(_aligned(size), at, len(order), kind)
                     buffers.append(buffer)
                 buffer.uses += uses[name]
                 buffer.values.append((at, name, node.ref))
@@ -186,7 +210,7 @@ class _Graph:
             for name in taken:
                 if name in of:
                     of[name].ends = at
-                    of[name].readers[name] = node.ref
+                    of[name].readers[name] = at, node.ref
             for name in _named(node):
                 if name in of:
                     of[name].uses -= 1
@@ -230,6 +254,8 @@ class _Graph:
 
     def _constants(self) -> set[Node]:
         """Return the nodes that are computed before a run; what they make counts as weights."""
+        if self.ordered:  # ONNX Runtime has done it: what is left is computed in each run
+            return set()
         known: set[str] = {tensor.name for tensor in self.scope.initializers}
         nodes = set()
         for node in execution_order(self.scope.nodes):
@@ -246,24 +272,65 @@ class _Graph:
                     self.folded += self.size(self.scope, name) or 0
         return nodes
 
-    def _inside(self, node: Node) -> int:
-        """Return what the bodies of a node need while it runs: of several the largest."""
-        peaks = [0]
-        # The outputs of a branch are those of its If.
-        given_back = node.op_type == "If"
+    def _inside(self, node: Node) -> tuple[int, int]:
+        """Return what the bodies of a node need while they run, of several the largest.
 
+        And beside the outputs of a Loop when its last trip is over.
+        """
+        peaks = [0]
         for body in node.subgraphs():
-            ends = {*body.outputs} if given_back else set()
+            # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
+            theirs = {*body.outputs} if node.op_type != "Loop" else set()
 
             def size(
-                scope: Scope, name: str, body: Scope = body, ends: set[str] = ends
+                scope: Scope, name: str, body: Scope = body, theirs: set[str] = theirs
             ) -> int | None:
-                return 0 if scope is body and name in ends else self.size(scope, name)
+                return 0 if scope is body and name in theirs else self.size(scope, name)
 
             inner = _Graph(body, size, self.kind, self.ordered)
             peaks.append(inner.run()[0])
             self.folded += inner.folded
-        return max(peaks)
+            self.unknown += inner.unknown
+        most = max(peaks)
+        if node.op_type == "Scan":
+            return most + self._scanning(node), 0
+        if node.op_type != "Loop":
+            return most, 0
+        (body,) = node.subgraphs()
+        count = len(body.inputs) - 2
+        carried = sum(self._room(body, name) for name in body.outputs[1 : count + 1])
+        listed = before = 0
+        for whole, part in zip(node.outputs[count:], body.outputs[count + 1 :], strict=False):
+            one = self.size(body, part) or 0
+            if whole and one:
+                trips = (self.size(self.scope, whole) or 0) // one
+                listed += trips * _aligned(one)
+                before += max(trips - 1, 0) * _aligned(one)
+        # What the trip before handed on is there until the next one is over.
+        return most + carried + before, 2 * carried + listed
+
+    def _scanning(self, node: Node) -> int:
+        """Return what a Scan holds beside its outputs: states in turns, and what it transposes."""
+        (body,) = node.subgraphs()
+        count = node.attribute("num_scan_inputs")
+        lists = len(body.inputs) if count is None else int(count.value)
+        states = len(body.inputs) - lists
+        room = 2 * sum(self._room(body, name) for name in body.outputs[:states])
+        sides = (
+            ("scan_input_axes", node.inputs[states:]), ("scan_output_axes", node.outputs[states:]),
+        )  # fmt: skip
+        for attribute, names in sides:
+            axes = node.attribute(attribute)
+            for axis, name in zip(() if axes is None else axes.value, names, strict=False):
+                room += self._room(self.scope, name) if axis else 0
+        return room
+
+    def _room(self, scope: Scope, name: str) -> int:
+        return _aligned(self.size(scope, name) or 0)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
 
 
 def _is_view(node: Node) -> bool:
@@ -330,26 +397,40 @@ def memory_plan(
     main = costs.document.main
     given_back = set() if outputs else {*main.outputs}
 
+    open_sizes: dict[str, None] = {}
+
     def size(scope: Scope, name: str) -> int | None:
         if scope is main and name in given_back:
             return 0
         found = costs.bytes_of(scope, name)
-        return None if found is None else size_at(found, 1)
+        if found is None or isinstance(found, int):
+            return found
+        producer = scope.producer(name)
+        if producer is not None:
+            open_sizes[producer.ref] = None
+        return size_at(found, 1)
 
     graph = _Graph(main, size, kinds or (lambda scope, name: scope.value_type(name)), ordered)
     peak, at, held, inside = graph.run()
     step = next((n for n, one in enumerate(graph.steps) if one.node == at), 0)
-    stored = sum(size(main, tensor.name) or 0 for tensor in main.initializers)
+    stored = sum(
+        size(scope, tensor.name) or 0
+        for scope in costs.document.scopes()
+        if not scope.is_function
+        for tensor in scope.initializers
+    )
     given = sum(size(main, name) or 0 for name in main.inputs)
-    alive = []
-    for one in held:
-        _, name, producer = [value for value in one.values if value[0] <= step][-1]
-        alive.append(Alive(name, one.bytes, producer, one.readers.get(name, "")))
+    alive = [one.alive(step, main.outputs) for one in held]
     alive.sort(key=lambda one: -one.bytes)
     return MemoryPlan(
         stored + graph.folded, given, peak, at, tuple(alive), inside, tuple(graph.steps),
-        tuple(dict.fromkeys(graph.unknown)),
+        tuple({**dict.fromkeys(graph.unknown), **open_sizes}),
     )  # fmt: skip
+
+
+def _last_consumer(alive: Alive) -> str:
+    last = alive.last_consumer or ("an output" if alive.is_output else "nobody, kept to the end")
+    return f"{last}, kept for {alive.kept_for}" if alive.kept_for else last
 
 
 COLUMNS: tuple[Column[Alive], ...] = (
@@ -357,8 +438,8 @@ COLUMNS: tuple[Column[Alive], ...] = (
     Column("bytes", "size", lambda alive: alive.bytes, BYTES, 10),
     Column("producer", "made by", lambda alive: alive.producer, least=16, keep="end"),
     Column(
-        "last_consumer", "last read by", lambda alive: alive.last_consumer or "an output", least=16,
-        keep="end",
+        "last_consumer", "last read by", _last_consumer, least=16, keep="end",
+        help="Kept for: nobody reads it any more, and its memory waits for that tensor.",
     ),
 )  # fmt: skip
 
@@ -374,11 +455,13 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
         [f"{'graph':<13}{plan.graph}, {fmt.plural(len(plan.steps), 'node')}"] if plan.graph else []
     )
     when = f" at the peak, while {visible(plan.at)} runs" if plan.at else ""
+    least = "at least " if plan.unknown else ""
     lines += [f"{'shapes':<13}{visible(', '.join(plan.shapes))}"] if plan.shapes else []
     lines += [
         f"{'weights':<13}{fmt.size(plan.weights)}",
-        f"{'activations':<13}{fmt.size(plan.peak)}{when}",
-        f"{'together':<13}{fmt.size(plan.total)}, without scratch memory and what an arena keeps",
+        f"{'activations':<13}{least}{fmt.size(plan.peak)}{when}",
+        f"{'together':<13}{least}{fmt.size(plan.total)}, without scratch memory and what an arena"
+        " keeps",
         f"{'inputs':<13}{fmt.size(plan.inputs)}, of whoever runs it",
     ]
     if plan.inside:
@@ -401,7 +484,7 @@ def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
     """Return it as JSON data."""
     alive: list[JSON] = [
         {"tensor": a.name, "bytes": a.bytes, "producer": a.producer,
-         "last_consumer": a.last_consumer or None}
+         "last_consumer": a.last_consumer or None, "kept_for": a.kept_for or None}
         for a in plan.alive
     ]  # fmt: skip
     steps: list[JSON] = [{"node": step.node, "bytes": step.bytes} for step in plan.steps]

@@ -4,7 +4,8 @@ Every dimension is a number, or an array with one number a candidate. One pass o
 tells, for all candidates, where a Concat, a Reshape, a MatMul or a broadcast does not work out, and
 by the way what values the inputs must have: ids within a table, scalars that are compared with
 constants. Small integer and float tensors are followed by value, since shapes are computed from
-shapes. What is not known (an operator without a rule, a loop) is None and demands nothing.
+shapes. What is not known, such as an operator without a rule, is None and demands nothing. The body
+of a Loop is looked at once, and again without the sizes that an iteration changes.
 """
 
 from __future__ import annotations
@@ -1313,6 +1314,8 @@ class Propagation:
             return self._call(frame, node, function, inputs, depth)
         if node.op_type == "If":
             return self._branch(frame, node, inputs, depth)
+        if node.op_type == "Loop":
+            return self._loop(frame, node, inputs, depth)
         rule = _RULES.get(node.op_type)
         if rule is None:
             return []
@@ -1339,6 +1342,30 @@ class Propagation:
         inner = _Frame(body, {}, frame, frame.attributes)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in body.outputs]
+
+    def _loop(self, frame: _Frame, node: Node, inputs: list[Known], depth: int) -> Sequence[Known]:
+        """Look at an iteration; what is carried has its first shape where it keeps that."""
+        if depth >= _DEEPEST:
+            return []
+        body = node.children["body"][0]
+        most = only(inputs[0].values())
+        begins = not node.inputs[1] or only(inputs[1].values())
+        trips = most if begins and _runs_on(body) else None
+        carried = [known.dims for known in inputs[2:]]
+        while True:
+            given = dict(
+                zip(body.inputs, [Known(()), Known(()), *map(Known, carried)], strict=True)
+            )
+            inner = _Frame(body, given, frame, frame.attributes)
+            self._run(inner, depth + 1)
+            made = [inner.get(name).dims for name in body.outputs[1:]]
+            steady = [_alike(*pair) for pair in zip(carried, made, strict=False)]
+            if all(same or one is None for same, one in zip(steady, carried, strict=True)):
+                break
+            carried = [one if same else None for same, one in zip(steady, carried, strict=True)]
+        listed = made[len(carried) :]
+        lists = [None if dims is None or trips is None else (trips, *dims) for dims in listed]
+        return [*map(Known, carried), *map(Known, lists)]
 
     def _note_uses(self, node: Node, inputs: Sequence[Known]) -> None:
         for at, known in enumerate(inputs):
@@ -1402,6 +1429,28 @@ class Propagation:
             self.bounds.setdefault(name, []).append((rows - added, self._node))
         if index.most is not None:
             self.require(index.most < rows)
+
+
+def _runs_on(body: Scope) -> bool:
+    """Return whether the body of a Loop hands on the condition that it gets, or a true one."""
+    name = body.outputs[0]
+    producer = body.producer(name)
+    while producer is not None and producer.op_type == "Identity":
+        name = producer.inputs[0]
+        producer = body.producer(name)
+    if producer is not None and producer.op_type == "Constant":
+        return bool(only(Attributes(producer, {}).constant().values()))
+    stored = body.initializer(name)
+    return name == body.inputs[1] or (
+        stored is not None and bool(only(Known(stored.shape, tensor=stored).values()))
+    )
+
+
+def _alike(one: Dims | None, other: Dims | None) -> bool:
+    """Return whether two shapes are known, and the same for all candidates."""
+    if one is None or other is None or len(one) != len(other):
+        return False
+    return all(a is not None and np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
 def _numbers(dims: Dims | None) -> tuple[int, ...] | None:
