@@ -290,7 +290,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_targets(self) -> None:
         """Show the machines that are reached over SSH."""
-        from dld_tui.screens.targets.list import TargetsScreen
+        from dld_tui.screens.targets import TargetsScreen
 
         if not isinstance(self.screen, TargetsScreen):
             self.push_screen(TargetsScreen())

@@ -16,8 +16,8 @@ from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.activity.job import JobScreen
 from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.targets import TargetJobsScreen, TargetsDialog, TargetsScreen
 from dld_tui.screens.targets import list as target_jobs
-from dld_tui.screens.targets.list import TargetJobsScreen, TargetsDialog, TargetsScreen
 from dld_tui.targets.base import Job
 from dld_tui.targets.ssh.results import JobsStore
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog

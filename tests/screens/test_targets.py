@@ -13,7 +13,7 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import SECRETS
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.list_page import AboutRow
-from dld_tui.screens.targets.list import TargetFormScreen, TargetsScreen
+from dld_tui.screens.targets import TargetFormScreen, TargetsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.support.sshd import Sshd, free_port, make_key

@@ -15,7 +15,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import DataToBring, data_to_bring, save
 from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, UsageError
-from dld_tui.core.files import cloning
+from dld_tui.core.files import writer
 from tests.support import models
 
 
@@ -138,7 +138,7 @@ def test_a_copy_of_data_keeps_its_holes(tmp_path: Path, monkeypatch: pytest.Monk
     before = (tmp_path / "holes.data").stat()
     document = Document.open(path)
     expected = DataToBring(64 << 20, before.st_blocks * 512, can_reflink=False)
-    monkeypatch.setattr(cloning, "_share", lambda source, descriptor: False)
+    monkeypatch.setattr(writer, "_share", lambda source, descriptor: False)
     assert data_to_bring(document, other / "m.onnx") == expected
     save(document, other / "m.onnx")
     document.close()

@@ -19,7 +19,7 @@ from dld_tui.core.document.index import LinkIndex
 from dld_tui.core.document.node import Node, NodeTexts
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CorruptFileError, DldError
-from dld_tui.core.files import columns, parts
+from dld_tui.core.files import columns
 from dld_tui.core.files.columns import (
     MARK,
     AskNodesError,
@@ -105,8 +105,8 @@ def check_columns(data: bytes) -> None:
 def untouched(data: bytes) -> Document:
     """Return a document as it is made of the bytes of a large file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parts, "_LARGE", 1)
-        found = parts.ModelParts(data)
+        patch.setattr(columns, "_LARGE", 1)
+        found = columns.ModelParts(data)
         model, nodes = document_module._parsed(found)
         return Document(model, parts=found.nodes(), nodes=nodes)
 
@@ -187,7 +187,7 @@ def test_lists_with_marks() -> None:
 @pytest.fixture
 def opened_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
     """A document of few nodes that is read as one of many is."""
-    monkeypatch.setattr(parts, "_LARGE", 1)
+    monkeypatch.setattr(columns, "_LARGE", 1)
     monkeypatch.setattr(columns, "_AT_ONCE", 2)
     return Document.open(models.write(tmp_path, models.CHAIN))
 
@@ -288,7 +288,7 @@ def test_a_broken_node_is_told_when_the_model_is_opened(
     path.write_bytes(model_of([*nodes, BROKEN[kind], *nodes]))
     told = []
     for large in (1 << 30, 1):
-        monkeypatch.setattr(parts, "_LARGE", large)
+        monkeypatch.setattr(columns, "_LARGE", large)
         with pytest.raises(CorruptFileError) as error:
             Document.open(path)
         told.append(str(error.value))
@@ -320,7 +320,7 @@ def test_a_node_that_ends_in_a_field_is_told_wherever_it_stands(
         onnx.ModelProto.FromString(data)
     assert nodes_apart(data) is None
     (tmp_path / "m.onnx").write_bytes(data)
-    monkeypatch.setattr(parts, "_LARGE", 1)
+    monkeypatch.setattr(columns, "_LARGE", 1)
     with pytest.raises(CorruptFileError, match="not an ONNX protobuf"):
         Document.open(tmp_path / "m.onnx")
 
@@ -344,7 +344,7 @@ def test_each_depth_is_refused_when_the_model_is_opened_or_never() -> None:
 def test_columns_of_real_and_hostile_files(
     real_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "_LARGE", 1)
+    monkeypatch.setattr(columns, "_LARGE", 1)
     seen = 0
     for path in sorted(real_models.rglob("*.onnx")):
         try:

@@ -13,7 +13,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.blobs import BlobTable
-from dld_tui.core.files.parts import ModelParts, NodeParts
+from dld_tui.core.files.columns import ModelParts, NodeParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from tests.support.payloads import cut_file, everything, raw_tensor

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from dld_tui.core.graph import segments
+from dld_tui.core.graph import layout
 from dld_tui.core.graph.crossings import order_lines
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.lanes import demand_order
@@ -53,7 +53,7 @@ def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> No
         arranged.append(len(layers.rank))
         return order_lines(layers)
 
-    monkeypatch.setattr("dld_tui.core.graph.segments.order_lines", counted)
+    monkeypatch.setattr("dld_tui.core.graph.layout.order_lines", counted)
     boxed(chain_of_blocks(30))
     assert len(arranged) <= 3, "the first, those in the middle, the last"
 
@@ -65,7 +65,7 @@ def test_the_parts_make_one_drawing(seed: int) -> None:
     before = [[item for item in sorted(rank) if item < len(graph)] for rank in layers.ranks]
     widths = [max(len(graph.labels[v]) + 4, least_width(layers, v)) for v in range(len(graph))]
     widths += [1] * (len(layers.rank) - len(graph))
-    left, gaps, crossings = segments.arrange(layers, widths, 3)
+    left, gaps, crossings = layout.arrange(layers, widths, 3)
     after = [[item for item in sorted(rank) if item < len(graph)] for rank in layers.ranks]
     assert after == before
     widths += [1] * (len(layers.rank) - len(widths))

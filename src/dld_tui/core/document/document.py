@@ -15,9 +15,8 @@ from dld_tui.core.document.scripting.journal import Journal, Recorder
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
-from dld_tui.core.files.columns import NodeBytes
+from dld_tui.core.files.columns import ModelParts, NodeBytes, NodeParts
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.parts import ModelParts, NodeParts
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source

@@ -20,7 +20,6 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
 from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.cloning import can_clone, clone
 from dld_tui.core.files.external import in_huggingface_cache
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.proto_text import text_of
@@ -34,6 +33,7 @@ from dld_tui.core.files.varints import (
     tag_of,
     varint,
 )
+from dld_tui.core.files.writer import can_clone, clone
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

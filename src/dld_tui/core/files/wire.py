@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
-from dld_tui.core.files.parts import ModelParts
+from dld_tui.core.files.columns import ModelParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.varints import (
     DELIMITED,

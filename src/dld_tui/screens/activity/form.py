@@ -33,7 +33,7 @@ from dld_tui.screens.activity.tensorrt import (
     library_folder,
     trtexec_line,
 )
-from dld_tui.screens.targets.list import TargetsDialog
+from dld_tui.screens.targets import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for

@@ -1,1 +1,0 @@
-"""Machines that are reached over SSH."""
