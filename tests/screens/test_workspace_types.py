@@ -15,7 +15,7 @@ from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
-from dld_tui.screens.workspace.inference import RULE, InferredTypes, TypeInference
+from dld_tui.screens.workspace.inference import RULE, InferredTypes, ScopeTypes, TypeInference
 from dld_tui.widgets.graph.overlays import PrecisionOverlay
 from tests.support import models
 from tests.support.workspace import Session, opened
@@ -115,7 +115,7 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
     )
     assert graph.colours.overlay.text(row, row + 1) == "f32"
     found = InferredTypes()
-    found.scopes.append(([], {"s": ValueType("int8", (7,))}))
+    found.scopes["[]", None] = ScopeTypes({"s": ValueType("int8", (7,))})
     session.screen.inference._inferred(session.screen.model.version, found)
     assert graph.colours.overlay.text(row, row + 1) == "i8"
     await session.settle()
@@ -128,8 +128,8 @@ async def test_only_the_state_after_the_last_edit_is_told(
     async with inferred(tmp_path) as session:
         screen = session.screen
         older, newer = InferredTypes(), InferredTypes()
-        older.scopes.append(([], {"j": ValueType("int8", ())}))
-        newer.scopes.append(([], {"j": ValueType("bool", ())}))
+        older.scopes["[]", None] = ScopeTypes({"j": ValueType("int8", ())})
+        newer.scopes["[]", None] = ScopeTypes({"j": ValueType("bool", ())})
         monkeypatch.setattr(TypeInference, "INFER_AFTER_S", (60.0, 60.0))
         screen.history.edit("rename_node", scope=[], node="aside", name="one")
         version = screen.model.version

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,10 @@ class InferredPart:
     kinds: list[ValueType]
     types: dict[str, int]
     """The number of its kind, from 0, by the name of a value."""
+    variant: int | None = None
+    """For which calls of the function around the graph; None for all of them."""
+    called: dict[str, int] = field(default_factory=dict)
+    """As in :class:`~dld_tui.core.document.types.inference.BodyTypes`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,11 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.checks.prediction import predict
     from dld_tui.core.document.locations import bodies
-    from dld_tui.core.document.types.inference import function_types, take_in_small_data
+    from dld_tui.core.document.types.inference import (
+        function_types,
+        in_file_order,
+        take_in_small_data,
+    )
 
     yield Progress(0, None, stage="Opening the model")
     model = _read(request)
@@ -86,12 +94,15 @@ def run(request: Request) -> Iterator[Event]:
         take_in_small_data(model, home)
     yield Progress(0, None, stage="Inferring shapes")
     inferred, predictions = predict(model, contrib_types, errors=request.errors)
+    in_file_order(inferred)
     for place, body in bodies(inferred):
         if not isinstance(body, type(inferred.graph)):
             break
         yield from _parts(place, body)
-    for place, graph in function_types(inferred):  # they have no types of their own
-        yield from _parts(place, graph)
+    for found in function_types(inferred):  # they have no types of their own
+        if found.called:
+            yield Part(InferredPart(found.place, [], {}, found.variant, found.called))
+        yield from _parts(found.place, found.graph, found.variant)
     yield Finished(Result(predictions))
 
 
@@ -111,7 +122,7 @@ def _read(request: Request) -> onnx.ModelProto:
         raise InputError(f"cannot be read: {error}", where=str(request.model)) from None
 
 
-def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
+def _parts(place: Place, graph: onnx.GraphProto, variant: int | None = None) -> Iterator[Part]:
     from dld_tui.core.document.types.value_types import value_type_of
     from dld_tui.core.files.proto_text import text_of
 
@@ -124,7 +135,7 @@ def _parts(place: Place, graph: onnx.GraphProto) -> Iterator[Part]:
                 continue
             types[text_of(info.name)] = kinds.setdefault(kind, len(kinds))
             if len(types) == _PART:
-                yield Part(InferredPart(place, [*kinds], types))
+                yield Part(InferredPart(place, [*kinds], types, variant))
                 types, kinds = {}, {}
     if types:
-        yield Part(InferredPart(place, [*kinds], types))
+        yield Part(InferredPart(place, [*kinds], types, variant))

@@ -58,6 +58,14 @@ def test_a_chain_gains_nothing_and_an_uneven_model_is_not_cut() -> None:
     assert "No place" in path_lines(found)[1]
 
 
+def test_a_cut_across_what_has_no_known_size_is_left_out_and_that_is_said() -> None:
+    document = Document(parse(TWO))
+    sizes = {"a": 256, "b": 256, "c": 256, "d": 256}
+    found = critical_path(document, TIMES, lambda scope, name: sizes.get(name))
+    assert (found.cut and found.cut.tensors, found.unsized) == (("d",), 1)
+    assert "1 place for a cut left out" in path_lines(found)[1]
+
+
 def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
     def layer(ms: float, *links: NodeLink) -> Layer:
         return Layer("l", "t", nodes=links, time_ms=ms)

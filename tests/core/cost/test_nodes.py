@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx.inliner
 import pytest
 
+from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
@@ -105,16 +108,184 @@ def test_what_is_selected_is_read_and_not_the_table(tmp_path: Path) -> None:
     assert by_name(costs_of(text, tmp_path))["pick"] == Cost(0, 0, 3 * 8 * 4 + 24, 96)
 
 
-def test_a_function_whose_calls_differ_is_not_guessed(tmp_path: Path) -> None:
+CALLS = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1, "com.microsoft" : 1]>
+net (float[3, 64] x, float[N, 8] s, float[5, 8] t, float[5, 6, 7] u, uint8[32, 2, 16] q, float[64] k, bool c)
+    => (y, z, a, b, i, l, m, n)
+<int64 trips = {3}, bool on = {1}>
+{
+    [f1] h = local.dense <alpha = 0.5> (x, w1)
+    [f2] y = local.dense <alpha = 0.25> (h, w2)
+    [g2] a = local.twice (t, w3)
+    [einsum] e = local.pairs (u)
+    [abs] b = Abs (e)
+    [if] i = If (c) <
+        then_branch = yes () => (p) { p = local.dense (t, w3) },
+        else_branch = no () => (p) { p = local.dense (t, w4) }
+    >
+    [loop] l = Loop (trips, on) <body = once (int64 at, bool go) => (bool still, float[5, 8] o)
+        { still = Identity (go)  o = local.dense (t, w3) }>
+    [bits1] m = local.packed <N = 32> (x, q, k)
+    [g1] z = local.twice (s, w3)
+    [late] early = Abs (z)
+    [soft1] n = local.branch (x)
+    [soft2] j = local.branch (t)
+}
+<domain: "local", opset_import: ["" : 18]>
+dense <alpha> (v, w) => (r) { p = MatMul (v, w)  r = LeakyRelu <alpha: float = @alpha> (p) }
+<domain: "local", opset_import: ["" : 18, "local" : 1]>
+twice (v, w) => (r) { h = local.dense (v, w)  [again] r = local.dense (h, w) }
+<domain: "local", opset_import: ["" : 18]>
+pairs (v) => (r) { p = Einsum <equation = "...ij,...kj->...ik"> (v, v)  r = Sigmoid (p) }
+<domain: "local", opset_import: ["" : 18, "com.microsoft" : 1]>
+packed <N> (v, b, k) => (r) {
+    r = com.microsoft.MatMulNBits <N: int = @N, K = 64, bits = 4, block_size = 32> (v, b, k)
+}
+<domain: "local", opset_import: ["" : 18]>
+branch (v) => (r) {
+    one = Constant <value_int = 1> ()
+    yes = Cast <to = 9> (one)
+    r = If (yes) <then_branch = soft () => (d) { d = Softmax <axis = -1> (v) },
+                  else_branch = plain () => (d) { d = Identity (v) }>
+}
+"""  # noqa: E501
+
+
+def with_weights(model: onnx.ModelProto, **shapes: tuple[int, ...]) -> onnx.ModelProto:
+    for name, shape in shapes.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, "f"), name))
+    return model
+
+
+def counted(model: onnx.ModelProto, tmp_path: Path) -> ModelCosts:
+    onnx.save(model, tmp_path / "m.onnx")
+    document = Document.open(tmp_path / "m.onnx")
+    take_types(document, infer(onnx.load(tmp_path / "m.onnx"), told=contrib_types).model)
+    return ModelCosts(document)
+
+
+def test_calls_of_a_function_cost_what_their_shapes_and_attributes_say(tmp_path: Path) -> None:
+    """By hand, and as the model in which all calls are inlined."""
+    weights = {"w1": (64, 96), "w2": (96, 40), "w3": (8, 8), "w4": (8, 4)}
+    model = with_weights(parse(CALLS), **weights)
+    costs = counted(model, tmp_path)
+    found = by_name(costs)
+    macs = {name: str(found[name].macs) for name in found if found[name].macs not in (None, 0)}
+    assert macs == {
+        "f1": str(3 * 64 * 96), "f2": str(3 * 96 * 40), "g1": "128·N", "g2": str(2 * 5 * 8 * 8),
+        "einsum": str(5 * 6 * 6 * 7), "if": str(5 * 8 * 8), "loop": str(3 * 5 * 8 * 8),
+        "bits1": str(3 * 64 * 32), "Einsum": str(5 * 6 * 6 * 7), "MatMulNBits": str(3 * 64 * 32),
+        "dense": str(5 * 8 * 8),
+    }  # fmt: skip
+    assert found["abs"].written == 5 * 6 * 6 * 4
+    assert found["f1"].written == 2 * 3 * 96 * 4
+    assert (found["f1"].parameters, found["g2"].parameters) == (64 * 96, 64)
+    assert [node.ref for node in costs.unknown] == []
+    # A node of a function costs what its calls agree on: the products here on nothing.
+    assert found["MatMul"].macs is None
+    assert found["LeakyRelu"].macs == 0
+    flat = counted(onnx.inliner.inline_local_functions(model), tmp_path)
+    assert costs.total[:4] == flat.total[:4]
+    assert None not in costs.total
+
+
+def test_more_kinds_of_calls_than_are_followed_are_not_known(tmp_path: Path) -> None:
+    """What comes behind the bound is neither guessed nor left out silently."""
+
+    def net(count: int) -> str:
+        inputs = ", ".join(f"float[{at + 1}, 4] x{at}" for at in range(count))
+        calls = "  ".join(f"y{at} = local.neg (x{at})" for at in range(count))
+        return f"""
+        <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+        net ({inputs}) => ({", ".join(f"y{at}" for at in range(count))}) {{ {calls} }}
+        <domain: "local", opset_import: ["" : 18, "local" : 1]>
+        neg (u) => (v) {{ w = Neg (u)  v = local.inner (w) }}
+        <domain: "local", opset_import: ["" : 18]>
+        inner (u) => (v) {{ v = Abs (u) }}
+        """
+
+    assert costs_of(net(32), tmp_path).total.flops == 2 * 4 * sum(range(33))
+    many = costs_of(net(33), tmp_path)
+    assert (many.total.flops, many.known.flops) == (None, 0)
+    assert sorted({node.op_type for node in many.unknown}) == ["Abs", "Neg"]
+
+
+def test_a_function_that_calls_itself_ends(tmp_path: Path) -> None:
     text = """
     <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    net (float[2] a, float[9] b) => (c, d) { c = local.neg (a)  d = local.neg (b) }
-    <domain: "local", opset_import: ["" : 18]>
-    neg (u) => (v) { v = Neg (u) }
+    net (float[2] x) => (y, z) { y = local.a (x)  z = Neg (x) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    a (u) => (v) { w = local.a (u)  v = local.a (w) }
     """
-    costs = costs_of(text, tmp_path, a=(2,), b=(9,))
-    assert [cost.flops for cost in costs.nodes.values()] == [None] * 3
-    assert costs.total.flops is None
+    costs = ModelCosts(Document(parse(text)))
+    assert (costs.total.flops, costs.known.flops) == (None, 0)
+
+
+def test_what_is_known_in_part_of_a_call_or_a_branch_counts(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1, "own" : 1]>
+    net (float[4, 4] x, bool c) => (float[4, 4] y)
+    {
+        a = local.mixed (x)
+        y = If (c) <then_branch = t () => (float[4, 4] p) { p = MatMul (x, a) },
+                    else_branch = e () => (float[4, 4] q) { q = own.Magic (x) }>
+    }
+    <domain: "local", opset_import: ["" : 18, "own" : 1]>
+    mixed (u) => (v) { w = MatMul (u, u)  v = own.Magic (w) }
+    """
+    costs = costs_of(text, tmp_path)
+    assert costs.total.macs is None
+    assert costs.known.macs == 2 * 64, "one in the call, one in a branch"
+    assert [node.op_type for node in costs.unknown] == ["Magic", "Magic"]
+    assert cost_json(costs, summarise(costs.document))["at_least"] == [
+        "macs", "flops", "read_bytes", "written_bytes", "activation_bytes",
+    ]  # fmt: skip
+
+
+def test_a_function_that_nothing_calls_is_not_missing_in_the_sum(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    net (float[4] x) => (float[4] y) { y = Neg (x) }
+    <domain: "local", opset_import: ["" : 18]>
+    unused (u) => (v) { v = Abs (u) }
+    """
+    costs = costs_of(text, tmp_path)
+    assert (costs.total, costs.unknown) == (Cost(0, 4, 16, 16), [])
+
+
+def test_sizes_that_only_inference_knows_are_taken_for_outputs(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[batch, seq, 16] x) => (float y, float[?, ?, 16] z)
+    { t = Transpose <perm = [0, 2, 1]> (x)  [mm] y = MatMul (x, t)  [neg] z = Neg (x) }
+    """
+    found = by_name(costs_of(text.replace("float y", "float[] y"), tmp_path))
+    found = by_name(counted(without_shape(parse(text.replace("float y", "float[] y"))), tmp_path))
+    assert str(found["mm"].macs) == "16·batch·seq²"
+    assert str(found["neg"].written) == "64·batch·seq"
+
+
+def without_shape(model: onnx.ModelProto) -> onnx.ModelProto:
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+def test_bytes_of_unknown_size_are_said(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2, 3] x, float z) => (float y) { a = Neg (x)  y = Transpose (z) }
+    """
+    model = parse(text.replace("float z", "float[] z").replace("float y", "float[] y"))
+    model.graph.input[1].type.tensor_type.ClearField("shape")
+    costs = counted(without_shape(model), tmp_path)
+    assert (costs.total.flops, costs.total.moved, costs.known.moved) == (6, None, 48)
+    assert cost_lines(costs)[-2:] == [
+        "moved      at least 48 B",
+        "unsized    1 node with tensors of unknown size, not moved: Transpose",
+    ]
+    facts = cost_json(costs, summarise(costs.document))
+    assert (facts["unknown_nodes"], facts["unsized_nodes"]) == (0, 1)
+    assert facts["at_least"] == ["read_bytes", "written_bytes", "activation_bytes"]
 
 
 def test_unknown_operators_are_said(tmp_path: Path) -> None:

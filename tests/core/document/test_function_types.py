@@ -113,3 +113,21 @@ def test_an_extracted_function_is_one_that_the_checker_takes(tmp_path: Path) -> 
 
 def test_a_model_without_functions_has_nothing_to_tell() -> None:
     assert list(function_types(models.parse(models.CHAIN))) == []
+
+
+def test_bodies_have_their_own_types_where_nodes_are_in_no_order(tmp_path: Path) -> None:
+    """Inference sorts them; places are positions in the file."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2] x, float[3] y, bool c) => (a, b)
+    {
+        a = If (c) <then_branch = t () => (p) { p = Neg (late) },
+                    else_branch = e () => (p) { p = Abs (late) }>
+        b = If (c) <then_branch = t () => (p) { p = Neg (y) },
+                    else_branch = e () => (p) { p = Abs (y) }>
+        late = Relu (x)
+    }
+    """
+    first, second = list(inferred(tmp_path, text).main.holders)
+    kinds = [[body.value_type("p") for body in node.subgraphs()] for node in (first, second)]
+    assert kinds == [[ValueType("float32", (2,))] * 2, [ValueType("float32", (3,))] * 2]

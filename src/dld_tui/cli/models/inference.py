@@ -44,8 +44,7 @@ def predicted(document: Document, home: Path) -> list[Finding]:
     Raises:
         CancelledError: The user stopped it.
     """
-    for scope in document.scopes():
-        scope.inferred = {}
+    document.forget_types()
     try:
         return predicted_findings(document, _run(document, home))
     except CancelledError:
@@ -63,7 +62,8 @@ def _run(document: Document, home: Path, *, errors: bool = True) -> list[Predict
         part = decode(InferredPart, event.data)
         scope = scope_at(document, part.place)
         if scope is not None:
-            scope.inferred.update((name, part.kinds[at]) for name, at in part.types.items())
+            types = {name: part.kinds[at] for name, at in part.types.items()}
+            document.call_types.note(scope, part.variant, types, part.called)
 
     timed_out = False
     with tempfile.TemporaryDirectory(prefix="dld-") as folder:

@@ -648,8 +648,7 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     if home is not None:
         take_in_small_data(model, home)
     inferred, predictions = predict(model)
-    for scope in document.scopes():
-        scope.inferred.clear()  # those of before a conversion may be other ones
+    document.forget_types()  # those of before a conversion may be other ones
     with contextlib.suppress(KeyError):
         take_types(document, inferred)
     findings = predicted_findings(document, predictions)

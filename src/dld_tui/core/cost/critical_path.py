@@ -65,6 +65,8 @@ class CriticalPath:
     path: tuple[OnPath, ...]
     cut: Cut | None
     """None where no place has a quarter of the time on either side."""
+    unsized: int = 0
+    """Places that have, but where the size of a tensor that crosses is not known."""
 
     @property
     def most(self) -> float:
@@ -116,18 +118,23 @@ def critical_path(
     last.update(dict.fromkeys(main.outputs, len(order)))
     constant = _constants(order, document)
     cut: Cut | None = None
-    before, crossing = 0.0, dict[str, int]()
+    unsized = 0
+    before, crossing = 0.0, dict[str, int | None]()
     for at, node in enumerate(order):
         before += times.get(node.ref, 0.0)
         crossing = {name: many for name, many in crossing.items() if last.get(name, -1) > at}
         for name in filter(None, node.outputs):
             if last.get(name, -1) > at and name not in constant:
-                crossing[name] = size(main, name) or 0
-        crossed = sum(crossing.values())
+                crossing[name] = size(main, name)
         is_even = _LEAST_SHARE * whole <= before <= (1 - _LEAST_SHARE) * whole
-        if whole and is_even and crossing and (cut is None or crossed < cut.bytes):
-            cut = Cut(node.ref, crossed, tuple(crossing), before, whole - before)
-    return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut)
+        if not whole or not is_even or not crossing:
+            continue
+        known = [many for many in crossing.values() if many is not None]
+        if len(known) < len(crossing):
+            unsized += 1
+        elif cut is None or sum(known) < cut.bytes:
+            cut = Cut(node.ref, sum(known), tuple(crossing), before, whole - before)
+    return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut, unsized)
 
 
 def _constants(order: Sequence[Node], document: Document) -> set[str]:
@@ -178,6 +185,9 @@ def path_lines(found: CriticalPath) -> list[str]:
         f" {found.most:.2f} times as fast at most, and saves"
         f" {ms(found.work_ms - found.path_ms)} ms."
     ]
+    if found.unsized:
+        left_out = fmt.plural(found.unsized, "place")
+        lines.append(f"{left_out} for a cut left out: the size of a tensor there is not known.")
     if found.cut is None:
         return [*lines, "No place splits it into two parts of a quarter of the time or more."]
     cut = found.cut

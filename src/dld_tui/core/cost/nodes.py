@@ -30,8 +30,9 @@ from dld_tui.core.cost.operators import (
     operator,
     work,
 )
-from dld_tui.core.document.local_functions import call_of, key_of
-from dld_tui.core.document.node import NodeTexts
+from dld_tui.core.document.local_functions import call_of, declared_attributes, key_of
+from dld_tui.core.document.node import Attribute, NodeTexts
+from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import (
     PLACEHOLDERS,
     ValueType,
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 64
+_MOST_KINDS = 32
+"""Calls of a function with other types or attributes that are counted each; others are unknown."""
+_MOST_NODES = 500_000
+"""Nodes in bodies and functions that are counted, each as often as its function is; about 3 s."""
 _ENDLESS = 1 << 31
 """What a loop has as its most trips when its condition ends it."""
 _TYPICAL = 64
@@ -131,6 +136,48 @@ def _value_of(shape: Shape | None, bits: int | None, *, stored: bool = False) ->
     return _Value(shape, bits, count, size, count if stored and isinstance(count, int) else 0)
 
 
+class _Frame:
+    """A scope as one kind of the calls of the function around it has it."""
+
+    __slots__ = ("attributes", "outer", "scope", "values", "variant")
+
+    def __init__(
+        self,
+        scope: Scope,
+        outer: _Frame | None = None,
+        variant: int | None = None,
+        attributes: Mapping[str, onnx.AttributeProto] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.outer = outer
+        """That of the scope whose values it can use."""
+        self.variant = variant
+        """As in :class:`~dld_tui.core.document.scope.CallTypes`."""
+        self.attributes = attributes or {}
+        """The values of the function's attributes."""
+        self.values: dict[str, _Value] = {}
+
+    def attribute(self, node: Node, name: str) -> Any:
+        """Return the value of an attribute, that of the call where it refers to one; else None."""
+        found = node.attribute(name)
+        if found is None or found.reference is None:
+            return None if found is None else found.value
+        given = self.attributes.get(found.reference)
+        return None if given is None else Attribute(node, given).value
+
+
+class _Sum(NamedTuple):
+    """What a body costs."""
+
+    whole: Cost
+    """Unknown where it is unknown of a node."""
+    least: Cost
+    """Without what is not known."""
+
+
+_UNKNOWN_SUM = _Sum(UNKNOWN, _FREE)
+
+
 class ModelCosts:
     """What the nodes of a model cost.
 
@@ -142,63 +189,92 @@ class ModelCosts:
     def __init__(self, document: Document, sizes: Mapping[str, int] | None = None) -> None:
         self.document = document
         self.nodes: dict[Node, Cost] = {}
-        """Of all scopes: of one run of a body."""
+        """Of all scopes: of one run of a body. What differs between calls of a function is not
+        known of the nodes in it; the calls have it."""
+        self.unknown: list[Node] = []
+        """The nodes that are not counted: it is not known what they compute."""
+        self.unsized: list[Node] = []
+        """The nodes whose bytes are not counted: a size that they read or write is not known."""
         self._sizes = sizes or {}
         self._kinds: dict[tuple[ValueType, bool], _Value] = {}
         self._protos: dict[bytes, _Value | None] = {}
         self._operators: dict[tuple[str, str], Operator] = {}
         self._same: dict[tuple[Any, ...], Cost] = {}
         """By an operator and the values that it reads and makes, which live as long as this."""
-        self._values: dict[Scope, dict[str, _Value]] = {}
+        self._frames: dict[Scope, _Frame] = {}
+        """The first of each scope."""
         self._functions = {key_of(function): function for function in document.functions}
         self._called = {(domain, name) for domain, name, _ in self._functions}
-        self._bodies: dict[Scope, Cost] = {}
+        self._bodies: dict[Scope, dict[tuple[Any, ...], _Sum]] = {}
+        """Of functions, by variant and attributes."""
+        self._left = _MOST_NODES
+        self._later: list[_Frame] = []
+        """Branches that do not run."""
         with collector_paused():
-            for scope in (document.main, *document.functions):
-                self._body(scope, 0)
-        self.total = self._bodies[document.main]
-        """Of one run of the model; unknown where it is unknown of a node."""
-        self.known = total([self.nodes[node] for node in document.main.nodes], known=True)
-        """The same, without what is not known."""
+            self.total, self.known = self._body(_Frame(document.main), 0)
+            """Of one run of the model: unknown where it is unknown of a node, and without that."""
+            counted = [*self.unknown], [*self.unsized]
+            while self._later:
+                self._body(self._later.pop(), 1)
+            for function in document.functions:
+                if function not in self._frames:  # nothing calls it
+                    self._left = max(self._left, len(function.nodes))
+                    self._body(_Frame(function), 0)
+            self.unknown, self.unsized = (list(dict.fromkeys(nodes)) for nodes in counted)
 
-    @property
-    def unknown(self) -> list[Node]:
-        """The nodes of which it is not known what they compute."""
-        return [node for node, cost in self.nodes.items() if cost.flops is None]
+    def of(self, node: Node) -> Cost:
+        """Return what a node costs; nothing is known of those that lie too deep."""
+        return self.nodes.get(node, UNKNOWN)
 
     def bytes_of(self, scope: Scope, name: str) -> Count | None:
         """Return the size of a value; None where its type or shape is not known."""
-        return self._value(scope, name).bytes
+        frame = self._frames.get(scope)
+        return self._value(_Frame(scope) if frame is None else frame, name).bytes
 
-    def _body(self, scope: Scope, depth: int) -> Cost:
-        known = self._bodies.get(scope)
-        if known is not None:
-            return known
-        self._bodies[scope] = UNKNOWN  # while it is counted: of a function that calls itself
+    def _body(self, frame: _Frame, depth: int) -> _Sum:
+        scope = frame.scope
+        self._frames.setdefault(scope, frame)
         texts = scope.texts()
-        values = self._values_of(scope, texts)
-        costs = []
+        if depth:
+            self._left -= len(texts.nodes)
+        self._note_values(frame, texts)
+        values, known = frame.values, self.nodes
+        costs, least = [], []
+        is_first = self._frames[scope] is frame
         for node, kind, ins, outs in zip(
             texts.nodes, texts.kinds, texts.inputs, texts.outputs, strict=True
         ):
             if node.children or (kind in self._called and call_of(node) in self._functions):
-                cost = self._inside(node, values, depth)
+                cost, known_part = self._inside(frame, node, depth)
             else:
-                cost = self._own(node, kind, ins, outs, values)
-            self.nodes[node] = cost
+                cost = self._own(frame, node, kind, ins, outs, values)
+                known_part = cost
+                if None in cost:
+                    self._note_unknown(node, cost)
+            known[node] = cost if is_first else _common(known.get(node, cost), cost)
             costs.append(cost)
-        found = self._bodies[scope] = total(costs)
-        return found
+            least.append(known_part)
+        whole = total(costs)
+        if None not in whole:
+            return _Sum(whole, whole)
+        return _Sum(whole, total(least, known=True))
+
+    def _note_unknown(self, node: Node, cost: Cost) -> None:
+        if cost.flops is None:
+            self.unknown.append(node)
+        if cost.read is None or cost.written is None:
+            self.unsized.append(node)
 
     # --- values ----------------------------------------------------------------------------------
 
-    def _values_of(self, scope: Scope, texts: NodeTexts) -> dict[str, _Value]:
-        """Return what is known of the values of a scope by name, as `Scope.value_type` says it.
+    def _note_values(self, frame: _Frame, texts: NodeTexts) -> None:
+        """Note what is known of the values of a scope by name, as `Scope.value_type` says it.
 
         In one go, as there may be many; outer ones are added as they are needed.
         """
-        values = self._values[scope] = {"": _LEFT_OUT}
-        inferred, touched = scope.inferred, scope.touched
+        scope, values = frame.scope, frame.values
+        values[""] = _LEFT_OUT
+        inferred, touched = self.document.call_types.of(scope, frame.variant), scope.touched
         by_object = {id(kind): self._of_type(kind) for kind in inferred.values()}
         values.update((name, by_object[id(kind)]) for name, kind in inferred.items())
         for proto in scope.records.get("initializer", ()):
@@ -213,8 +289,7 @@ class ModelCosts:
                 known = self._declared(record.type)
                 if known is None:
                     continue
-                # Exporters name the sizes of outputs that follow from those of the inputs.
-                if list_name == "output" and _has_more_numbers(inferred.get(name), known.shape):
+                if name in inferred and _says_more(values[name], known):
                     continue
                 values[name] = known
         for kind, outs in zip(texts.kinds, texts.outputs, strict=True):
@@ -223,10 +298,9 @@ class ModelCosts:
                     values.setdefault(name, _NO_TYPE)
             if kind == ("", "Constant"):
                 for name in outs:
-                    value = self._value(scope, name)
+                    value = self._value(frame, name)
                     count = value.elements
                     values[name] = value._replace(stored=count if isinstance(count, int) else 0)
-        return values
 
     def _declared(self, proto: onnx.TypeProto) -> _Value | None:
         key = proto.SerializeToString()
@@ -235,29 +309,26 @@ class ModelCosts:
             self._protos[key] = None if kind is None else self._of_type(kind)
         return self._protos[key]
 
-    def _value(self, scope: Scope, name: str) -> _Value:
-        values = self._values.get(scope)
-        if values is None:
-            return self._typed(scope, name)
-        value = values.get(name)
+    def _value(self, frame: _Frame, name: str) -> _Value:
+        value = frame.values.get(name)
         if value is None:
-            outer = scope.parent
-            if outer is not None and scope.definition(name) is None:
-                value = self._value(outer, name)
+            if frame.outer is not None and frame.scope.definition(name) is None:
+                value = self._value(frame.outer, name)
             else:
-                value = self._typed(scope, name)
-            values[name] = value
+                value = self._typed(frame, name)
+            frame.values[name] = value
         return value
 
-    def _typed(self, scope: Scope, name: str) -> _Value:
-        kind = scope.value_type(name)
+    def _typed(self, frame: _Frame, name: str) -> _Value:
+        scope = frame.scope
+        kind = scope.value_type(name) if frame.variant is None else None
         if kind is not None:
             return self._of_type(kind)
         producer = scope.producer(name)
         if producer is None or not producer.inputs or producer.op_type not in _KEEP_SHAPE:
             return _Value()
         # Quantized models declare what is between Q and DQ rarely.
-        return _value_of(self._value(scope, producer.inputs[0]).shape, None)
+        return _value_of(self._value(frame, producer.inputs[0]).shape, None)
 
     def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Value:
         found = self._kinds.get((kind, stored))
@@ -283,6 +354,7 @@ class ModelCosts:
 
     def _own(
         self,
+        frame: _Frame,
         node: Node,
         kind: tuple[str, str],
         ins: Sequence[str],
@@ -303,17 +375,17 @@ class ModelCosts:
                 known = self._same.get(key)
                 if known is not None:
                     return known
-        scope = node.scope
         # By name: what is given twice is read once.
-        read = {name: values.get(name) or self._value(scope, name) for name in ins}
-        made = [values.get(name) or self._value(scope, name) for name in outs]
-        cost = self._count(node, kind, counted, ins, outs, read, made)
+        read = {name: values.get(name) or self._value(frame, name) for name in ins}
+        made = [values.get(name) or self._value(frame, name) for name in outs]
+        cost = self._count(frame, node, kind, counted, ins, outs, read, made)
         if key is not None:
             self._same[key] = cost
         return cost
 
     def _count(
         self,
+        frame: _Frame,
         node: Node,
         kind: tuple[str, str],
         counted: Operator,
@@ -327,11 +399,12 @@ class ModelCosts:
         if counted.rule is not None or kind[0]:
             call = Call(
                 *kind, [read[name].shape for name in ins], [one.shape for one in values],
-                partial(_attribute, node),
+                partial(frame.attribute, node),
             )  # fmt: skip
-            if kind[0] and values and values[0].shape is None and outs[0]:
-                values[0] = _value_of(missing_output(call), read[ins[0]].bits)
-                self._values[node.scope][outs[0]] = values[0]
+            if values and values[0].shape is None and outs[0]:
+                bits = values[0].bits or (read[ins[0]].bits if ins else None)
+                values[0] = _value_of(missing_output(call), bits)
+                frame.values[outs[0]] = values[0]
                 call.outputs = [one.shape for one in values]
             if counted.rule is not None:
                 macs, operations = work(counted.rule, call)
@@ -349,49 +422,98 @@ class ModelCosts:
             taken[0] = _Value(bytes=written)
         return Cost(macs, flops, _sum([one.bytes for one in taken]), written, parameters)
 
-    def _inside(self, node: Node, values: dict[str, _Value], depth: int) -> Cost:
-        if depth > _DEEPEST:
-            return UNKNOWN
+    def _inside(self, frame: _Frame, node: Node, depth: int) -> _Sum:
+        """Return what a node costs that calls a function or has graphs inside."""
         function = self._functions.get(call_of(node))
-        if function is not None:
-            body = self._body(function, depth + 1)
-            given = sum(self._value(node.scope, name).stored for name in node.inputs)
-            return body._replace(parameters=body.parameters + given)
-        bodies = [self._body(body, depth + 1) for body in node.subgraphs()]
+        bodies: list[_Sum] = []
+        if depth <= _DEEPEST and self._left > 0:
+            if function is not None:
+                return self._call(frame, node, function, depth)
+            taken = _taken_branch(frame, node) if node.op_type == "If" else None
+            for name, scopes in node.children.items():
+                for scope in scopes:
+                    inner = _Frame(scope, frame, frame.variant, frame.attributes)
+                    if taken is None or name == taken:
+                        bodies.append(self._body(inner, depth + 1))
+                    else:
+                        self._later.append(inner)
         if not bodies:
-            return UNKNOWN
+            self._note_unknown(node, UNKNOWN)
+            return _UNKNOWN_SUM
         if node.op_type == "If":
-            taken = _whole_constant(node.scope, node.inputs[0]) if node.inputs else None
-            if taken is not None:
-                name = "then_branch" if taken else "else_branch"
-                return total([self._body(one, depth + 1) for one in node.children.get(name, ())])
-            return max(bodies, key=lambda cost: size_at(cost.flops, _TYPICAL) or 0)
-        return bodies[0].times(self._trips(node, values))
+            dearest = max(bodies, key=lambda body: size_at(body.least.flops, _TYPICAL) or 0)
+            # Which one is dearest is not known, either, where something of one is not.
+            lacks = [any(body.whole[at] is None for body in bodies) for at in range(4)]
+            return _Sum(_without(dearest.whole, lacks), dearest.least)
+        trips = self._trips(frame, node)
+        if trips is None:
+            self._note_unknown(node, UNKNOWN)
+            return _UNKNOWN_SUM
+        return _Sum(*(part.times(trips) for part in bodies[0]))
 
-    def _trips(self, node: Node, values: dict[str, _Value]) -> Count | None:
+    def _call(self, frame: _Frame, node: Node, function: Scope, depth: int) -> _Sum:
+        """Return what a call of a function costs, with its types and attributes."""
+        given = declared_attributes(function)
+        for proto in node.proto.attribute:
+            referred = text_of(proto.ref_attr_name)
+            given[text_of(proto.name)] = frame.attributes.get(referred) if referred else proto
+        attributes = {name: proto for name, proto in given.items() if proto is not None}
+        variant = self.document.call_types.called(node, frame.variant)
+        values = ((name, proto.SerializeToString()) for name, proto in sorted(attributes.items()))
+        key = variant, *values
+        known = self._bodies.setdefault(function, {})
+        body = known.get(key)
+        if body is None:
+            if len(known) >= _MOST_KINDS:
+                self._note_unknown(node, UNKNOWN)
+                return _UNKNOWN_SUM
+            known[key] = _UNKNOWN_SUM  # while it is counted: of a function that calls itself
+            body = self._body(_Frame(function, None, variant, attributes), depth + 1)
+            known[key] = body
+        stored = sum(self._value(frame, name).stored for name in node.inputs)
+        return _Sum(*(part._replace(parameters=part.parameters + stored) for part in body))
+
+    def _trips(self, frame: _Frame, node: Node) -> Count | None:
         """Return how often a body runs; a symbol where that shows only in a run."""
         ins = node.inputs
         if node.op_type == "Loop":
-            most = _whole_constant(node.scope, ins[0]) if ins and ins[0] else None
+            most = _whole_constant(frame, ins[0]) if ins and ins[0] else None
             # A condition that is computed may end it before.
             if most is None or most >= _ENDLESS:
-                return symbol(f"trips of {node.ref}")
+                return symbol(f"trips of {_place(node)}")
             return max(most, 0)
         if node.op_type == "Scan":
-            count = _attribute(node, "num_scan_inputs") or 0
-            axes = _attribute(node, "scan_input_axes")
-            shape = self._value(node.scope, ins[len(ins) - count]).shape if count > 0 else None
-            return None if shape is None or not shape else shape[axes[0] if axes else 0]
+            try:  # a malformed node says nothing
+                first = ins[len(ins) - frame.attribute(node, "num_scan_inputs")]
+                axes = frame.attribute(node, "scan_input_axes") or [0]
+                found: Count = (self._value(frame, first).shape or ())[axes[0]]
+            except (IndexError, TypeError):
+                return None
+            return found
         return None
 
 
-def _has_more_numbers(inferred: ValueType | None, declared: Shape | None) -> bool:
-    """Return whether inference has numbers for all sizes, and the model has not."""
-    dims = None if inferred is None else inferred.dims
-    if dims is None or (declared is not None and len(declared) != len(dims)):
+def _says_more(inferred: _Value, declared: _Value) -> bool:
+    """Return whether inference knows sizes that the file does not declare.
+
+    Exporters name the sizes of outputs that follow from those of the inputs.
+    """
+    if inferred.shape is None or declared.shape is None:
+        return inferred.shape is not None
+    if len(inferred.shape) != len(declared.shape):
         return False
-    is_open = declared is None or not all(isinstance(dim, int) for dim in declared)
-    return is_open and all(isinstance(dim, int) for dim in dims)
+    return isinstance(inferred.elements, int) and not isinstance(declared.elements, int)
+
+
+def _common(one: Cost, other: Cost) -> Cost:
+    """Return what two calls of a function have in common."""
+    return one if one == other else _without(one, [a != b for a, b in zip(one, other, strict=True)])
+
+
+def _without(cost: Cost, left_out: Sequence[bool]) -> Cost:
+    """Return a cost with some of its counts not known; the parameters stay."""
+    counts = [None if out else one for one, out in zip(cost[:4], left_out, strict=False)]
+    return Cost._make((*counts, cost.parameters))
 
 
 def _times(count: Count | None, factor: int) -> Count | None:
@@ -402,20 +524,24 @@ def _sum(counts: list[Count | None]) -> Count | None:
     return None if None in counts else add_up(counts)  # type: ignore[arg-type]
 
 
-def _attribute(node: Node, name: str) -> Any:
-    found = node.attribute(name)
-    return None if found is None else found.value
+def _taken_branch(frame: _Frame, node: Node) -> str | None:
+    """Return the branch of an If that a constant condition takes; None where either may run."""
+    taken = _whole_constant(frame, node.inputs[0]) if node.inputs else None
+    return None if taken is None else "then_branch" if taken else "else_branch"
 
 
-def _whole_constant(scope: Scope, name: str) -> int | None:
+def _whole_constant(frame: _Frame, name: str) -> int | None:
     """Return a constant that is one integer; None where it is none, or not known before a run."""
-    definition = scope.resolve(name)
+    definition = frame.scope.resolve(name)
     if definition is None or definition.scope.is_default(name):
         return None
     tensor = definition.scope.initializer(name) if definition.kind == "initializer" else None
     if definition.node is not None and definition.node.op_type == "Constant":
-        tensor = _attribute(definition.node, "value")
-    if tensor is None or tensor.element_count != 1:
+        number = frame.attribute(definition.node, "value_int")
+        if isinstance(number, int):
+            return number
+        tensor = frame.attribute(definition.node, "value")
+    if not isinstance(tensor, Tensor) or tensor.element_count != 1:
         return None
     try:
         return int(tensor.read().reshape(-1)[0])
@@ -488,7 +614,7 @@ def _operator(node: Node) -> str:
 def cost_table(costs: ModelCosts) -> Table[CostRow]:
     """Return a row for each node of all scopes, in the order of the file."""
     scopes = costs.document.scopes()
-    rows = [CostRow(node, costs.nodes[node]) for scope in scopes for node in scope.nodes]
+    rows = [CostRow(node, costs.of(node)) for scope in scopes for node in scope.nodes]
     return Table(COLUMNS, rows, name="cost", title="Cost", row_key=lambda row: id(row.node))
 
 
@@ -510,15 +636,27 @@ def cost_lines(costs: ModelCosts) -> list[str]:
         operators = sorted({_operator(node) for node in costs.unknown})
         text = f"{fmt.plural(len(costs.unknown), 'node')}, not counted: {', '.join(operators)}"
         found.append(f"{'unknown':<11}{visible(text)}")
+    if costs.unsized:
+        operators = sorted({_operator(node) for node in costs.unsized})
+        many = fmt.plural(len(costs.unsized), "node")
+        text = f"{many} with tensors of unknown size, not moved: {', '.join(operators)}"
+        found.append(f"{'unsized':<11}{visible(text)}")
     return found
 
 
 def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
     """Return what a model costs, and each node: the entry ``cost`` of ``dld inspect --cost``.
 
-    Sums are over the main graph, without what is not known, and say how many nodes that is.
+    Sums are over the main graph, without what is not known, and say which ones and how many nodes
+    that is.
     """
     known = costs.known
+    names = ("macs", "flops", "read_bytes", "written_bytes")
+    lacking: list[JSON] = [
+        name for name, count in zip(names, costs.total, strict=False) if count is None
+    ]
+    if "written_bytes" in lacking:
+        lacking.append("activation_bytes")
     scopes = costs.document.scopes()
     return {
         "macs": plain(known.macs),
@@ -528,8 +666,10 @@ def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
         "parameters": summary.parameters,
         "weight_bytes": summary.initializer_bytes,
         "activation_bytes": plain(known.written),
+        "at_least": lacking,
         "unknown_nodes": len(costs.unknown),
-        "nodes": [_node_json(node, costs.nodes[node]) for scope in scopes for node in scope.nodes],
+        "unsized_nodes": len(costs.unsized),
+        "nodes": [_node_json(node, costs.of(node)) for scope in scopes for node in scope.nodes],
     }
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dld_tui.core.cost.counts import Count
+from dld_tui.core.operators.einsum import einsum_labels
 
 Shape: TypeAlias = "tuple[Count, ...]"
 Work: TypeAlias = "tuple[Count, Count]"
@@ -136,31 +137,35 @@ def _by_columns(call: Call) -> Work:
     return elements(call.read(0)) * call.number("N"), 0
 
 
+def _einsum_sizes(call: Call) -> tuple[list[list[str]], list[str], dict[str, Count]]:
+    """Return the labels of an Einsum's inputs and of its output, and their sizes.
+
+    Raises:
+        UnknownShape: That of an input is not known.
+        ValueError: The equation does not fit.
+    """
+    shapes = [call.read(at) for at in range(len(call.inputs))]
+    inputs, output = einsum_labels(call.text("equation", ""), [*map(len, shapes)])
+    sizes: dict[str, Count] = {}
+    for labels, shape in zip(inputs, shapes, strict=True):
+        for label, size in zip(labels, shape, strict=True):
+            if sizes.get(label, 1) == 1:
+                sizes[label] = size
+    return inputs, output, sizes
+
+
 def _einsum(call: Call) -> Work:
     """Return the work of contracting from left to right, as ONNX Runtime does."""
-    left, arrow, right = call.text("equation", "").replace(" ", "").partition("->")
-    terms = left.split(",")
-    sizes: dict[str, Count] = {}
-    spelled = []
-    for at, term in enumerate(terms):
-        shape = call.read(at)
-        before, dots, after = term.partition("...")
-        hidden = [f"{place}." for place in range(len(shape) - len(before) - len(after), 0, -1)]
-        letters = [*before, *(hidden if dots else []), *after]
-        spelled.append(letters)
-        for letter, size in zip(letters, shape, strict=True):
-            if sizes.get(letter, 1) == 1:
-                sizes[letter] = size
-    once = [letter for letter in sizes if sum(part.count(letter) for part in spelled) == 1]
-    kept = set(right if arrow else once) | {letter for letter in sizes if letter.endswith(".")}
+    terms, output, sizes = _einsum_sizes(call)
+    kept = set(output) | {label for label in sizes if label.endswith(".")}
     macs: Count = 0
     operations: Count = 0
-    current = set(spelled[0])
+    current = set(terms[0])
     if len(terms) == 1 and current - kept:
         return 0, math.prod(sizes[letter] for letter in current)
-    for at, letters in enumerate(spelled[1:], 1):
+    for at, letters in enumerate(terms[1:], 1):
         joined = current | set(letters)
-        later = kept.union(*spelled[at + 1 :])
+        later = kept.union(*terms[at + 1 :])
         work = math.prod(sizes[letter] for letter in joined)
         if joined <= later:
             operations += work
@@ -472,11 +477,17 @@ _SAME = _names(
 def missing_output(call: Call) -> Shape | None:
     """Return the shape of the first output by rules of this program, where inference has none.
 
-    For operators of ONNX Runtime, which onnx does not know.
+    For operators of ONNX Runtime, which onnx does not know, and Einsum, whose ``...`` it does not.
     """
     first = call.inputs[0] if call.inputs else None
     if first is None:
         return None
+    if call.op_type == "Einsum":
+        try:
+            _, output, sizes = _einsum_sizes(call)
+            return tuple(sizes[label] for label in output)
+        except (UnknownShape, KeyError, ValueError):
+            return None
     if call.op_type in _SAME:
         return first
     if call.op_type in ("MatMulNBits", "MatMulBnb4"):

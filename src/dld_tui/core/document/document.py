@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
-from dld_tui.core.document.scope import Scope, ShownTypes
+from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
@@ -73,6 +73,7 @@ class Document:
         self._held: list[Change] | None = None
         self.shown_types = ShownTypes()
         """The types of values as lists show them."""
+        self.call_types = CallTypes()
         self.journaled = journaled
         """Whether edits are written to a journal: where a person makes them. A command that writes
         another file leaves no journal of its source."""
@@ -166,6 +167,12 @@ class Document:
     def functions(self) -> list[Scope]:
         """Local functions, in the order of the file."""
         return self.main.records["function"]
+
+    def forget_types(self) -> None:
+        """Forget what shape inference found."""
+        for scope in self.scopes():
+            scope.inferred = {}
+        self.call_types = CallTypes()
 
     def scopes(self) -> Iterator[Scope]:
         """Yield every scope: the main graph and its subgraphs depth first, then the functions."""

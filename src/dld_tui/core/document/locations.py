@@ -38,10 +38,17 @@ def bodies(model: onnx.ModelProto) -> Iterator[tuple[Place, Body]]:
 
 def bodies_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yield the graphs that are attributes of a node."""
+    for _, graph in placed_bodies(node):
+        yield graph
+
+
+def placed_bodies(node: onnx.NodeProto) -> Iterator[tuple[tuple[str, int], onnx.GraphProto]]:
+    """Yield the same with the name of the attribute and the graph's number in it."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+            yield (text_of(attribute.name), 0), attribute.g
+        for number, graph in enumerate(attribute.graphs):
+            yield (text_of(attribute.name), number), graph
 
 
 def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
@@ -50,12 +57,8 @@ def _below(place: Place, body: Body) -> Iterator[tuple[Place, Body]]:
         place, body = waiting.pop()
         yield place, body
         for index, node in enumerate(body.node):
-            for attribute in node.attribute:
-                name = text_of(attribute.name)
-                if attribute.HasField("g"):
-                    waiting.append(([*place, index, name, 0], attribute.g))
-                for number, graph in enumerate(attribute.graphs):
-                    waiting.append(([*place, index, name, number], graph))
+            for step, graph in placed_bodies(node):
+                waiting.append(([*place, index, *step], graph))
 
 
 def scope_at(document: Document, place: Sequence[int | str]) -> Scope | None:
@@ -113,6 +116,12 @@ class Remark:
     """The node's position there."""
 
 
+def label_number(name: str) -> int | None:
+    """Return the number of a label: nodes of the main graph are counted first; None of a name."""
+    match = _LABEL.fullmatch(name)
+    return None if match is None else int(match.group(1))
+
+
 class Labels:
     """Gives every node of a model, at all levels, a label as its name."""
 
@@ -125,8 +134,8 @@ class Labels:
 
     def find(self, name: str) -> tuple[Place, int, str] | None:
         """Return place, position and real name of the node with a label, None for other names."""
-        match = _LABEL.fullmatch(name)
-        return None if match is None else self._nodes[int(match.group(1))][:3]
+        number = label_number(name)
+        return None if number is None else self._nodes[number][:3]
 
     def place_in(self, name: str) -> tuple[Place, int] | None:
         """Return place and position of the node whose label is in a name, None when there is none.

@@ -42,6 +42,7 @@ class ScopeOwner(PayloadOwner, Protocol):
     path: Path | None
     main: Scope
     shown_types: ShownTypes
+    call_types: CallTypes
 
     @property
     def functions(self) -> list[Scope]:
@@ -88,7 +89,8 @@ class Scope:
         self.position = position
         """Its place in an attribute of type ``graphs``, else None."""
         self.inferred: dict[str, ValueType] = {}
-        """What shape inference found, by value name; may be older than the last edit."""
+        """What shape inference found, by value name; may be older than the last edit. In a
+        function: where its calls agree; :class:`CallTypes` has what each of them has."""
         self.stale: set[str] = set()
         """Values whose types an edit may have made wrong; see :mod:`.staleness`."""
         self.touched: set[str] = set()
@@ -540,3 +542,57 @@ class ShownTypes:
         """Read all anew: the model was edited, or inference knows more."""
         self._known.clear()
         self._aliases.clear()
+
+
+class CallTypes:
+    """Types inside of functions whose calls differ, as shape inference found them.
+
+    Calls with the same types and attributes are one variant of a function. What all of them agree
+    on is in :attr:`Scope.inferred`.
+    """
+
+    def __init__(self) -> None:
+        self._types: dict[tuple[Scope, int], dict[str, ValueType]] = {}
+        self._called: dict[tuple[Scope, int | None], dict[str, int]] = {}
+
+    def of(self, scope: Scope, variant: int | None) -> dict[str, ValueType]:
+        """Return the types of values of a scope in a variant of the function that it is in.
+
+        Args:
+            scope: A function, or a graph inside one.
+            variant: None for what all calls agree on.
+        """
+        if variant is None:
+            return scope.inferred
+        return self._types.setdefault((scope, variant), {})
+
+    def called(self, node: Node, variant: int | None) -> int | None:
+        """Return the variant of the function that a node calls; None where all calls are alike.
+
+        Args:
+            node: The call.
+            variant: Of the function that the call is in.
+        """
+        found = self._called.get((node.scope, variant))
+        if found is None:
+            return None
+        return next((found[name] for name in node.outputs if name in found), None)
+
+    def note(
+        self,
+        scope: Scope,
+        variant: int | None,
+        types: Mapping[str, ValueType],
+        called: Mapping[str, int],
+    ) -> None:
+        """Take in what inference found of a scope.
+
+        Args:
+            scope: Whose values they are.
+            variant: Of the function that it is in; None for all calls.
+            types: By value name.
+            called: The variants of functions that nodes call, by their first outputs.
+        """
+        self.of(scope, variant).update(types)
+        if called:
+            self._called.setdefault((scope, variant), {}).update(called)

@@ -1203,6 +1203,8 @@ class _Frame:
     outer: _Frame | None = None
     attributes: Mapping[str, onnx.AttributeProto] = field(default_factory=dict)
     """Those of the call, where the scope is a local function."""
+    variant: int | None = None
+    """Of the function around it, as in :class:`~dld_tui.core.document.scope.CallTypes`."""
 
     def get(self, name: str) -> Known:
         frame: _Frame | None = self
@@ -1250,6 +1252,7 @@ class Propagation:
         self._frames: dict[Scope, list[_Frame]] = {}
         self._left = MOST_NODES
         self._orders = {} if orders is None else orders
+        self._document = document
         self._functions = {key_of(function): function for function in document.functions}
         self._node: Node | None = None
         with np.errstate(all="ignore"):
@@ -1267,17 +1270,20 @@ class Propagation:
             cost = cost + np.maximum(self.shrunk - shrunk, 0) * (1 << 21)
         return cost
 
-    def sizes(self) -> Iterator[tuple[Scope, str, tuple[int, ...]]]:
+    def sizes(self) -> Iterator[tuple[Scope, int | None, str, tuple[int, ...]]]:
         """Yield the shapes that are known in full, with one candidate.
 
-        Of local functions: where all calls agree.
+        Of local functions: where all calls agree, and those of a variant.
         """
         for scope, frames in self._frames.items():
-            for name, known in frames[0].values.items():
-                dims = _numbers(known.dims)
-                others = (frame.values.get(name, UNKNOWN).dims for frame in frames[1:])
-                if dims is not None and all(_numbers(other) == dims for other in others):
-                    yield scope, name, dims
+            variants = {frame.variant: None for frame in frames if frame.variant is not None}
+            for variant in (None, *variants):
+                alike = [frame for frame in frames if variant in (None, frame.variant)]
+                for name, known in alike[0].values.items():
+                    dims = _numbers(known.dims)
+                    others = (frame.values.get(name, UNKNOWN).dims for frame in alike[1:])
+                    if dims is not None and all(_numbers(other) == dims for other in others):
+                        yield scope, variant, name, dims
 
     def culprit(self, candidate: int) -> Node | None:
         """Return the first node that cannot do with a candidate."""
@@ -1327,7 +1333,9 @@ class Propagation:
         if depth >= _DEEPEST:
             return []
         given = Attributes(node, frame.attributes).protos()
-        inner = _Frame(function, dict(zip(function.inputs, inputs, strict=False)), None, given)
+        variant = self._document.call_types.called(node, frame.variant)
+        values = dict(zip(function.inputs, inputs, strict=False))
+        inner = _Frame(function, values, None, given, variant)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in function.outputs]
 
@@ -1339,7 +1347,7 @@ class Propagation:
         if chosen is None or depth >= _DEEPEST:
             return []
         body = node.children["then_branch" if chosen else "else_branch"][0]
-        inner = _Frame(body, {}, frame, frame.attributes)
+        inner = _Frame(body, {}, frame, frame.attributes, frame.variant)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in body.outputs]
 
@@ -1517,10 +1525,12 @@ def follow_shapes(document: Document, shapes: Mapping[str, Shape]) -> dict[str, 
     """
     propagation = Propagation(document, {name: Known(shape) for name, shape in shapes.items()}, 1)
     sizes: dict[str, int] = {}
-    for scope, name, dims in propagation.sizes():
-        kind = scope.value_type(name)
+    for scope, variant, name, dims in propagation.sizes():
+        types = document.call_types.of(scope, variant)
+        kind = scope.value_type(name) if variant is None else types.get(name)
         if kind is not None and kind.dims != dims and not kind.container:
             sizes.update(sizes_of(kind.dims, dims))
-            scope.inferred[name] = ValueType(kind.dtype, dims)
-            scope.touched.add(name)
+            types[name] = ValueType(kind.dtype, dims)
+            if variant is None:
+                scope.touched.add(name)
     return sizes

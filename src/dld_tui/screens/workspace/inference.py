@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from textual.timer import Timer
 
 from dld_tui.core.checks.findings import Prediction
 from dld_tui.core.document import Change
-from dld_tui.core.document.locations import Place, scope_at
+from dld_tui.core.document.locations import scope_at
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import visible
@@ -173,12 +174,11 @@ class TypeInference(Controller):
             return
         document = self.document
         had = {scope: scope.inferred for scope in document.scopes()}
-        for scope in had:
-            scope.inferred = {}
-        for place, types in inferred.scopes:
-            scope_found = scope_at(document, place)
+        document.forget_types()
+        for (place, variant), types in inferred.scopes.items():
+            scope_found = scope_at(document, json.loads(place))
             if scope_found is not None:
-                scope_found.inferred = types
+                document.call_types.note(scope_found, variant, types.values, types.called)
         has_news = any(scope.inferred != types for scope, types in had.items())
         has_news |= self._stale_marks.clear()  # what is drawn has the marks in it
         self.model.has_fresh_types = True
@@ -222,11 +222,19 @@ def _remove(folder: Path) -> None:
 
 
 @dataclass
+class ScopeTypes:
+    """What inference says of a scope, as :meth:`CallTypes.note` takes it."""
+
+    values: dict[str, ValueType] = field(default_factory=dict)
+    called: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
 class InferredTypes:
     """What inference says of a model."""
 
-    scopes: list[tuple[Place, dict[str, ValueType]]] = field(default_factory=list)
-    """Types by value name, for the place of each scope (:mod:`dld_tui.core.document.locations`)."""
+    scopes: dict[tuple[str, int | None], ScopeTypes] = field(default_factory=dict)
+    """By the place of a scope (:mod:`dld_tui.core.document.locations`) as JSON, and the variant."""
     errors: list[Prediction] = field(default_factory=list)
     """What no runtime will take."""
 
@@ -274,10 +282,9 @@ class _Types:
         if not isinstance(event, Part):
             return
         part = decode(InferredPart, event.data)
-        place = part.place
         kinds = [self._known.setdefault(kind, kind) for kind in part.kinds]
-        scopes = self._found.scopes
-        if not scopes or scopes[-1][0] != place:
-            scopes.append((place, {}))
-        scopes[-1][1].update((name, kinds[number]) for name, number in part.types.items())
+        key = json.dumps(part.place), part.variant
+        types = self._found.scopes.setdefault(key, ScopeTypes())
+        types.values.update((name, kinds[number]) for name, number in part.types.items())
+        types.called.update(part.called)
         sleep(0.001)  # this thread holds the interpreter otherwise

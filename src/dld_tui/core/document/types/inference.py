@@ -9,6 +9,7 @@ then, shape inference may tell it later; what the file had without a type stays 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 import struct
@@ -16,11 +17,20 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from dld_tui.core.document.locations import Labels, Place, Remark, bodies, bodies_of, scope_at
+from dld_tui.core.document.locations import (
+    Labels,
+    Place,
+    Remark,
+    bodies,
+    bodies_of,
+    label_number,
+    placed_bodies,
+    scope_at,
+)
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import CallTypes, Scope
 from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.types.value_types import ValueType, type_proto_of, value_type_of
 from dld_tui.core.errors import ActivityError, InputError
@@ -35,6 +45,7 @@ from dld_tui.core.files.tensors import (
     set_inline,
 )
 from dld_tui.core.files.wire import THRESHOLD
+from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:
@@ -45,7 +56,7 @@ ToldTypes: TypeAlias = "Callable[[onnx.ModelProto], Iterable[onnx.ValueInfoProto
 """Returns the types of values of the main graph that an inferred model has no shapes of."""
 _DECLARED = "existing shape differ"
 """Of a shape that the file declares and that is not what the node makes."""
-_GENERATED = re.compile(r"unk__\d+")
+_GENERATED = re.compile(r"unk__(\d+)")
 """What onnx calls dimensions that it does not know."""
 _MOST_TOLD = 4
 """How often a runtime is asked for more types: it takes those before in, too."""
@@ -102,9 +113,10 @@ def infer(
     own_names = _declared_names(model.graph) if before is None else before.own_names
     found = _infer(model, None if before is None else before.labels)
     _name_reshaped(found.model.graph, own_names)
-    for _ in range(_MOST_TOLD if told is not None and not found.failed else 0):
-        assert told is not None
-        more = {text_of(info.name): info for info in told(found.model)}
+    for _ in range(0 if found.failed else _MOST_TOLD):
+        more = _einsum_types(found.model.graph)
+        if told is not None:
+            more.update((text_of(info.name), info) for info in told(found.model))
         if not more:
             break
         forget_generated(found.model.graph)
@@ -113,6 +125,54 @@ def infer(
         _name_reshaped(found.model.graph, own_names)
     found.own_names = own_names
     return found
+
+
+def _einsum_types(graph: onnx.GraphProto) -> dict[str, onnx.ValueInfoProto]:
+    """Return the types of what Einsum makes where onnx has no shape: it does not follow ``...``."""
+    calls = [
+        node
+        for node in graph.node
+        if node.op_type == "Einsum" and not node.domain and len(node.output) == 1
+    ]
+    if not calls:
+        return {}
+    infos = (*graph.input, *graph.value_info, *graph.output)
+    kinds = {info.name: info.type.tensor_type for info in infos}
+    for tensor in graph.initializer:
+        dims = [onnx.TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
+        shape = onnx.TensorShapeProto(dim=dims)
+        kinds[tensor.name] = onnx.TypeProto.Tensor(elem_type=tensor.data_type, shape=shape)
+    found: dict[str, onnx.ValueInfoProto] = {}
+    for node in calls:
+        name = node.output[0]
+        given = [kinds.get(one) for one in node.input]
+        if name in kinds and kinds[name].HasField("shape"):
+            continue
+        shapes = [kind.shape.dim for kind in given if kind is not None and kind.HasField("shape")]
+        equation = next((one.s for one in node.attribute if one.name == "equation"), b"")
+        if not given or given[0] is None or len(shapes) < len(given):
+            continue
+        info = onnx.ValueInfoProto()
+        set_text(info, "name", text_of(name))
+        info.type.tensor_type.elem_type = given[0].elem_type
+        try:
+            dims = _einsum_dims(equation.decode("utf-8", "replace"), shapes)
+        except (KeyError, ValueError):
+            continue  # a check tells
+        info.type.tensor_type.shape.SetInParent()
+        info.type.tensor_type.shape.dim.extend(dims)
+        found[text_of(name)] = info
+    return found
+
+
+def _einsum_dims(equation: str, shapes: Sequence[Sequence[Any]]) -> list[Any]:
+    inputs, output = einsum_labels(equation, [*map(len, shapes)])
+    dims: dict[str, Any] = {}
+    for labels, shape in zip(inputs, shapes, strict=True):
+        for label, dim in zip(labels, shape, strict=True):
+            if label not in dims or dims[label].dim_value == 1:  # which is stretched
+                dims[label] = dim
+    return [dims[label] for label in output]
 
 
 def _declared_names(graph: onnx.GraphProto) -> frozenset[str]:
@@ -381,7 +441,23 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
         if len(left) == len(waiting):
             return  # a cycle: another rule tells
         waiting = left
-    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in sorted_nodes]
+    _put_nodes(graph, sorted_nodes)
+
+
+def in_file_order(inferred: onnx.ModelProto) -> None:
+    """Bring the nodes of what :func:`infer` gave back into the order of the file, by their labels.
+
+    Places of graphs in them are positions.
+    """
+    nodes = inferred.graph.node
+    numbers = [label_number(text_of(node.name)) for node in nodes]
+    known = [number for number in numbers if number is not None]
+    if len(known) == len(nodes) and known != sorted(known):
+        _put_nodes(inferred.graph, [node for _, node in sorted(zip(known, nodes, strict=True))])
+
+
+def _put_nodes(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
 
@@ -467,21 +543,30 @@ def infer_types(
 
 def take_types(document: Document, inferred: onnx.ModelProto) -> None:
     """Give a document the types that inference found in a copy of it."""
+    in_file_order(inferred)
     for place, body in bodies(inferred):
         scope = scope_at(document, place)
         if scope is None or scope.is_function or not isinstance(body, onnx.GraphProto):
             continue
         _take(scope, body)
-    for place, graph in function_types(inferred):
-        inner = scope_at(document, place)
+    document.call_types = CallTypes()
+    for found in function_types(inferred):
+        inner = scope_at(document, found.place)
         if inner is not None:
-            _take(inner, graph)
+            types = _types_in(found.graph)
+            document.call_types.note(inner, found.variant, types, found.called)
 
 
 def _take(scope: Scope, graph: onnx.GraphProto) -> None:
-    for info in (*graph.value_info, *graph.output):
-        if (known := value_type_of(info.type)) is not None:
-            scope.inferred[text_of(info.name)] = known
+    scope.inferred.update(_types_in(graph))
+
+
+def _types_in(graph: onnx.GraphProto) -> dict[str, ValueType]:
+    return {
+        text_of(info.name): known
+        for info in (*graph.value_info, *graph.output)
+        if (known := value_type_of(info.type)) is not None
+    }
 
 
 # --- inside functions ----------------------------------------------------------------------------
@@ -491,60 +576,138 @@ _MOST_SIGNATURES = 32
 """Calls with other types or attributes that are followed; where there are more, nothing is told."""
 
 
-def function_types(inferred: onnx.ModelProto) -> Iterator[tuple[Place, onnx.GraphProto]]:
+class BodyTypes(NamedTuple):
+    """What is known of the values in a graph, and of the calls of functions in it."""
+
+    place: Place
+    graph: onnx.GraphProto
+    """Its ``value_info`` has the types."""
+    variant: int | None = None
+    """For which calls of the function around it; None for all."""
+    called: dict[str, int] = {}  # noqa: RUF012 - never changed
+    """The variant of the function that a node calls, by its first output; see CallTypes."""
+
+
+@dataclass
+class _Variant:
+    """A function as calls with the same types and attributes have it."""
+
+    function: int
+    number: int
+    graphs: dict[str, tuple[Place, onnx.GraphProto]]
+    """By the text of the place."""
+
+
+@dataclass
+class _Called:
+    """A call, and what it calls."""
+
+    caller: _Variant | None
+    """None for the main graph."""
+    place: Place
+    output: str
+    function: int
+    variant: int
+
+
+def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
     """Yield what is known of the values in local functions, which have no types of their own.
 
-    A function is inferred with the types that its calls hand in. What several calls do not agree on
-    is left out.
+    A function is inferred with the types that its calls hand in. First comes what all its calls
+    agree on; where calls differ, what each kind of them has, and which node is which kind.
 
     Args:
         inferred: A model with the types that :func:`infer_types` found.
-
-    Yields:
-        The place of a function, or of a graph inside it, and a graph whose ``value_info`` has them.
     """
     known = {_key(function): number for number, function in enumerate(inferred.functions)}
     if not known:
         return
-    signatures: dict[int, set[bytes]] = {}
+    variants: dict[int, dict[bytes, _Variant]] = {}
     not_followed: set[int] = set()
-    places: dict[str, Place] = {}
-    merged: dict[str, dict[str, ValueType | None]] = {}
-    waiting = deque(_calls(inferred.graph, {}, known))
+    called: list[_Called] = []
+    names = _new_names(inferred)
+    waiting: deque[tuple[_Variant | None, _Call]] = deque()
+    waiting.extend((None, call) for call in _calls(inferred.graph, {}, known))
     while waiting:
-        number, call, types = waiting.popleft()
-        seen = signatures.setdefault(number, set())
+        caller, (place, number, call, types) = waiting.popleft()
+        if number in not_followed:
+            continue
+        seen = variants.setdefault(number, {})
         signature = b"|".join(t.SerializeToString() if t else b"" for t in types)
         signature += b"".join(a.SerializeToString() for a in call.attribute)
-        if signature in seen or number in not_followed:
-            continue
-        seen.add(signature)
-        function = inferred.functions[number]
-        is_followed = len(seen) <= _MOST_SIGNATURES
-        graph = _probe(inferred, function, call, types) if is_followed else None
-        if graph is None:  # and so what it calls with other types is not known, either
-            not_followed.add(number)
-            waiting.extend(_calls(onnx.GraphProto(node=function.node), {}, known))
-            continue
-        for place, body in bodies(onnx.ModelProto(graph=graph)):
-            whole: Place = ["function", number, *place]
-            values = {
-                text_of(info.name): value_type_of(info.type)
-                for info in (*body.input, *body.output, *body.value_info)
-            }
-            key = str(whole)
-            places[key] = whole
-            merged[key] = _agreed(merged[key], values) if key in merged else values
-        waiting.extend(_calls(graph, {}, known))
-    for key, values in merged.items():
-        if places[key][1] in not_followed:
-            continue
+        variant = seen.get(signature)
+        if variant is None:
+            function = inferred.functions[number]
+            is_followed = len(seen) < _MOST_SIGNATURES
+            graph = _probe(inferred, function, call, types, names) if is_followed else None
+            told = {} if graph is None else _told(number, graph)
+            variant = seen[signature] = _Variant(number, len(seen), told)
+            if graph is None:  # and so what it calls with other types is not known, either
+                not_followed.add(number)
+                graph = onnx.GraphProto(node=function.node)
+            waiting.extend((variant, inner) for inner in _calls(graph, {}, known))
+        output = next((text_of(name) for name in call.output if name), "")
+        if output:
+            called.append(_Called(caller, place, output, number, variant.number))
+    followed = {
+        number: [*seen.values()] for number, seen in variants.items() if number not in not_followed
+    }
+    for same in followed.values():
+        for key, (place, _) in same[0].graphs.items():
+            graphs = [one.graphs[key][1] for one in same if key in one.graphs]
+            if len(graphs) == len(same):  # not where a call hands a graph in
+                yield BodyTypes(place, _agreed(graphs))
+    calls = _by_place(called, followed)
+    for same in followed.values():
+        for variant in same if len(same) > 1 else ():
+            for key, (place, graph) in variant.graphs.items():
+                inner = calls.pop((key, variant.number), {})
+                yield BodyTypes(place, graph, variant.number, inner)
+    for (key, which), inner in calls.items():  # of graphs whose types are above, or in the model
+        yield BodyTypes(json.loads(key), onnx.GraphProto(), which, inner)
+
+
+def _told(function: int, graph: onnx.GraphProto) -> dict[str, tuple[Place, onnx.GraphProto]]:
+    """Return the types of all values in a graph and those below it, by the text of the place."""
+    found = {}
+    for place, body in bodies(onnx.ModelProto(graph=graph)):
+        whole: Place = ["function", function, *place]
         told = onnx.GraphProto()
-        for name, value in values.items():
-            proto = type_proto_of(value) if value is not None else None
-            if proto is not None:
-                set_text(told.value_info.add(type=proto), "name", name)
-        yield places[key], told
+        for info in (*body.input, *body.output, *body.value_info):
+            told.value_info.add().CopyFrom(info)
+        found[json.dumps(whole)] = whole, told
+    return found
+
+
+def _by_place(
+    called: Sequence[_Called], followed: Mapping[int, Sequence[_Variant]]
+) -> dict[tuple[str, int | None], dict[str, int]]:
+    """Return the variants that calls call, by the text of a place and the variant it is of."""
+    found: dict[tuple[str, int | None], dict[str, int]] = {}
+    for call in called:
+        if len(followed.get(call.function, ())) < 2:
+            continue
+        caller, place, variant = call.caller, call.place, None
+        if caller is not None:
+            if caller.function not in followed:
+                continue
+            place = ["function", caller.function, *place]
+            variant = caller.number if len(followed[caller.function]) > 1 else None
+        found.setdefault((json.dumps(place), variant), {})[call.output] = call.variant
+    return found
+
+
+def _new_names(model: onnx.ModelProto) -> Iterator[str]:
+    """Return names as onnx gives them to dimensions, without those that are in a model."""
+    taken = [
+        int(found[1])
+        for _, body in bodies(model)
+        if isinstance(body, onnx.GraphProto)
+        for info in (*body.input, *body.output, *body.value_info)
+        for dim in info.type.tensor_type.shape.dim
+        if (found := _GENERATED.fullmatch(text_of(dim.dim_param)))
+    ]
+    return (f"unk__{number}" for number in itertools.count(max(taken, default=-1) + 1))
 
 
 def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
@@ -552,10 +715,17 @@ def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
     return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
 
 
+_Call: TypeAlias = "tuple[Place, int, onnx.NodeProto, list[onnx.TypeProto | None]]"
+"""Of a function: the place of its graph, the function's number, the node, the types that go in."""
+
+
 def _calls(
-    graph: onnx.GraphProto, outer: _Types, known: dict[tuple[str, str, str], int]
-) -> Iterator[tuple[int, onnx.NodeProto, list[onnx.TypeProto | None]]]:
-    """Yield the calls of functions in a graph and its subgraphs, with the types that go in."""
+    graph: onnx.GraphProto,
+    outer: _Types,
+    known: dict[tuple[str, str, str], int],
+    place: Sequence[int | str] = (),
+) -> Iterator[_Call]:
+    """Yield the calls of functions in a graph and its subgraphs."""
     types = dict(outer)
     for info in (*graph.input, *graph.output, *graph.value_info):
         if info.HasField("type"):
@@ -567,12 +737,12 @@ def _calls(
         for size in tensor.dims:
             dense.tensor_type.shape.dim.add(dim_value=size)
         types[text_of(tensor.name)] = dense
-    for node in graph.node:
+    for index, node in enumerate(graph.node):
         number = known.get(_key(node))
         if number is not None:
-            yield number, node, [types.get(text_of(name)) for name in node.input]
-        for inner in bodies_of(node):
-            yield from _calls(inner, types, known)
+            yield [*place], number, node, [types.get(text_of(name)) for name in node.input]
+        for step, inner in placed_bodies(node):
+            yield from _calls(inner, types, known, [*place, index, *step])
 
 
 def _probe(
@@ -580,8 +750,13 @@ def _probe(
     function: onnx.FunctionProto,
     call: onnx.NodeProto,
     types: list[onnx.TypeProto | None],
+    names: Iterator[str],
 ) -> onnx.GraphProto | None:
-    """Return the body of a function as a graph with the types that one call gives it."""
+    """Return the body of a function as a graph with the types that one call gives it.
+
+    Args:
+        names: For dimensions that onnx names: each probe would begin at ``unk__0`` again.
+    """
     from onnx import shape_inference
 
     probe = onnx.ModelProto(ir_version=model.ir_version, functions=model.functions)
@@ -600,11 +775,35 @@ def _probe(
             info.type.CopyFrom(known)
     for formal in function.output:
         set_text(graph.output.add(), "name", text_of(formal))
+    given = {
+        text_of(dim.dim_param)
+        for kind in types
+        if kind is not None
+        for dim in kind.tensor_type.shape.dim
+    }
     try:
-        return shape_inference.infer_shapes(probe, data_prop=True).graph
+        found = shape_inference.infer_shapes(probe, data_prop=True)
+        for _ in range(_MOST_TOLD):
+            more = _einsum_types(found.graph)
+            if not more:
+                break
+            _declare(found.graph, more)
+            found = shape_inference.infer_shapes(found, data_prop=True)
     # The seam: C++ errors of several classes without a common base.
     except Exception:  # noqa: BLE001
         return None
+    renamed: dict[str, str] = {}
+    for _, body in bodies(found):
+        if isinstance(body, onnx.FunctionProto):
+            break
+        for info in (*body.output, *body.value_info):
+            for dim in info.type.tensor_type.shape.dim:
+                name = text_of(dim.dim_param)
+                if name not in given and _GENERATED.fullmatch(name):
+                    if name not in renamed:
+                        renamed[name] = next(names)
+                    dim.dim_param = renamed[name]
+    return found.graph
 
 
 def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto]) -> None:
@@ -625,11 +824,22 @@ def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto])
             set_text(attribute, "name", name)
 
 
-def _agreed(
-    before: dict[str, ValueType | None], other: dict[str, ValueType | None]
-) -> dict[str, ValueType | None]:
-    """Return what two calls agree on; what is not known of one is not known of both."""
-    return {name: _common(value, other.get(name)) for name, value in before.items()}
+def _agreed(graphs: Sequence[onnx.GraphProto]) -> onnx.GraphProto:
+    """Return what calls agree on; what is not known of one is not known of all."""
+    if len(graphs) == 1:
+        return graphs[0]
+    common: dict[str, ValueType | None] | None = None
+    for graph in graphs:
+        types = {text_of(info.name): value_type_of(info.type) for info in graph.value_info}
+        common = types if common is None else {
+            name: _common(value, types.get(name)) for name, value in common.items()
+        }  # fmt: skip
+    told = onnx.GraphProto()
+    for name, value in (common or {}).items():
+        proto = type_proto_of(value) if value is not None else None
+        if proto is not None:
+            set_text(told.value_info.add(type=proto), "name", name)
+    return told
 
 
 def _common(one: ValueType | None, other: ValueType | None) -> ValueType | None:
