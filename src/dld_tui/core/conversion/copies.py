@@ -391,8 +391,7 @@ def _lift(transaction: Transaction, scope: Scope) -> int:
             made.append(proto)
             transaction.do(Splice(scope, "node", index, [node], []))
     if made:
-        end = len(scope.records["initializer"])
-        transaction.do(Splice(scope, "initializer", end, [], made[::-1]))
+        transaction.append(scope, "initializer", *made[::-1])
     return len(made)
 
 

@@ -112,11 +112,10 @@ def _replace(
         put_payload(model.document, proto, payload, location=location_of(weight.levels.proto))
         # What DequantizeLinear made is known where it was.
         place = home if make is not None else node.scope
-        end = len(place.records["initializer"])
-        transaction.do(Splice(place, "initializer", end, [], [proto]))
+        transaction.append(place, "initializer", proto)
         model.bytes += payload_bytes(dtype, prod(_dims(weight))) or 0
     new = make(node, name, names) if make is not None else []
-    transaction.do(Splice(node.scope, "node", node.scope.index_of(node), [node], new))
+    transaction.replace(node.scope, "node", node, *new)
     model.count += 1
 
 

@@ -31,7 +31,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.batch import carry_out
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.tensors import emptied, location_of, place_of, put_payload
+from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
@@ -221,10 +221,10 @@ def _place(transaction: Transaction, weight: Stored, proto: onnx.TensorProto) ->
     if weight.node is None:
         set_text(proto, "name", kept)
         old = home.named("initializer").first(name)
-        at = place_of(home, "initializer", old)
         if alone:
-            transaction.do(Splice(home, "initializer", at, [old], [proto]))
+            transaction.replace(home, "initializer", old, proto)
         else:
+            at = home.place_of("initializer", old)
             transaction.do(Splice(home, "initializer", at + 1, [], [proto]))
             _list_as_input(transaction, home, proto)
         return
@@ -236,7 +236,7 @@ def _list_as_input(transaction: Transaction, home: Scope, proto: onnx.TensorProt
     if home.owner is None and home.document.model.ir_version < 4:
         record = onnx.helper.make_tensor_value_info("", proto.data_type, list(proto.dims))
         set_text(record, "name", text_of(proto.name))
-        transaction.do(Splice(home, "input", len(home.records["input"]), [], [record]))
+        transaction.append(home, "input", record)
 
 
 def _place_constant(
@@ -370,7 +370,7 @@ def _halve_input(
     for cast in casts:
         target = cast.outputs[0]
         if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
-            _remove(transaction, cast)
+            transaction.replace(cast.scope, "node", cast)
             relink_users(transaction, cast.scope, target, name)
     return ""
 
@@ -395,7 +395,7 @@ def _halve_output(
             relink_users(transaction, main, name, wide)
             relink(transaction, node, "output", name, wide)
         else:
-            _remove(transaction, node)
+            transaction.replace(node.scope, "node", node)
         relink(transaction, maker, "output", source, name)
         relink_users(transaction, main, source, name)
         return ""
@@ -417,10 +417,6 @@ def _cast_type(node: Node) -> int:
     return next((int(a.i) for a in node.proto.attribute if a.name == "to"), 0)
 
 
-def _remove(transaction: Transaction, node: Node) -> None:
-    transaction.do(Splice(node.scope, "node", node.scope.index_of(node), [node], []))
-
-
 def _add_cast(
     transaction: Transaction, scope: Scope, place: int, source: str, target: str, to: int
 ) -> None:
@@ -438,7 +434,7 @@ def _declare_half(
     changed = onnx.ValueInfoProto()
     changed.CopyFrom(record)
     changed.type.tensor_type.elem_type = half
-    transaction.do(Splice(scope, side, place_of(scope, side, record), [record], [changed]))
+    transaction.replace(scope, side, record, changed)
 
 
 _SIZES = ("Shape", "Size")

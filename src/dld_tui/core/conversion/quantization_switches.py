@@ -76,7 +76,7 @@ class _Insertion:
         main = self._scope
         for switch in switches.values():
             info = helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, ())
-            self._transaction.do(Splice(main, "input", len(main.records["input"]), [], [info]))
+            self._transaction.append(main, "input", info)
         return switches
 
     def _switch(self, tensor: str, dtype: str, scales: dict[str, Scale]) -> bool:
@@ -131,8 +131,7 @@ class _Insertion:
             names = (self._names.take("scale"), self._names.take("zero_point"))
             for proto, name in zip(protos, names, strict=True):
                 set_text(proto, "name", name)
-                end = len(self._scope.records["initializer"])
-                self._transaction.do(Splice(self._scope, "initializer", end, [], [proto]))
+                self._transaction.append(self._scope, "initializer", proto)
             self._stored[key] = names
         return self._stored[key]
 

@@ -471,7 +471,7 @@ def add_switches(
     main = document.main
     for switch in dict.fromkeys(switches[node] for node in found):
         info = onnx.helper.make_tensor_value_info(switch, onnx.TensorProto.BOOL, ())
-        transaction.do(Splice(main, "input", len(main.records["input"]), [], [info]))
+        transaction.append(main, "input", info)
     return set(found)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import Primitive
+from dld_tui.core.document.primitives import Primitive, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.types import JSON
 
@@ -26,6 +27,15 @@ class Transaction:
         """Make a change as part of this transaction."""
         primitive.do()
         self.primitives.append(primitive)
+
+    def append(self, scope: Scope, list_name: str, *records: Any) -> None:
+        """Put records, or nodes, at the end of a list of a scope."""
+        self.do(Splice(scope, list_name, len(scope.records[list_name]), [], [*records]))
+
+    def replace(self, scope: Scope, list_name: str, record: Any, *others: Any) -> None:
+        """Put others in the place of a record, or node, of a scope; without others, take it out."""
+        place = scope.place_of(list_name, record)
+        self.do(Splice(scope, list_name, place, [record], [*others]))
 
     def roll_back(self) -> None:
         """Take all changes back, the last one first."""

@@ -354,6 +354,13 @@ class Scope:
             self._drift = place - guess
         return place
 
+    def place_of(self, list_name: str, record: Any) -> int:
+        """Return where a record, or a node, is in its list."""
+        if list_name == "node":
+            return self.index_of(record)
+        # Messages compare by content: look for this very one.
+        return next(at for at, other in enumerate(self.records[list_name]) if other is record)
+
     def nodes_named(self, name: str) -> list[Node]:
         """Return the nodes with exactly this name."""
         return list(self._names.get(name))

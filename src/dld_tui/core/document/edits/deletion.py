@@ -119,7 +119,7 @@ def take_over(transaction: Transaction, scope: Scope, node: Node, *, keep: bool 
     spare = free_name(scope, f"{output}_bypassed") if keep else ""
     transaction.do(SetLinks(scope, node, "output", (spare, *node.outputs[1:])))
     for record in list(scope.named("value_info").all(source)):
-        splice_out(transaction, scope, "value_info", record)
+        transaction.replace(scope, "value_info", record)
     rename_everywhere(transaction, scope, source, output)
 
 
@@ -128,20 +128,12 @@ def remove_node(
 ) -> None:
     """Take a node out of its scope; the types of its values go too, unless they are kept."""
     outputs = [name for name in node.outputs if name]
-    transaction.do(Splice(scope, "node", scope.index_of(node), [node], []))
+    transaction.replace(scope, "node", node)
     for name in () if keep_types else outputs:
         if scope.definition(name) is not None or name in scope.outputs:
             continue
         for record in list(scope.named("value_info").all(name)):
-            splice_out(transaction, scope, "value_info", record)
-
-
-def splice_out(transaction: Transaction, scope: Scope, list_name: str, record: Any) -> None:
-    """Take one record out of its list."""
-    records = scope.records[list_name]
-    # Messages compare by content: look for this very one.
-    index = next(i for i, other in enumerate(records) if other is record)
-    transaction.do(Splice(scope, list_name, index, [record], []))
+            transaction.replace(scope, "value_info", record)
 
 
 def splice_out_all(

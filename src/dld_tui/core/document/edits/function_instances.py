@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.batch import nodes_at
-from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.functions import (
     NEW_DOMAIN,
     enter_function,
@@ -190,7 +189,7 @@ def _remove_leftovers(
             continue  # one of a scope around it stays where it is
         if not home.users(value) and value not in home.outputs:
             for record in list(home.named("initializer").all(value)):
-                splice_out(transaction, home, "initializer", record)
+                transaction.replace(home, "initializer", record)
     gone = [value for node in nodes for value in node.outputs] + list(weights)
     for value in gone:
         if not value or home.definition(value) is not None:
@@ -198,7 +197,7 @@ def _remove_leftovers(
         for list_name in ("value_info", "quantization_annotation"):
             if list_name in home.records:
                 for record in list(home.named(list_name).all(value)):
-                    splice_out(transaction, home, list_name, record)
+                    transaction.replace(home, list_name, record)
 
 
 def unused_key(document: Document, wanted: FunctionKey) -> FunctionKey:
@@ -270,7 +269,7 @@ def _inline(transaction: Transaction, call: Node, function: Scope) -> int:
     if copies:
         ensure_import(transaction, home, "", imports.get("", 1))
     made = [home.new_node(proto) for proto in (*protos, *copies)]
-    transaction.do(Splice(home, "node", home.index_of(call), [call], made))
+    transaction.replace(home, "node", call, *made)
     _declare_types(transaction, home, body)
     return len(made)
 
@@ -288,7 +287,7 @@ def _declare_types(transaction: Transaction, home: Scope, body: Scope) -> None:
             dim.ClearField("dim_param")  # the same name may be another size in another call
         infos.append(record)
     if infos:
-        transaction.do(Splice(home, "value_info", len(home.records["value_info"]), [], infos))
+        transaction.append(home, "value_info", *infos)
 
 
 def _fit(body: Scope, call: Node) -> list[onnx.NodeProto]:

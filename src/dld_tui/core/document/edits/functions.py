@@ -31,7 +31,7 @@ from dld_tui.core.document.local_functions import (
     shown_key,
 )
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
-from dld_tui.core.document.primitives import SetAttribute, SetList, SetText, Splice, copies
+from dld_tui.core.document.primitives import SetAttribute, SetList, SetText, copies
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
@@ -155,8 +155,7 @@ def delete_function(document: Document, transaction: Transaction, *, scope: Sequ
     function = function_at(document, scope)
     key = key_of(function)
     calls = len(nodes_with_key(document, key))
-    index = next(i for i, other in enumerate(document.functions) if other is function)
-    transaction.do(Splice(document.main, "function", index, [function], []))
+    transaction.replace(document.main, "function", function)
     note = f"; {fmt.plural(calls, 'instance')} now custom" if calls else ""
     return f"delete function {quoted(shown_key(key))}{note}"
 
@@ -217,7 +216,7 @@ def enter_function(
     ensure_ir(transaction, document, OVERLOADS_IR if key[2] else FUNCTIONS_IR)
     ensure_import(transaction, document.main, key[0], 1)
     function = Scope(proto, document)
-    transaction.do(Splice(document.main, "function", len(document.functions), [], [function]))
+    transaction.append(document.main, "function", function)
     return function
 
 

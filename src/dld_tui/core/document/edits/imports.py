@@ -10,7 +10,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.parts.fragment import nested_nodes
-from dld_tui.core.document.primitives import SetList, SetText, Splice, copies
+from dld_tui.core.document.primitives import SetList, SetText, copies
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
 from dld_tui.core.errors import EditError
@@ -88,7 +88,7 @@ def bring_functions(
             )
         )  # fmt: skip
     added = [Scope(proto, document) for proto in fresh]
-    transaction.do(Splice(document.main, "function", len(document.functions), [], added))
+    transaction.append(document.main, "function", *added)
 
 
 def _import(

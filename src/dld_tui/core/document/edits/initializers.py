@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.registry import edit, quoted, strings
 from dld_tui.core.document.edits.renaming import require_free
@@ -82,7 +81,7 @@ def add_initializer(
 
 def enter_initializer(transaction: Transaction, home: Scope, list_name: str, record: Any) -> None:
     """Put a new initializer at the end of its list; before IR version 4 it is an input as well."""
-    transaction.do(Splice(home, list_name, len(home.records[list_name]), [], [record]))
+    transaction.append(home, list_name, record)
     version = home.document.model.ir_version
     name = text_of(record.name) if list_name == "initializer" else ""
     if not name or not 0 < version < INITIALIZERS_APART or name in home.inputs:
@@ -93,7 +92,7 @@ def enter_initializer(transaction: Transaction, home: Scope, list_name: str, rec
     info.type.tensor_type.shape.SetInParent()
     for dim in record.dims:
         info.type.tensor_type.shape.dim.add(dim_value=dim)
-    transaction.do(Splice(home, "input", len(home.records["input"]), [], [info]))
+    transaction.append(home, "input", info)
 
 
 @edit
@@ -133,7 +132,7 @@ def delete_initializers(
         transaction.do(Splice(home, list_name, place, [record], []))
     for name in wanted:
         for record in list(home.named("value_info").all(name)):
-            splice_out(transaction, home, "value_info", record)
+            transaction.replace(home, "value_info", record)
     subject = quoted(wanted[0]) if len(wanted) == 1 else f"{len(wanted)} initializers"
     return f"delete {subject}"
 

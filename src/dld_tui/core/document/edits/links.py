@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edits.deletion import splice_out, take_over
+from dld_tui.core.document.edits.deletion import take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
@@ -14,7 +14,6 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import EditError
@@ -331,8 +330,8 @@ def replace_output(
     elif known is not None and (inferred := type_proto_of(known)) is not None:
         new.type.CopyFrom(inferred)
     for record in list(home.named("value_info").all(by)):
-        splice_out(transaction, home, "value_info", record)  # an output declares it itself
-    _swap(transaction, home, "output", old, new)
+        transaction.replace(home, "value_info", record)  # an output declares it itself
+    transaction.replace(home, "output", old, new)
     return f"output {quoted(by)} instead of {quoted(name)}"
 
 
@@ -375,8 +374,3 @@ def move_terminal(
 def _require_side(side: str) -> None:
     if side not in ("input", "output"):
         raise EditError("side must be input or output")
-
-
-def _swap(transaction: Transaction, scope: Scope, list_name: str, old: Any, new: Any) -> None:
-    index = next(i for i, record in enumerate(scope.records[list_name]) if record is old)
-    transaction.do(Splice(scope, list_name, index, [old], [new]))

@@ -288,8 +288,7 @@ class _Paste:
                 for entry in record.quant_parameter_tensor_names:
                     value = text_of(entry.value)
                     set_text(entry, "value", self._names.get(value, value))
-                place = len(home.records["quantization_annotation"])
-                self._transaction.do(Splice(home, "quantization_annotation", place, [], [record]))
+                self._transaction.append(home, "quantization_annotation", record)
         inserted = [home.new_node(proto) for proto in added]
         if inserted:
             self._transaction.do(Splice(home, "node", index, [], inserted))
@@ -311,8 +310,7 @@ class _Paste:
                 set_text(info, "name", name)
                 made.append(info)
         if made:
-            place = len(self._home.records["value_info"])
-            self._transaction.do(Splice(self._home, "value_info", place, [], made))
+            self._transaction.append(self._home, "value_info", *made)
 
 
 def _children(scope: Scope) -> list[Scope]:

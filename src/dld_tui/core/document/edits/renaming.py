@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
-from dld_tui.core.document.primitives import SetLinks, SetText, Splice
+from dld_tui.core.document.primitives import SetLinks, SetText
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
@@ -157,7 +157,7 @@ def rename_before_output(transaction: Transaction, home: Scope, value: str) -> s
             info = onnx.ValueInfoProto()
             info.type.CopyFrom(record.type)
             set_text(info, "name", inner)
-            transaction.do(Splice(home, "value_info", len(home.records["value_info"]), [], [info]))
+            transaction.append(home, "value_info", info)
         transaction.do(SetText(home, "output", record, record, "name", inner, value))
     return inner
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
-from dld_tui.core.document.edits.deletion import delete_from, splice_out, splice_out_all
+from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import
 from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
@@ -87,7 +87,7 @@ def remove_value_info(
     wanted = strings(values, "values")
     for value in wanted:
         for record in list(home.named("value_info").all(value)):
-            splice_out(transaction, home, "value_info", record)
+            transaction.replace(home, "value_info", record)
     return f"remove the notes on {quoted(wanted[0]) if len(wanted) == 1 else len(wanted)}"
 
 
@@ -102,7 +102,7 @@ def remove_repeated_initializers(
         if others and any(_content(document, o) != _content(document, first) for o in others):
             raise EditError(f"the initializers called {quoted(name)} have different contents")
         for record in others:
-            splice_out(transaction, home, "initializer", record)
+            transaction.replace(home, "initializer", record)
     return "remove repeated initializers"
 
 
@@ -165,7 +165,7 @@ def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
     set_texts(proto, "input", [value])
     set_texts(proto, "output", [made])
     set_text(proto, "name", _node_name(home, made))
-    transaction.do(Splice(home, "node", len(home.nodes), [], [home.new_node(proto)]))
+    transaction.append(home, "node", home.new_node(proto))
     for record in list(home.named("output").all(value)):
         transaction.do(SetText(home, "output", record, record, "name", value, made))
 

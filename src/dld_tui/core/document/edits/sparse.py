@@ -11,9 +11,8 @@ import numpy as np
 
 from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, quoted, strings
-from dld_tui.core.document.edits.tensors import emptied, initializer_at, place_of, put_payload
+from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
@@ -53,9 +52,8 @@ def to_sparse(
         tensor = target.tensor
         _require_sparse_type(tensor, target.title)
         sparse = _sparse(document, tensor)
-        transaction.do(Splice(home, "initializer", target.position, [tensor.proto], []))
-        end = len(home.records["sparse_initializer"])
-        transaction.do(Splice(home, "sparse_initializer", end, [], [sparse]))
+        transaction.replace(home, "initializer", tensor.proto)
+        transaction.append(home, "sparse_initializer", sparse)
     return f"make {_subject(names)} sparse"
 
 
@@ -79,10 +77,8 @@ def to_dense(
             raise EditError(f"{quoted(name)} holds strings, which cannot be dense here")
         require_room(document, length)
         put_payload(document, dense, _dense_parts(document, record, quoted(name)))
-        place = place_of(home, "sparse_initializer", record)
-        transaction.do(Splice(home, "sparse_initializer", place, [record], []))
-        end = len(home.records["initializer"])
-        transaction.do(Splice(home, "initializer", end, [], [dense]))
+        transaction.replace(home, "sparse_initializer", record)
+        transaction.append(home, "initializer", dense)
     return f"make {_subject(names)} dense"
 
 
@@ -145,11 +141,9 @@ def set_sparse(
     flat = np.stack(np.unravel_index(places, shape), 1) if by_axis and len(places) else places
     put_payload(document, sparse.indices, encoded(flat.reshape(-1).astype(np.int64), "int64"))
     if old is None:
-        end = len(home.records["sparse_initializer"])
-        transaction.do(Splice(home, "sparse_initializer", end, [], [sparse]))
+        transaction.append(home, "sparse_initializer", sparse)
         return f"add sparse initializer {quoted(name)}"
-    place = place_of(home, "sparse_initializer", old)
-    transaction.do(Splice(home, "sparse_initializer", place, [old], [sparse]))
+    transaction.replace(home, "sparse_initializer", old, sparse)
     return f"set the elements of {quoted(name)}"
 
 

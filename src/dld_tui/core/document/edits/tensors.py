@@ -100,13 +100,7 @@ def initializer_at(scope: Scope, name: str) -> Target:
             raise EditError(f"{quoted(name)} is sparse", hint="Make it dense first")
         where = " › ".join(scope.path) or "main"
         raise EditError(f"there is no initializer {quoted(name)}", where=where)
-    return Target(scope, tensor, quoted(name), place_of(scope, "initializer", tensor.proto))
-
-
-def place_of(scope: Scope, list_name: str, record: object) -> int:
-    """Return where a record is in its list."""
-    # Messages compare by content: look for this very one.
-    return next(i for i, other in enumerate(scope.records[list_name]) if other is record)
+    return Target(scope, tensor, quoted(name), scope.place_of("initializer", tensor.proto))
 
 
 def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute: str) -> Target:
@@ -205,8 +199,7 @@ def _redeclare(transaction: Transaction, scope: Scope, proto: onnx.TensorProto) 
             for dim in proto.dims:
                 declared.shape.dim.add(dim_value=dim)
         if changed != record:
-            index = place_of(scope, list_name, record)
-            transaction.do(Splice(scope, list_name, index, [record], [changed]))
+            transaction.replace(scope, list_name, record, changed)
 
 
 def _allows(shape: onnx.TensorShapeProto, dims: Sequence[int]) -> bool:

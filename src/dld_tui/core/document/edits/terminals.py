@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edits.deletion import splice_out
 from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import require_free, require_visible
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import key_of, nodes_with_key
-from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.primitives import SetLinks
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
@@ -121,21 +120,19 @@ def set_value_type(
         if record is None:
             continue
         if list_name == "value_info" and dtype is None:
-            splice_out(transaction, home, "value_info", record)
+            transaction.replace(home, "value_info", record)
         else:
             changed = onnx.ValueInfoProto()
             changed.CopyFrom(record)
             changed.ClearField("type")
             _set_type(changed, dtype, dims)
-            _swap(transaction, home, list_name, record, changed)
+            transaction.replace(home, list_name, record, changed)
         return f"set type of {quoted(value)}"
     if home.definition(value) is None:
         raise EditError(f"there is no value {quoted(value)} in this graph")
     if dtype is None:
         raise EditError(f"{quoted(value)} has no declared type")
-    transaction.do(
-        Splice(home, "value_info", len(home.records["value_info"]), [], [_info(value, dtype, dims)])
-    )
+    transaction.append(home, "value_info", _info(value, dtype, dims))
     return f"set type of {quoted(value)}"
 
 
@@ -155,10 +152,9 @@ def _add(
         known = scope.value_type(name)
         if known is not None and not known.container:
             dtype, dims = known.dtype, known.dims
-    records = scope.records[side]
     for record in list(scope.named("value_info").all(name)):
-        splice_out(transaction, scope, "value_info", record)  # an input declares it itself
-    transaction.do(Splice(scope, side, len(records), [], [_info(name, dtype, dims)]))
+        transaction.replace(scope, "value_info", record)  # an input declares it itself
+    transaction.append(scope, side, _info(name, dtype, dims))
 
 
 def _remove(transaction: Transaction, scope: Scope, side: str, name: str) -> None:
@@ -170,7 +166,7 @@ def _remove(transaction: Transaction, scope: Scope, side: str, name: str) -> Non
         transaction.do(SetLinks(scope, None, side, kept))
         _drop_from_calls(transaction, scope, side, names.index(name))
         return
-    splice_out(transaction, scope, side, scope.named(side).first(name))
+    transaction.replace(scope, side, scope.named(side).first(name))
 
 
 def _drop_from_calls(transaction: Transaction, function: Scope, side: str, index: int) -> None:
@@ -180,12 +176,6 @@ def _drop_from_calls(transaction: Transaction, function: Scope, side: str, index
         if index < len(links):
             kept = (*links[:index], *links[index + 1 :])
             transaction.do(SetLinks(node.scope, node, side, kept))
-
-
-def _swap(transaction: Transaction, scope: Scope, list_name: str, old: Any, new: Any) -> None:
-    records = scope.records[list_name]
-    index = next(i for i, record in enumerate(records) if record is old)
-    transaction.do(Splice(scope, list_name, index, [old], [new]))
 
 
 def _info(
