@@ -69,7 +69,7 @@ def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
 
 
 def print_file(path: Path) -> None:
-    """Print a model, a report or an engine plan as text.
+    """Print a model, a report, an engine plan or a result of tuning as text.
 
     Raises:
         InputError: The file cannot be read, or nothing prints its kind.
@@ -85,6 +85,11 @@ def print_file(path: Path) -> None:
         from dld_tui.cli.models.inspect import inspect_model
 
         inspect_model(path)
+    elif kind is FileKind.TUNING:
+        from dld_tui.cli.jobs.results import show_tune
+        from dld_tui.core.tune.result import load_result
+
+        show_tune(load_result(path), as_json=False)
     else:
         from dld_tui.cli.reports.report import print_report
 

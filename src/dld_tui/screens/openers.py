@@ -29,6 +29,7 @@ OPENERS: dict[str, str] = {
     "ENGINE_LAYERS": _PLAN,
     "ENGINE_ARCHIVE": _PLAN,
     "ENGINE_METADATA": _PLAN,
+    "TUNING": "dld_tui.screens.report.tuned:TuneScreen",
     "TRTEXEC_LOG": "dld_tui.screens.plan.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""

@@ -94,9 +94,7 @@ def test_the_gain_is_told_by_node(tmp_path: Path) -> None:
     assert found.percent_of(-30.0) == pytest.approx(100.0)
     assert found.percent_of(-40.0) == pytest.approx(75.0)  # the profiles show less than was claimed
     assert gain_lines(found, -40.0) == [
-        "75 % of the gain is at 4 named nodes: of a pass that nothing delays, 10.000 → 7.000 ms,"
-        " -3.000 ms while they ran, +0.000 ms before they could start (launches, scheduling,"
-        " copies).",
+        "75 % of the gain is at 4 named nodes, -3.000 ms while they ran.",
         "Most is at /block.0/conv_0 (-3.000 ms), /block.0/matmul_2 (-0.500 ms).",
     ]
 
@@ -157,9 +155,7 @@ def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Pat
     assert found.whole_ms == pytest.approx(-1.5)
     assert found.percent_of(-12.5) == pytest.approx(100.0)
     assert gain_lines(found, -12.5) == [
-        "100 % of the gain is at 3 named nodes and in handing over inputs and outputs: of a pass"
-        " that nothing delays, 12.000 → 10.500 ms, +0.000 ms while they ran, +0.000 ms before they"
-        " could start (launches, scheduling, copies), -1.500 ms handing over."
+        "100 % of the gain is in handing over inputs and outputs, -1.500 ms."
     ]
 
 
@@ -187,9 +183,9 @@ def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
     found = gain(before, after)
     assert [row.waiting_ms for row in found.rows] == pytest.approx([-3.0, -2.0, 0.0])
     assert [row.running_ms for row in found.rows] == pytest.approx([0.0] * 3, abs=1e-9)
-    assert gain_lines(found, -31.25)[0].startswith(
-        "100 % of the gain is at 3 named nodes: of a pass that nothing delays, 16.000 → 11.000 ms,"
-        " +0.000 ms while they ran, -5.000 ms before they"
+    assert gain_lines(found, -31.25)[0] == (
+        "100 % of the gain is at 3 named nodes, -5.000 ms before they could start (launches,"
+        " scheduling, copies)."
     )
 
 

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,8 @@ def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str]
             return _of_model(path, cancelled, reports)
         if kind == "REPORT":
             return _of_report(path)
+        if kind == "TUNING":
+            return _of_tuning(path)
         if kind.startswith("ENGINE_") and kind not in ("ENGINE_PROFILE", "ENGINE_TIMES"):
             return _of_engine(path)
     except CancelledError:
@@ -70,6 +73,13 @@ def preview(path: str, kind: str, cancelled: CancelCheck, reports: Iterable[str]
     except (OSError, ValueError) as error:
         return Preview(problem=visible(str(error)))
     return Preview()
+
+
+def _of_tuning(path: str) -> Preview:
+    from dld_tui.core.tune.result import load_result, result_parts
+
+    parts = result_parts(load_result(Path(path)))
+    return Preview([(name.lower() or "tuned", text) for name, text in parts[:4]])
 
 
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:

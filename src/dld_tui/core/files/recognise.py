@@ -95,6 +95,7 @@ class FileKind(Enum):
     ENGINE_METADATA = "metadata of a TensorRT engine"
     ENGINE_ARCHIVE = "an archive of a TensorRT engine"
     TRTEXEC_LOG = "a TensorRT log"
+    TUNING = "a result of tuning"
     EDIT_SCRIPT = "an edit script"
     OTHER_PROFILE = "a profile that another package reads"
 
@@ -147,8 +148,10 @@ _ONNX_PROTO_TEXT: Final = re.compile(
 _ONNX_TEXT: Final = re.compile(r"\s*<\s*(?:ir_version|opset_import)\s*:")
 _HTML: Final = re.compile(r"\s*<(?:!doctype|html|head|\?xml|[a-z])", re.IGNORECASE)
 
+_TEXT: Final = r'"(?:[^"\\]|\\.)*"'
 _JSON_STARTS: Final = (
     (r'\{\s*"(?:journal|edit|undo|redo)"\s*:', FileKind.EDIT_SCRIPT),
+    (rf'\{{\s*"report"\s*:\s*{_TEXT},\s*"source"\s*:\s*{_TEXT},\s*"best"\s*:\s*"', FileKind.TUNING),
     (r'\[\s*\{\s*"count"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{\s*"name"\s*:[^{}]{0,9999}"(?:averageMs|timeMs)"\s*:', FileKind.ENGINE_PROFILE),
     (r'\[\s*\{[^{}]{0,9999}"(?:startComputeMs|startEnqMs|computeMs)"\s*:', FileKind.ENGINE_TIMES),

@@ -24,6 +24,8 @@ class Change:
     id: str
     title: str
     """A few words."""
+    reason: str = ""
+    """Why it can be faster, as a part of a sentence."""
     convert: str = ""
     """The activity that makes another model; empty for a setting of the session."""
     values: Mapping[str, JSON] = field(default_factory=dict)
@@ -46,47 +48,81 @@ _ENTRIES = "session_config"
 _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 
 CHANGES: tuple[Change, ...] = (
-    Change("int8-dynamic", "int8, scales while it runs", "convert_quantize", {"dynamic": True},
-           agreement=QUANTIZED, providers=("CPU",), repairs=True, ops=_PRODUCTS),
-    Change("int8", "int8, calibrated", "convert_quantize", {},
-           agreement=QUANTIZED, needs="calibration", repairs=True, ops=_PRODUCTS),
-    Change("fp16", "fp16", "convert_fp16", {"keep_io_types": True}, agreement=FLOAT16,
-           repairs=True),
-    Change("bf16", "bf16", "convert_bf16", {"keep_io_types": True}, agreement=BFLOAT16,
-           providers=_GPU, repairs=True),
-    Change("weights-int8", "weights in int8, computed in floating point", "convert_quantize",
-           {"weights_only": True}, agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
-    Change("simplified", "simplified graph", "convert_sanitize"),
-    Change("opset", "newest opset", "convert_opset", {"to": 0}),
+    Change("int8-dynamic", "int8, scales while it runs",
+           "weights are a quarter of the bytes, and int8 products take fewer instructions",
+           "convert_quantize", {"dynamic": True}, agreement=QUANTIZED, providers=("CPU",),
+           repairs=True, ops=_PRODUCTS),
+    Change("int8", "int8, calibrated",
+           "numbers are a quarter of the bytes, and int8 products take fewer instructions",
+           "convert_quantize", {}, agreement=QUANTIZED, needs="calibration", repairs=True,
+           ops=_PRODUCTS),
+    Change("fp16", "fp16", "numbers are half of the bytes to move", "convert_fp16",
+           {"keep_io_types": True}, agreement=FLOAT16, repairs=True),
+    Change("bf16", "bf16", "numbers are half of the bytes to move", "convert_bf16",
+           {"keep_io_types": True}, agreement=BFLOAT16, providers=_GPU, repairs=True),
+    Change("weights-int8", "weights in int8, computed in floating point",
+           "weights are a quarter of the bytes to read", "convert_quantize", {"weights_only": True},
+           agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
+    Change("simplified", "simplified graph",
+           "constants are computed beforehand, and needless nodes are gone", "convert_sanitize"),
+    Change("opset", "newest opset", "newer versions of operators have kernels of their own",
+           "convert_opset", {"to": 0}),
     Change("no-spinning", "threads sleep while they wait",
+           "threads that wait leave their cores to others",
            session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
-    Change("extended", "no layouts of its own", session={"optimization_level": "extended"},
-           providers=("CPU",)),
-    Change("basic", "basic optimisation", session={"optimization_level": "basic"}),
-    Change("blocks", "work in small blocks", session={_ENTRIES: ["session.dynamic_block_base=4"]},
-           providers=("CPU",)),
+    Change("extended", "no layouts of its own",
+           "the changes to a blocked layout and back are left out",
+           session={"optimization_level": "extended"}, providers=("CPU",)),
+    Change("basic", "basic optimisation", "operators stay apart where fused ones are slower",
+           session={"optimization_level": "basic"}),
+    Change("blocks", "work in small blocks",
+           "with smaller shares of the work, threads wait less for the last one",
+           session={_ENTRIES: ["session.dynamic_block_base=4"]}, providers=("CPU",)),
     Change("denormals", "denormal numbers are zero",
+           "processors compute slowly with the numbers next to zero",
            session={_ENTRIES: ["session.set_denormal_as_zero=1"]}, providers=("CPU",)),
-    Change("gelu", "GELU by tanh",
+    Change("gelu", "GELU by tanh", "tanh takes fewer steps than erf",
            session={_ENTRIES: ["optimization.enable_gelu_approximation=1"]},
            ops=("Erf", "Gelu", "BiasGelu")),
-    Change("parallel", "operators at once", session={"inter_threads": 2}, providers=("CPU",)),
-    Change("io-binding", "IO binding", session={"io_binding": True}, providers=_GPU),
-    Change("cuda-graph", "CUDA graph",
+    Change("parallel", "operators at once",
+           "operators that do not need each other run at the same time",
+           session={"inter_threads": 2}, providers=("CPU",)),
+    Change("io-binding", "IO binding", "inputs and outputs stay on the device",
+           session={"io_binding": True}, providers=_GPU),
+    Change("cuda-graph", "CUDA graph", "all kernels are launched at once",
            session={"io_binding": True, "provider_option": ["enable_cuda_graph=1"]},
            providers=("CUDA",)),
-    Change("nhwc", "channels last", session={"provider_option": ["prefer_nhwc=1"]},
-           providers=("CUDA",), ops=("Conv",)),
-    Change("heuristic", "convolutions by heuristic",
+    Change("nhwc", "channels last", "convolutions get the layout of tensor cores",
+           session={"provider_option": ["prefer_nhwc=1"]}, providers=("CUDA",), ops=("Conv",)),
+    Change("heuristic", "convolutions by heuristic", "kernels of convolutions are chosen by rule",
            session={"provider_option": ["cudnn_conv_algo_search=HEURISTIC"]}, providers=("CUDA",),
            ops=("Conv",)),
-    Change("tensorrt", "TensorRT", session={"provider": "Tensorrt,CUDA"}, providers=("CUDA",)),
+    Change("tensorrt", "TensorRT", "TensorRT fuses layers and times kernels for each",
+           session={"provider": "Tensorrt,CUDA"}, providers=("CUDA",)),
     Change("tensorrt-fp16", "TensorRT in fp16",
+           "TensorRT fuses layers and times kernels for each, and numbers are half of the bytes",
            session={"provider": "Tensorrt,CUDA", "provider_option": ["trt_fp16_enable=1"]},
            agreement=FLOAT16, providers=("CUDA",)),
 )  # fmt: skip
 """All that needs no figures of the machine or the model, those that mostly bring most first."""
-_SHAPES = "fixed-shapes"
+_THREADS, _SHAPES, _BATCH = "threads-", "fixed-shapes", "batch-"
+_REASONS = {
+    _THREADS: "so many threads wait least for each other",
+    _SHAPES: "shapes are computed before the first run",
+    _BATCH: "the items of a pass share its launches, and weights are read once",
+}
+"""Of changes that the machine or the model makes, by how their ids begin."""
+
+
+def reasons_of(ids: Iterable[str]) -> list[str]:
+    """Return why changes can be faster, each reason once; none of those that are not known."""
+    known = {change.id: change.reason for change in CHANGES}
+    found = [
+        known.get(id)
+        or next((text for start, text in _REASONS.items() if id.startswith(start)), "")
+        for id in ids
+    ]
+    return [*dict.fromkeys(reason for reason in found if reason)]
 
 
 @dataclass(frozen=True)
@@ -123,8 +159,8 @@ def thread_changes(usable: int, physical: int | None) -> list[Change]:
     cores = min(physical or usable, usable)
     counts = sorted({1, max(1, cores // 2), cores, usable} - {0})
     return [
-        Change(f"threads-{count}", f"{count} {'thread' if count == 1 else 'threads'}",
-               session={"threads": count}, providers=("CPU",))
+        Change(f"{_THREADS}{count}", f"{count} {'thread' if count == 1 else 'threads'}",
+               _REASONS[_THREADS], session={"threads": count}, providers=("CPU",))
         for count in counts
     ]  # fmt: skip
 
@@ -132,12 +168,15 @@ def thread_changes(usable: int, physical: int | None) -> list[Change]:
 def shape_change(sizes: Mapping[str, int]) -> Change:
     """Return the change that fixes free dimensions to the sizes of the inputs."""
     text = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return Change(_SHAPES, f"fixed {text}", session={"dim": [f"{n}={s}" for n, s in sizes.items()]})
+    return Change(_SHAPES, f"fixed {text}", _REASONS[_SHAPES],
+                  session={"dim": [f"{n}={s}" for n, s in sizes.items()]})  # fmt: skip
 
 
 def batch_change(size: int) -> Change:
     """Return the change that computes several items a pass."""
-    return Change(f"batch-{size}", f"{size} items a pass", session={"batch": size})
+    return Change(
+        f"{_BATCH}{size}", f"{size} items a pass", _REASONS[_BATCH], session={"batch": size}
+    )
 
 
 def usable_changes(

@@ -272,24 +272,16 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     share = gain.percent_of(change_percent)
     if share is None or not gain.rows:
         return [NOT_MEASURED]
-    places, handing = fmt.plural(len(gain.rows), "named node"), ""
     digits = 4 if gain.before_ms < _SHORT_MS else 3
-    if abs(gain.handing_ms) >= _TOLD_MS:
-        places += " and in handing over inputs and outputs"
-        handing = f", {_ms(gain.handing_ms, digits)} handing over"
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
-    parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they could start"
     if share < _ELSEWHERE_PERCENT:
+        parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they could"
         return [
-            f"The nodes take as long as before ({parts}): the gain is in what delays a pass, other"
-            " programs or threads that wait for each other, or in what was not recorded."
+            f"The nodes take as long as before ({parts} start): the gain is in what delays a pass,"
+            " other programs or threads that wait for each other, or in what was not recorded."
         ]
-    whole = f"{fmt.milliseconds(gain.before_ms)} → {fmt.milliseconds(gain.after_ms)} ms"
-    lines = [
-        f"{share:.0f} % of the gain is at {places}: of a pass that nothing delays, {whole}, {parts}"
-        f" (launches, scheduling, copies){handing}."
-    ]
+    lines = [f"{share:.0f} % of the gain is {_places(gain, running, waiting, digits)}."]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
         is_less = abs(shown) < abs(change_percent)
@@ -316,9 +308,31 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     return [*lines, f"Most is at {names}."]
 
 
+def _places(gain: Gain, running: float, waiting: float, digits: int) -> str:
+    """Return where a gain is, without parts that are hardly any of it."""
+    handing = gain.handing_ms
+    least = max(_TOLD_PART * (abs(running) + abs(waiting) + abs(handing)), _TOLD_MS)
+    at_nodes = [
+        f"{_ms(ms, digits)} {when}"
+        for ms, when in (
+            (running, "while they ran"),
+            (waiting, "before they could start (launches, scheduling, copies)"),
+        )
+        if abs(ms) >= least
+    ]
+    places = []
+    if at_nodes:
+        nodes = fmt.plural(len(gain.rows), "named node")
+        places.append(f"at {nodes}, {' and '.join(at_nodes)}")
+    if abs(handing) >= least:
+        places.append(f"in handing over inputs and outputs, {_ms(handing, digits)}")
+    return "; and ".join(places) or f"at {fmt.plural(len(gain.rows), 'named node')}"
+
+
 NOT_MEASURED = "No layer was measured in both profiles."
 _LEAST_GAIN = 0.001
-_TOLD_MS = 0.0005
+_TOLD_MS, _TOLD_PART = 0.0005, 0.05
+"""A difference, and the part of all differences, below which one is not told."""
 _ELSEWHERE_PERCENT = 10
 """A share of named nodes below which the gain is not theirs."""
 _ROUGH = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from dld_tui.core.report.measured_facts import BUSY_THREADS
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import COUNT, MS, Column, Table
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import Setup
+from dld_tui.core.tune.changes import Setup, reasons_of
 from dld_tui.core.tune.gain import GainRow
 from dld_tui.core.tune.race import Race
 from dld_tui.core.types import JSON
 
 TIME_UP = "the time was up"
 NOTHING = "there is nothing to change"
+_SAME = "the same"
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,11 @@ class TuneResult:
         return self.confirmed is not None and self.confirmed.verdict == "faster"
 
     @property
+    def winner(self) -> Candidate | None:
+        """The best candidate."""
+        return next((one for one in self.candidates if one.key == self.best), None)
+
+    @property
     def factor(self) -> float:
         """How many times as fast the best one is at least: the cautious end of the interval.
 
@@ -169,10 +175,10 @@ class TuneResult:
         count = fmt.plural(max(0, tried), "set-up")
         row = self.confirmed
         if row is None or not self.is_faster:
-            asked = f"{self.title}: " if self.asked and row is not None else ""
-            said = "taken back" if self.asked else "the model as it is is the fastest"
+            asked = f"{self.title} " if self.asked and row is not None else ""
+            said = f"{asked}taken back: " if self.asked else ""
             figures = f", {row.text}" if row is not None else ""
-            return f"{asked}{said}: nothing of {count} is faster for sure{figures}"
+            return f"{said}nothing is faster for sure; {count} tried{figures}"
         ms = fmt.milliseconds
         return (
             f"at least {self.factor:.2f} times as fast with {self.title}: {ms(row.base_ms)} ms →"
@@ -181,45 +187,81 @@ class TuneResult:
 
 
 COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("key", "set-up", lambda one: one.title, least=20),
-    Column("ms", "ms", lambda one: one.ms, MS, 10),
+    Column("key", "set-up", lambda one: one.title, least=29),
+    Column("ms", "ms", lambda one: one.ms, MS, 9),
     Column(
         "speed", "speed", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f} x",
-        width=9,
+        width=7, align="right",
     ),
-    Column("rounds", "rounds", lambda one: one.rounds, COUNT, 6),
     Column("state", "", lambda one: one.state, width=11),
-    Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=16),
+    Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=14),
+    Column("rounds", "rounds", lambda one: one.rounds, COUNT, 6, priority=1),
 )  # fmt: skip
 
 
 def tune_table(result: TuneResult) -> Table[Candidate]:
-    """Return what was tried: the best one, the others by speed, and what failed."""
+    """Return what was tried: the best one, the others by speed, and what failed.
+
+    Rounds of different races are as fast as the machine was at the time, so milliseconds are those
+    of the model as it is, times how many times as long a candidate takes.
+    """
+    base = next((one.ms for one in result.candidates if one.ratio == 1.0), None)
+    if result.confirmed is not None:
+        base = result.confirmed.base_ms
     rows = sorted(
-        result.candidates,
+        (one if None in (base, one.ratio) else replace(one, ms=(base or 0.0) * (one.ratio or 0.0))
+         for one in result.candidates),
         key=lambda one: (bool(one.problem), one.key != result.best, one.ratio or 9e9, one.key),
-    )
+    )  # fmt: skip
     return Table(COLUMNS, rows, name="tune", title="What was tried")
 
 
-def result_lines(result: TuneResult) -> list[str]:
-    """Return what came out, why, and where it is. Fit for a terminal."""
-    lines = [result.verdict, *result.why]
-    if result.is_faster and (result.other_busy_threads or 0.0) > BUSY_THREADS:
-        lines.append(
-            f"Other programs kept {result.other_busy_threads:.1f} hardware threads busy meanwhile:"
-            " an idle machine may gain otherwise, by settings of threads above all."
-        )
-    if not result.is_whole:
-        lines.append("The time was up before all was tried: a longer --budget may find more.")
-    lines.append(f"Fed with: {result.inputs}; near enough: {visible(result.tolerance)}")
-    seconds = [f"{name} {took:.0f} s" for name, took in result.seconds.items() if took >= 0.5]
-    lines.append(f"Time: {', '.join(seconds)}")
-    if result.model is not None:
-        lines.append(f"Model: {visible(near(result.model))}")
+def _nearest(result: TuneResult) -> Candidate | None:
+    """Return the fastest one beside the model as it is; None where none seemed faster."""
+    others = [one for one in result.candidates if one.ratio and not one.problem]
+    nearest = min(others, key=lambda one: one.ratio or 1.0, default=None)
+    return None if nearest is None or (nearest.ratio or 1.0) >= 1.0 else nearest
+
+
+def result_parts(result: TuneResult) -> list[tuple[str, str]]:
+    """Return what came out, why, and where it is, each with what it is. Fit for a terminal."""
+    parts = [("", result.verdict)]
     if result.is_faster:
-        lines.append(f"Run it: {visible(result.code.command)}")
-    return [*lines, f"Result: {visible(near(result.report))}"]
+        reasons = "; ".join(reasons_of(result.best.split("+")))
+        because = [f"{reasons[0].upper()}{reasons[1:]}."] if reasons else []
+        parts.append(("Why", " ".join([*because, *result.why])))
+        if result.winner is not None and (near_by := result.winner.accuracy):
+            told = near_by if near_by == _SAME else f"{visible(near_by)} and so near enough"
+            parts.append(("Results", f"{told}, beside those of the model as it is"))
+        if result.model is not None:
+            parts.append(("Model", visible(near(result.model))))
+        else:
+            parts.append(
+                ("Model", "the file stays as it is: the gain is in settings of the session")
+            )
+        parts.append(("Run it", visible(result.code.command)))
+        if (result.other_busy_threads or 0.0) > BUSY_THREADS:
+            busy = (
+                f"other programs kept {result.other_busy_threads:.1f} hardware threads busy"
+                " meanwhile: an idle machine may gain otherwise, by settings of threads above all"
+            )
+            parts.append(("But", busy))
+    elif (nearest := _nearest(result)) is not None:
+        speed = f"{1 / (nearest.ratio or 1.0):.2f} times as fast in its race"
+        parts.append(("Nearest", f"{nearest.title}, {speed}, which may be chance"))
+    if not result.is_whole:
+        parts.append(
+            ("But", "the time was up before all was tried: a longer --budget may find more")
+        )
+    parts.append(("Fed with", f"{result.inputs}; near enough: {visible(result.tolerance)}"))
+    seconds = [f"{name} {took:.0f} s" for name, took in result.seconds.items() if took >= 0.5]
+    parts.append(("Time", ", ".join(seconds)))
+    return [*parts, ("Result", visible(near(result.report)))]
+
+
+def result_lines(result: TuneResult) -> list[str]:
+    """Return the same as lines."""
+    return [f"{name}: {text}" if name else text for name, text in result_parts(result)]
 
 
 def tune_document(result: TuneResult) -> dict[str, JSON]:
@@ -227,7 +269,7 @@ def tune_document(result: TuneResult) -> dict[str, JSON]:
     data = encode(result)
     assert isinstance(data, dict)
     row = result.confirmed
-    best = next((one for one in result.candidates if one.key == result.best), None)
+    best = result.winner
     found: dict[str, JSON] = {
         "key": result.best,
         "title": result.title,
@@ -240,7 +282,7 @@ def tune_document(result: TuneResult) -> dict[str, JSON]:
 
 
 def load_result(path: Path) -> TuneResult:
-    """Read the file of a result.
+    """Read the file of a result; what is not where it was is looked for beside it.
 
     Raises:
         InputError: It cannot be read, or is something else.
@@ -249,7 +291,16 @@ def load_result(path: Path) -> TuneResult:
         found: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"is no result of tuning: {error}", where=str(path)) from error
-    return found
+    return replace(
+        found, report=str(path.absolute()), source=_found(found.source, path),
+        model=None if found.model is None else _found(found.model, path),
+        reports=tuple(_found(report, path) for report in found.reports),
+    )  # fmt: skip
+
+
+def _found(name: str, result: Path) -> str:
+    beside = result.absolute().with_name(Path(name).name)
+    return str(beside) if beside.is_file() and not Path(name).is_file() else name
 
 
 _PYTHON_LEVELS = {

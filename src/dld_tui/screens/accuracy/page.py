@@ -95,7 +95,7 @@ class AccuracyScreen(ListPage[Row]):
         said = "all outputs are within the tolerance" if good else (
             f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
         )  # fmt: skip
-        verdict = (" ok " if good else " differs ", "ok" if good else "error")
+        verdict = (" ok ", "good strong") if good else (" differs ", "bad strong")
         paragraphs = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
         if self.subject.is_outdated:
             paragraphs.append(Paragraph("The model was edited since; this is of before.", "warn"))

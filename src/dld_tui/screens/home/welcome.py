@@ -445,6 +445,7 @@ KINDS = {
     "ENGINE_LAYERS": "engine",
     "ENGINE_ARCHIVE": "engine",
     "ENGINE_METADATA": "engine",
+    "TUNING": "tuning",
     "TRTEXEC_LOG": "log",
 }
 SECONDS = Unit("s", ago)

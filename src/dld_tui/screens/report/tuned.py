@@ -11,15 +11,18 @@ from textual.widget import Widget
 
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.core.tune.result import Candidate, TuneResult, result_lines, tune_table
+from dld_tui.core.tune.result import Candidate, TuneResult, load_result, result_parts, tune_table
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.results import Paragraph, ResultHead
+from dld_tui.screens.activity.results import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
 from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task
+
+LABEL = 9
+"""Cells of the names of what is said above the table."""
 
 
 class TuneScreen(ListPage[Candidate]):
@@ -29,18 +32,24 @@ class TuneScreen(ListPage[Candidate]):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
     CSS_PATH = STYLES / "lists.tcss"
     LIST_TITLE = "What was tried"
-    LIST_KEYS = "{tuned.open} open  {tuned.compare} compare"
     LIST_EMPTY = "Nothing was tried"
     HELP = (
         "Each row is a model with settings that raced, the best one first; 2 x is twice as fast as "
-        "the model as it is. {tuned.open} opens the faster model, {tuned.compare} "
-        "compares the profiles of both, and {tuned.copy} copies the settings as code."
+        "the model as it is. {tuned.open} opens the faster model or, where settings make it "
+        "faster, copies them as code, as {tuned.copy} does. {tuned.compare} compares the profiles "
+        "of both, and {tuned.about} shows all that is said above the table."
     )
 
-    def __init__(self, result: TuneResult) -> None:
+    def __init__(self, result: TuneResult | Path) -> None:
+        """Make the page of a result, or of the file of one.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
         super().__init__()
-        self.result = result
-        self.tab_title = f"tuned {Path(result.source).name}"
+        self.result = load_result(result) if isinstance(result, Path) else result
+        self.path = Path(self.result.report)
+        self.tab_title = f"tuned {Path(self.result.source).name}"
 
     @classmethod
     def of_job(cls, result: TuneResult, values: Mapping[str, JSON]) -> TuneScreen:
@@ -49,15 +58,24 @@ class TuneScreen(ListPage[Candidate]):
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
-        good = self.result.is_faster
-        label = (" faster ", "ok") if good else (" as it is ", "warn")
-        first, *others = result_lines(self.result)
-        paragraphs = [Paragraph(first, "strong", label), *(Paragraph(one) for one in others)]
-        yield ResultHead(paragraphs)
+        yield ResultHead(self._paragraphs, keys="{tuned.about} all of it")
         yield from super().body()
+
+    @property
+    def _paragraphs(self) -> list[Paragraph]:
+        good = self.result.is_faster
+        (_, verdict), *others = result_parts(self.result)
+        label = (" faster ", "good strong") if good else (" as it is ", "warn strong")
+        return [
+            Paragraph(verdict, "strong", label),
+            *(Paragraph(text, "", (f" {name:<{LABEL}}", "dim")) for name, text in others),
+        ]
 
     def on_mount(self) -> None:
         """Show the rows."""
+        if self.result.is_faster:
+            takes = "open the faster model" if self.result.model else "copy its settings"
+            self.view.frame.show(self.LIST_TITLE, f"{{tuned.open}} {takes}")
         self.show_rows(self.result.best)
 
     def table(self) -> Table[Candidate]:
@@ -74,13 +92,22 @@ class TuneScreen(ListPage[Candidate]):
         super().row_changed()
 
     def activate(self) -> None:
-        """Open the faster model."""
+        """Take what was found: open the faster model, or copy the settings that are faster."""
         if self.result.is_faster:
             self.action_open_model()
+        else:
+            self.notify("Nothing is faster for sure: the model stays as it is", timeout=3)
 
     def action_open_model(self) -> None:
-        """Open the faster model."""
-        host(self).open_path(Path(self.result.model or self.result.source))
+        """Open the faster model; where settings make it faster, copy these."""
+        if self.result.model is None:
+            self.action_copy()
+        else:
+            host(self).open_path(Path(self.result.model))
+
+    def action_about(self) -> None:
+        """Show all that is said above the table."""
+        self.app.push_screen(ParagraphsDialog("Tuning", self._paragraphs))
 
     def action_compare(self) -> None:
         """Compare the profiles of the model as it is and of the faster one."""
@@ -96,7 +123,8 @@ class TuneScreen(ListPage[Candidate]):
             Choice("p", "Python", "python"), Choice("c", "C++", "cpp"),
             Choice("s", "the command that profiles it", "command"),
         ]  # fmt: skip
-        answer = await self.tasks.ask(ChoiceDialog("Copy the settings", "As what?", choices))
+        question = "The settings that make it faster, as what?"
+        answer = await self.tasks.ask(ChoiceDialog("Copy the settings", question, choices))
         if answer is not None:
             texts: dict[str, Any] = {"python": code.python, "cpp": code.cpp}
             self.app.copy_to_clipboard(texts.get(answer, code.command))

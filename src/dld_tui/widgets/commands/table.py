@@ -577,13 +577,15 @@ _TACTICS = table(
 )
 _TUNED = table(
     "tuned",
-    ("tuned.open", "open_model", "o", "faster", "open model", "Open the faster model."),
+    ("tuned.open", "open_model", "enter", "faster", "take it",
+     "Open the faster model or, where settings of the session make it faster, copy these."),
     ("tuned.compare", "compare", "c", "faster", "compare profiles",
      "Compare the profiles of the model as it is and of the faster one."),
     ("tuned.copy", "copy", "y", "faster", "copy settings",
      "Copy the settings as Python, as C++ or as a command."),
+    ("tuned.about", "about", "i", "", "all of it", "Show all that is said above the table."),
     ("tuned.again", "again", "f5", "", "again", "Show the form again."),
-    footer="tuned.open tuned.compare tuned.copy tuned.again",
+    footer="tuned.open tuned.compare tuned.copy tuned.again tuned.about",
 )
 _RESULT = table(
     "result",

@@ -1,0 +1,176 @@
+"""The page of what tuning found: why it is faster, and how to take it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dld_tui import screens
+from dld_tui.core.codec import encode
+from dld_tui.core.compare.gate import GateRow
+from dld_tui.core.files.preview import preview
+from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
+from dld_tui.core.tune.result import (
+    COLUMNS,
+    Candidate,
+    Code,
+    TuneResult,
+    load_result,
+    result_parts,
+    tune_table,
+)
+from dld_tui.screens.activity.results import ParagraphsDialog
+from dld_tui.screens.list_page import ListPage, ListTable
+from dld_tui.screens.report.tuned import TuneScreen
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
+from dld_tui.widgets.lists.table_view import windows
+from tests.support import models
+from tests.support.workspace import NARROW, opened
+
+CANDIDATES = (
+    Candidate("as it is", "as it is", 12.0, 1.0, 36, "in the race"),
+    Candidate("int8-dynamic", "int8, scales while it runs", 5.0, 0.5, 24, "best", "", "SNR 36 dB"),
+    Candidate("threads-1", "1 thread", 19.0, 1.6, 2, "slower", "", "the same"),
+    Candidate("fp16", "fp16", None, None, 0, "no change", "there is nothing to change"),
+)
+CONFIRMED = GateRow("end to end", 10.0, 5.0, -50.0, -51.0, -49.0, "faster")
+
+
+def found(folder: Path, *, model: bool = True, confirmed: GateRow | None = CONFIRMED) -> TuneResult:
+    """Return a result, and write its file."""
+    source = models.write(folder, models.CHAIN)
+    faster = models.write(folder, models.CHAIN, "m.tune.onnx")
+    path = folder / "m.tune.json"
+    result = TuneResult(
+        report=str(path), source=str(source), best="int8-dynamic" if confirmed else "as it is",
+        title="int8, scales while it runs", confirmed=confirmed,
+        model=str(faster) if model and confirmed else None, candidates=CANDIDATES,
+        why=("92 % of the gain is at 4 named nodes, -4.600 ms while they ran.",),
+        code=Code("python", "c++", "dld profile onnxruntime m.onnx"),
+        reports=(), tolerance="by the precision of each", inputs="random values",
+        seconds={"all": 9.0}, is_whole=True,
+    )  # fmt: skip
+    path.write_text(json.dumps(encode(result), indent=1), encoding="utf-8")
+    return result
+
+
+def test_two_sentences_say_why_and_a_third_that_it_is_right(tmp_path: Path) -> None:
+    parts = dict(result_parts(found(tmp_path)))
+    assert parts["Why"] == (
+        "Weights are a quarter of the bytes, and int8 products take fewer instructions. "
+        "92 % of the gain is at 4 named nodes, -4.600 ms while they ran."
+    )
+    assert parts["Results"] == ("SNR 36 dB and so near enough, beside those of the model as it is")
+    assert parts["Model"].endswith("m.tune.onnx")
+    settings = dict(result_parts(found(tmp_path, model=False)))
+    assert settings["Model"] == "the file stays as it is: the gain is in settings of the session"
+
+
+def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
+    result = found(tmp_path, confirmed=None)
+    parts = dict(result_parts(result))
+    assert parts[""] == "nothing is faster for sure; 2 set-ups tried"
+    assert parts["Nearest"] == (
+        "int8, scales while it runs, 2.00 times as fast in its race, which may be chance"
+    )
+    slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
+    assert "Nearest" not in dict(result_parts(slower))
+    assert not {"Why", "Model", "Run it"} & {*parts}
+
+
+def test_times_of_different_races_are_those_of_one(tmp_path: Path) -> None:
+    """A machine that is slow in the last race would make the best one look slower than others."""
+    rows = tune_table(found(tmp_path)).rows
+    assert [(one.key, one.ms) for one in rows] == [
+        ("int8-dynamic", 5.0), ("as it is", 10.0), ("threads-1", 16.0), ("fp16", None),
+    ]  # fmt: skip
+
+
+def test_what_was_tried_is_read_at_80_columns() -> None:
+    shown = windows(COLUMNS, NARROW[0] - 5)[0]
+    assert [column.key for column in shown.columns] == ["key", "ms", "speed", "state", "accuracy"]
+    assert dict((column.key, cells) for column, cells in shown.sizes)["key"] >= max(
+        len(change.title) for change in CHANGES if change.id != "weights-int8"
+    )
+
+
+def test_every_change_says_why_it_can_be_faster() -> None:
+    known = [*CHANGES, *thread_changes(8, 4)]
+    assert [change.id for change in known if not reasons_of([change.id])] == []
+    assert len(reasons_of(["threads-1", "threads-8", "batch-4", "fixed-shapes"])) == 3
+    assert reasons_of(["of another version"]) == []
+
+
+def test_a_result_is_a_file_that_opens_and_may_be_moved(tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.mkdir()
+    found(before)
+    after = before.rename(tmp_path / "after")
+    assert recognise(after / "m.tune.json") is FileKind.TUNING
+    result = load_result(after / "m.tune.json")
+    assert result.model == str(after / "m.tune.onnx")
+    lines = dict(preview(str(after / "m.tune.json"), "TUNING", lambda: False).lines)
+    assert lines["tuned"].startswith("at least 1.96 times as fast with int8")
+
+
+@pytest.mark.parametrize("model", [True, False])
+async def test_enter_takes_what_was_found(tmp_path: Path, model: bool) -> None:
+    result = found(tmp_path, model=model)
+    async with opened(Path(result.source), NARROW) as session:
+        session.app.open_path(result.report)
+        await session.until(lambda: isinstance(session.app.screen, TuneScreen))
+        page = session.app.screen
+        assert isinstance(page, TuneScreen)
+        await session.until(lambda: page.row is not None)
+        await session.pilot.press("i")
+        await session.until(lambda: isinstance(session.app.screen, ParagraphsDialog))
+        await session.pilot.press("escape", "enter")
+        if model:
+            await session.until(
+                lambda: getattr(session.app.screen, "path", None) == Path(str(result.model))
+            )
+        else:
+            await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+            await session.pilot.press("p")
+            await session.until(lambda: session.app.clipboard == "python")
+
+
+async def test_enter_says_so_where_nothing_is_faster(tmp_path: Path) -> None:
+    result = found(tmp_path, confirmed=None)
+    async with opened(Path(result.source), NARROW) as session:
+        session.app.open_path(result.report)
+        await session.until(lambda: isinstance(session.app.screen, TuneScreen))
+        page = session.app.screen
+        assert isinstance(page, TuneScreen)
+        await session.until(lambda: page.row is not None)
+        await session.pilot.press("enter")
+        await session.until(lambda: session.app._notifications)
+        assert session.app.screen is page
+
+
+def test_no_list_takes_a_key_from_its_page() -> None:
+    """A key of a page that its list has too would do what the list does, and be told otherwise."""
+    for module in pkgutil.walk_packages(screens.__path__, "dld_tui.screens."):
+        importlib.import_module(module.name)
+    taken = {
+        f"{page.__name__} {key}"
+        for page in below(ListPage)
+        for key in keys_of(page) & keys_of(ListTable)
+    }
+    # Enter activates the row under the cursor, which these pages answer as their command does.
+    assert {one for one in taken if not one.endswith(" enter")} == set()
+
+
+def below(owner: type) -> list[type]:
+    return [one for direct in owner.__subclasses__() for one in (direct, *below(direct))]
+
+
+def keys_of(owner: type) -> set[str]:
+    found = [one for base in owner.__mro__ for one in base.__dict__.get("BINDINGS", ())]
+    return {key for one in found for key in one.key.split(",")}
