@@ -7,6 +7,7 @@ import json
 import pkgutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,7 +168,7 @@ def test_no_list_takes_a_key_from_its_page() -> None:
     assert {one for one in taken if not one.endswith(" enter")} == set()
 
 
-def below(owner: type) -> list[type]:
+def below(owner: type[Any]) -> list[type[Any]]:
     return [one for direct in owner.__subclasses__() for one in (direct, *below(direct))]
 
 
