@@ -80,6 +80,12 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     assert parts["Nearest"] == (
         "int8, scales while it runs, 2.00 times as fast in its race, which may be chance"
     )
+    rough = GateRow("end to end", 10.0, 7.0, -29.0, -51.0, 36.6, "no difference")
+    told = dict(result_parts(replace(result, confirmed=rough, other_busy_threads=1.1)))
+    assert told["Nearest"] == (
+        "int8, scales while it runs, -29.0 % (-51.0 to +36.6), which may be chance"
+    )
+    assert told["But"].startswith("other programs kept 1.1 hardware threads busy meanwhile")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
     assert "Nearest" not in dict(result_parts(slower))
     assert not {"Why", "Model", "Run it"} & {*parts}

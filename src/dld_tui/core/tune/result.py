@@ -175,10 +175,8 @@ class TuneResult:
         count = fmt.plural(max(0, tried), "set-up")
         row = self.confirmed
         if row is None or not self.is_faster:
-            asked = f"{self.title} " if self.asked and row is not None else ""
-            said = f"{asked}taken back: " if self.asked else ""
-            figures = f", {row.text}" if row is not None else ""
-            return f"{said}nothing is faster for sure; {count} tried{figures}"
+            said = f"{self.title} taken back: " if self.asked and row is not None else ""
+            return f"{said}nothing is faster for sure; {count} tried"
         ms = fmt.milliseconds
         return (
             f"at least {self.factor:.2f} times as fast with {self.title}: {ms(row.base_ms)} ms →"
@@ -240,15 +238,17 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
                 ("Model", "the file stays as it is: the gain is in settings of the session")
             )
         parts.append(("Run it", visible(result.code.command)))
-        if (result.other_busy_threads or 0.0) > BUSY_THREADS:
-            busy = (
-                f"other programs kept {result.other_busy_threads:.1f} hardware threads busy"
-                " meanwhile: an idle machine may gain otherwise, by settings of threads above all"
-            )
-            parts.append(("But", busy))
+    elif result.confirmed is not None:
+        parts.append(("Nearest", f"{result.title}, {result.confirmed.text}, which may be chance"))
     elif (nearest := _nearest(result)) is not None:
         speed = f"{1 / (nearest.ratio or 1.0):.2f} times as fast in its race"
         parts.append(("Nearest", f"{nearest.title}, {speed}, which may be chance"))
+    if (result.other_busy_threads or 0.0) > BUSY_THREADS:
+        busy = (
+            f"other programs kept {result.other_busy_threads:.1f} hardware threads busy meanwhile:"
+            " an idle machine may gain otherwise, by settings of threads above all"
+        )
+        parts.append(("But", busy))
     if not result.is_whole:
         parts.append(
             ("But", "the time was up before all was tried: a longer --budget may find more")
