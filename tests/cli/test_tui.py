@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from dld_tui.cli import tui
+from tests.screens.test_tuned import found
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -47,6 +48,14 @@ def test_without_a_terminal_models_are_printed(
     assert outcome.status == 0
     assert outcome.out.count("model      ") == 2
     assert opened == []
+
+
+def test_without_a_terminal_the_result_of_a_tuning_is_printed(dld: Dld, tmp_path: Path) -> None:
+    result = found(tmp_path)
+    outcome = dld(result.report)
+    assert outcome.status == 0
+    assert "1 thread" in outcome.out
+    assert "Why: Weights are a quarter of the bytes" in outcome.out
 
 
 def test_without_a_terminal_and_without_paths_help_is_printed(

@@ -67,7 +67,7 @@ def test_two_sentences_say_why_and_a_third_that_it_is_right(tmp_path: Path) -> N
         "Weights are a quarter of the bytes, and int8 products take fewer instructions. "
         "92 % of the gain is at 4 named nodes, -4.600 ms while they ran."
     )
-    assert parts["Results"] == ("SNR 36 dB and so near enough, beside those of the model as it is")
+    assert parts["Results"] == ("near enough, SNR 36 dB against those of the model as it is")
     assert parts["Model"].endswith("m.tune.onnx")
     settings = dict(result_parts(found(tmp_path, model=False)))
     assert settings["Model"] == "the file stays as it is: the gain is in settings of the session"

@@ -86,10 +86,10 @@ def print_file(path: Path) -> None:
 
         inspect_model(path)
     elif kind is FileKind.TUNING:
-        from dld_tui.cli.jobs.results import show_tune
+        from dld_tui.cli.reports.report import print_tuning
         from dld_tui.core.tune.result import load_result
 
-        show_tune(load_result(path), as_json=False)
+        print_tuning(load_result(path))
     else:
         from dld_tui.cli.reports.report import print_report
 

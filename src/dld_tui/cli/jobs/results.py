@@ -17,7 +17,7 @@ from dld_tui.activities.refit_engine import Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
-from dld_tui.cli.reports.report import print_report
+from dld_tui.cli.reports.report import print_report, print_tuning
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.tactics import (
     TacticReport,
@@ -56,9 +56,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.tune.result import (
     TuneResult,
     load_result,
-    result_lines,
     tune_document,
-    tune_table,
 )
 
 _TENSORS: tuple[Column[TensorLoss], ...] = (
@@ -262,9 +260,7 @@ def show_tune(result: TuneResult, as_json: bool) -> int:
     if as_json:
         write_json(tune_document(result))
     else:
-        write_table(tune_table(result))
-        for line in ("", *result_lines(result)):
-            write(line)
+        print_tuning(result)
     return ExitStatus.FOUND if result.asked and not result.is_faster else ExitStatus.DONE
 
 

@@ -28,6 +28,7 @@ from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.story import next_steps, step_command
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible
+from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 
 
 @click.command("report")
@@ -100,6 +101,13 @@ def _export(
         remarks += write_parquet(report, parquet, overwrite=force)
     for remark in remarks:
         narrate(remark)
+
+
+def print_tuning(result: TuneResult) -> None:
+    """Print what was tried, the verdict and why."""
+    write_table(tune_table(result))
+    for line in ("", *result_lines(result)):
+        write(line)
 
 
 def print_report(path: Path, *, as_json: bool = False, latency: str = "") -> None:

@@ -107,7 +107,7 @@ CHANGES: tuple[Change, ...] = (
 """All that needs no figures of the machine or the model, those that mostly bring most first."""
 _THREADS, _SHAPES, _BATCH = "threads-", "fixed-shapes", "batch-"
 _REASONS = {
-    _THREADS: "so many threads wait least for each other",
+    _THREADS: "with this number of threads, the least time goes into waiting for each other",
     _SHAPES: "shapes are computed before the first run",
     _BATCH: "the items of a pass share its launches, and weights are read once",
 }

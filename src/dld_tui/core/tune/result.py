@@ -229,8 +229,8 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         because = [f"{reasons[0].upper()}{reasons[1:]}."] if reasons else []
         parts.append(("Why", " ".join([*because, *result.why])))
         if result.winner is not None and (near_by := result.winner.accuracy):
-            told = near_by if near_by == _SAME else f"{visible(near_by)} and so near enough"
-            parts.append(("Results", f"{told}, beside those of the model as it is"))
+            told = "the same as" if near_by == _SAME else f"near enough, {visible(near_by)} against"
+            parts.append(("Results", f"{told} those of the model as it is"))
         if result.model is not None:
             parts.append(("Model", visible(near(result.model))))
         else:
