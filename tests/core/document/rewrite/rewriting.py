@@ -63,6 +63,6 @@ def values(model: onnx.ModelProto, seed: int = 0) -> list[Any]:
         elif given.type == "tensor(bool)":
             feeds[given.name] = np.array(dice.random() < 0.5).reshape(shape)
         else:
-            kind = np.float16 if given.type == "tensor(float16)" else np.float32
-            feeds[given.name] = dice.normal(size=shape).astype(kind)
+            kind = {"tensor(float16)": np.float16, "tensor(double)": np.float64}.get(given.type)
+            feeds[given.name] = np.asarray(dice.normal(size=shape)).astype(kind or np.float32)
     return list(session.run(None, feeds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -361,6 +362,82 @@ def test_rule_keeps_what_the_model_computes(name: str) -> None:
     tolerance = 0.04 if name in CHANGE_VALUES else 2e-6
     for old, new in zip(values(model), values(after), strict=True):
         np.testing.assert_allclose(old, new, rtol=tolerance, atol=tolerance)
+
+
+def _of_four_dimensions(model: onnx.ModelProto) -> None:
+    """Give constants of one element four dimensions, which their users take over."""
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT and math.prod(tensor.dims) == 1:
+            del tensor.dims[:]
+            tensor.dims.extend([1, 1, 1, 1])
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+
+
+def _of_type(model: onnx.ModelProto, dtype: int) -> None:
+    """Let a model compute in another type."""
+    for value in (*model.graph.input, *model.graph.output):
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = dtype
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT:
+            kind = helper.tensor_dtype_to_np_dtype(dtype)
+            array = numpy_helper.to_array(tensor).astype(kind)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == onnx.TensorProto.FLOAT:
+                attribute.i = dtype
+
+
+_OTHERS: dict[str, Callable[[onnx.ModelProto], None]] = {
+    "four dimensions": _of_four_dimensions,
+    "double": lambda model: _of_type(model, onnx.TensorProto.DOUBLE),
+    "int64": lambda model: _of_type(model, onnx.TensorProto.INT64),
+    "halves": lambda model: _of_type(model, onnx.TensorProto.FLOAT16),
+}
+_NOT_TYPED = {"attention-onnxruntime", "attention-grouped"}
+"""Whose operators get values of which the type is not known before they are there."""
+
+
+@pytest.mark.parametrize("other", _OTHERS)
+@pytest.mark.parametrize("name", sorted(set(CASES) - _NOT_TYPED))
+def test_what_only_looks_like_it_keeps_its_values_or_stays(name: str, other: str) -> None:
+    opset, body, _ = CASES[name]
+    model = parse(HEAD % opset + body)
+    _OTHERS[other](model)
+    try:
+        typed = onnx.shape_inference.infer_shapes(model)
+        before = values(typed)
+    except Exception:  # noqa: BLE001 - ONNX Runtime takes no such model, so there is none
+        pytest.skip("no such model runs")
+    after = rewritten(typed, text_of_rules(rules_of([name])))
+    tolerance = 0.2 if name in CHANGE_VALUES else 0.02 if other == "halves" else 1e-5
+    for old, new in zip(before, values(after), strict=True):
+        assert (old.shape, old.dtype) == (new.shape, new.dtype)
+        np.testing.assert_allclose(old, new, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("factor", ["float", "float[1]", "float[1, 1, 1]", "float[1, 1, 1, 1]"])
+def test_a_factor_of_any_rank_becomes_part_of_the_bias(factor: str) -> None:
+    model = parse(
+        HEAD % 18 + "(float[1, 1, 2, 2] x) => (float[1, 2, 2, 2] y) <float[2, 1, 1, 1] w = {1, 2},"
+        f" float[2] b = {{3, 4}}, {factor} k = {{5}}> {{ c = Conv(x, w, b) y = Mul(c, k) }}"
+    )
+    typed = onnx.shape_inference.infer_shapes(model)
+    after = rewritten(typed, text_of_rules(rules_of(["conv-affine"])))
+    assert operators(after) == ["Conv"]
+    for old, new in zip(values(model), values(after), strict=True):
+        np.testing.assert_allclose(old, new, rtol=1e-6)
+
+
+def test_factors_stay_two_where_their_product_is_too_small() -> None:
+    model = parse(
+        HEAD % 18 + "(float[2] x) => (float[2] y) <float a = {1e-30}, float b = {1e-20}>"
+        " { c = Mul(x, a) y = Mul(c, b) }"
+    )
+    after = rewritten(onnx.shape_inference.infer_shapes(model), text_of_rules(rules_of(["scales"])))
+    assert operators(after) == ["Mul", "Mul"]
 
 
 def test_rules_are_found_by_name_file_and_text(tmp_path: Path) -> None:

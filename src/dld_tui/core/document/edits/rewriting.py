@@ -76,6 +76,9 @@ class Rewritten:
     """Rule, scope, and lines of the nodes that went and came; filled in where it is asked for."""
 
 
+_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
+
+
 class Refused(Exception):
     """Why a hit cannot be replaced."""
 
@@ -448,6 +451,11 @@ def _schema(op_type: str, domain: str, scope: Scope) -> OperatorSchema | None:
     return schema_for(op_type, domain, versions_by_domain(scope).get(domain))
 
 
+def _takes(formal: Formal, dtype: str) -> bool:
+    """Return whether an input of an operator may have an element type."""
+    return dtype_number(dtype) in map(dtype_number, formal.types)
+
+
 class _Plan:
     """What replaces one hit, worked out before anything is changed."""
 
@@ -488,6 +496,8 @@ class _Plan:
         if one.action is not None:
             self._plan_action(one.action)
         else:
+            if one.replacement is not None and one.replacement.calls:
+                self._require_rank()
             self._plan_replacement()
         self.lines = removed, [_line(proto) for proto in self._protos]
         """Of the nodes that go, and of those that come."""
@@ -628,7 +638,37 @@ class _Plan:
         while inputs and not inputs[-1]:
             inputs.pop()
         set_texts(proto, "input", inputs)
+        self._require_types(op_type, schema, inputs)
         return proto
+
+    def _require_types(
+        self, op_type: str, schema: OperatorSchema | None, inputs: Sequence[str]
+    ) -> None:
+        """Refuse an operator that does not take the element types that it would get."""
+        for place, name in enumerate(inputs):
+            formal = schema.input(place) if schema is not None and name else None
+            known = self._home.value_type(name) if formal is not None else None
+            if formal is None or known is None or known.container or known.dtype is None:
+                continue
+            if not _takes(formal, known.dtype):
+                raise Refused(f"{op_type} does not take {known.dtype}")
+
+    def _require_rank(self) -> None:
+        """Refuse where a constant of one element gives what is replaced more dimensions.
+
+        What takes its place has those of the data.
+        """
+        for node in self._removed:
+            if node.domain or node.op_type not in _BROADCAST:
+                continue
+            views = [ValueView(self._home, name) for name in node.inputs]
+            ranks = [view.field("rank") for view in views]
+            for at, (view, rank) in enumerate(zip(views, ranks, strict=True)):
+                others = [one for other, one in enumerate(ranks) if other != at]
+                # Most scalars that are stored as lists of one meet data of a dimension or more.
+                most = 1 if not others or UNKNOWN in others else max(others)
+                if rank is not UNKNOWN and rank > most and view.constant() is not None:
+                    raise Refused(f"{quoted(view.name)} has more dimensions than its data")
 
     def _require_operator(self, domain: str, op_type: str) -> None:
         version = versions_by_domain(self._home).get(domain)
@@ -744,7 +784,7 @@ class _Plan:
                 return dtype_name(number)
         for item in siblings:
             known = ValueView(self._home, self._hit.values.get(item.name, "")).field("dtype")
-            if isinstance(known, str) and (formal is None or known in formal.types):
+            if isinstance(known, str) and (formal is None or _takes(formal, known)):
                 return known
         for name in self._outputs:
             known = ValueView(self._home, name).field("dtype")
