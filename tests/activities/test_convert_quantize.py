@@ -767,3 +767,30 @@ def test_products_behind_operators_that_onnx_does_not_know_are_quantized(tmp_pat
     kinds = [node.op_type for node in onnx.load(tmp_path / "o.onnx").graph.node]
     assert kinds.count("MatMulInteger") == 3
     assert cast("dict[str, Any]", result["values"])["is_good"]
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4), (4,)])
+def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
+    shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Dynamic quantization, with a scale for each channel."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    m (float[2, 3, 4] x) => (y, z) { [odd] y = MatMul (x, stack)  [plain] z = MatMul (x, w) }
+    """
+    model, rng = models.parse(text), np.random.default_rng(0)
+    for name, dims in (("stack", shape), ("w", (4, 4))):
+        values = rng.standard_normal(dims).astype("f")
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(model, path)
+    result = convert("quantize", path, out, dynamic=True, per_channel=True, measure=False)
+    assert result["notes"] == [
+        "1 MatMul node not quantized (odd): its weight is no matrix: --no-per-channel quantizes it"
+    ]
+    kinds = [node.op_type for node in onnx.load(out).graph.node]
+    assert (kinds.count("MatMul"), kinds.count("MatMulInteger")) == (1, 1)
+    assert cast("dict[str, Any]", result["values"])["is_good"]
+    result = convert("quantize", path, out, dynamic=True, per_channel=False, measure=False)
+    kinds = [node.op_type for node in onnx.load(out).graph.node]
+    assert (result["notes"], kinds.count("MatMulInteger")) == ([], 2)

@@ -30,6 +30,7 @@ from dld_tui.core.conversion.body_weights import (
     quantize_body_weights,
     reason_lines,
     static_reasons,
+    without_channels,
 )
 from dld_tui.core.conversion.copies import (
     copy_of,
@@ -183,6 +184,8 @@ class Quantizer:
                     " (--lm-head quantizes it)"
                 )
         self._refused += self._of_other_types()
+        if settings.dynamic and settings.per_channel:
+            self._refused += (node.name for node in without_channels(prepared))
         self._per_channel = settings.per_channel
         if settings.per_channel and not _has_axes(self._document) and not settings.dynamic:
             self._per_channel = False
@@ -341,7 +344,8 @@ class Quantizer:
         if self._settings.weights_only:
             return []
         if self._settings.dynamic:
-            reasons = [*dynamic_reasons(made.document, ops, self._excluded)]
+            flat = [*without_channels(made.document)] if self._settings.per_channel else []
+            reasons = [*dynamic_reasons(made.document, ops, self._excluded, flat)]
         else:
             reasons = [*static_reasons(self.prepared, ops, self._excluded), *made.bodies.reasons]
         return [*reason_lines(reasons)]

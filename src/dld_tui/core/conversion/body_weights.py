@@ -226,8 +226,21 @@ def _quantized(
     return stored.astype(dtype), flat, np.full(flat.shape, level, dtype)
 
 
+def without_channels(document: Document) -> Iterator[Node]:
+    """Yield the products whose weight dynamic quantization cannot give a scale for each channel.
+
+    The library makes one for each column; ONNX Runtime takes that of a matrix only.
+    """
+    for scope in document.main.walk():
+        for node in scope.nodes_of_type("MatMul"):
+            home = None if node.domain else _home(node)
+            weight = None if home is None else home.initializer(node.inputs[1])
+            if weight is not None and len(weight.shape) != 2:
+                yield node
+
+
 def dynamic_reasons(
-    document: Document, ops: Collection[str], kept: Collection[str]
+    document: Document, ops: Collection[str], kept: Collection[str], flat: Collection[Node] = ()
 ) -> Iterator[tuple[Node, str]]:
     """Yield the nodes with weights that dynamic quantization has left, and why.
 
@@ -235,10 +248,14 @@ def dynamic_reasons(
         document: The result.
         ops: Operators that are quantized; all that can be when empty.
         kept: Names of nodes that were to stay as they are.
+        flat: Those of :func:`without_channels`, where each channel was to have a scale.
     """
     for scope in document.main.walk():
         for node in _weighted(scope, ops, kept):
             home = _home(node)
+            if node in flat:
+                yield node, "its weight is no matrix: --no-per-channel quantizes it"
+                continue
             if home is not None:
                 dtype = getattr(home.initializer(node.inputs[1]), "dtype", "")
                 lacks = node.op_type in ("ConvTranspose", "GRU", "RNN")
