@@ -20,7 +20,10 @@ from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
+from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
+from dld_tui.core.report.model import Report
+from dld_tui.core.tune.gain import Gain, GainRow
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write
 
@@ -78,6 +81,7 @@ def use_times(
         contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
     )
     monkeypatch.setattr(tune, "_CONFIRM_S", 0.0)
+    monkeypatch.setattr(tune, "_TURNS_S", 0.0)
     monkeypatch.setattr(  # they are those of this test
         "dld_tui.backends.onnxruntime.session.processor_times_compare", lambda *settings: False
     )
@@ -119,6 +123,43 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
         encode(result.nodes[0]) or {}
     )
     assert "2.50 times as fast with simplified graph, 1 thread" in result_lines(result)[0]
+
+
+@pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])
+def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
+    shown: list[float], tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that show 60 % less, as is confirmed, end it; else the nearest of all counts."""
+    fast |= {"threads 1": 0.4}
+    monkeypatch.setattr(tune, "_PROFILE_PAIRS", len(shown))
+    monkeypatch.setattr(tune, "_PROFILE_S", 1e9)
+    read: list[float] = []
+
+    def gain_of(before: Report, after: Report) -> Gain:
+        read.append(shown[len(read)])
+        row = GainRow("out", 1.0, read[-1], read[-1] - 1, 0.0)
+        return Gain(1.0, read[-1], (row,), 0.0)
+
+    monkeypatch.setattr("dld_tui.core.tune.gain.gain_of", gain_of)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), budget=60.0, only=("threads-1",))
+    assert read == shown
+    assert result.nodes[0].after_ms == min(shown)
+    assert [Path(one).exists() for one in result.reports] == [True, True]
+
+
+def test_waiting_for_threads_is_no_measuring(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def time(one: contest.Contestant, seconds: float) -> float:
+        latency._SETTLED_S[0] += 1000.0  # as if it had been waited for
+        return 1.0
+
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert result.seconds["waiting"] >= 1000
+    parts = sum(seconds for name, seconds in result.seconds.items() if name != "all")
+    assert parts <= result.seconds["all"]
+    assert "waiting until threads sleep" in "\n".join(result_lines(result))
 
 
 def test_nothing_is_claimed_and_written_where_nothing_is_faster(

@@ -184,7 +184,9 @@ class _Tuning:
         self._watch = CpuWatch()
         self._request, self._document = request, document
         self._begin = time.monotonic()
-        self._seconds = dict.fromkeys(("measuring", "converting", "loading", "checking"), 0.0)
+        self._seconds = dict.fromkeys(
+            ("measuring", "waiting", "converting", "loading", "checking"), 0.0
+        )
         self._journal = Journal.of(to_json(request), document, again=request.again)
         self._strict = parse_tolerances(request.tolerance) if request.tolerance else None
         self._base = Setup(request.model.absolute())
@@ -280,11 +282,16 @@ class _Tuning:
 
     @contextlib.contextmanager
     def _doing(self, what: str) -> Generator[None]:
-        begin = time.monotonic()
+        """Add the seconds, but for those that turns wait for threads of others to sleep."""
+        from dld_tui.core.report.latency import settled_s
+
+        begin, settled = time.monotonic(), settled_s()
         try:
             yield
         finally:
-            self._seconds[what] += time.monotonic() - begin
+            waited = settled_s() - settled
+            self._seconds["waiting"] += waited
+            self._seconds[what] += time.monotonic() - begin - waited
 
     # --- what is run, and on what ---------------------------------------------------------------
 
@@ -596,6 +603,7 @@ class _Tuning:
         from dld_tui.core.codec import encode
         from dld_tui.core.files.writer import write_text
         from dld_tui.core.settings.paths import unused
+        from dld_tui.core.tune.gain import Gain, gain_lines
 
         asked = self._request
         path = asked.output or unused(Path(f"{asked.model.stem}.tune.json"))
@@ -604,16 +612,20 @@ class _Tuning:
         chosen = winner if is_faster else self._base
         model, reports = None, list[str]()
         why: list[str] = []
-        gain: Gain | None = None
+        gain: Gain | str = ""
         share = None
         if confirmed is not None and is_faster:
             if chosen.model != self._base.model:
                 model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
             used = replace(chosen, model=Path(model or self._base.model))
             targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
-            yield from self._profiled_pair([self._base, used], targets, confirmed)
+            gain = yield from self._profiled_pair([self._base, used], targets, confirmed)
             reports = [str(target) for target in targets]
-            gain, share, why = _explained(targets, confirmed.change_percent)
+            if isinstance(gain, Gain):
+                share = gain.percent_of(confirmed.change_percent)
+                why = gain_lines(gain, confirmed.change_percent)
+            else:
+                why = [gain]
         code = self._code(replace(chosen, model=Path(model or self._base.model)))
         seconds = {**self._seconds, "all": time.monotonic() - self._begin}
         others = self._watch.facts().get("other_busy_threads")
@@ -630,7 +642,7 @@ class _Tuning:
             inputs="; ".join(remarks) or ("random values" if asked.inputs is None else "files"),
             asked=tuple(asked.only),
             explained_percent=share,
-            nodes=() if gain is None else gain.rows[:_MOST_NODES],
+            nodes=gain.rows[:_MOST_NODES] if isinstance(gain, Gain) else (),
             settings={"provider": asked.provider, **chosen.session},
             other_busy_threads=others if isinstance(others, float) else None,
         )  # fmt: skip
@@ -669,18 +681,21 @@ class _Tuning:
 
     def _profiled_pair(
         self, setups: Sequence[Setup], targets: Sequence[Path], confirmed: GateRow
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, Gain | str]:
         """Profile both, in turns where that can be, a few times in new sessions.
 
         Sessions differ: kept are the profiles of those that are most like the confirmation, which
         is of many.
+
+        Returns:
+            Where the gain is, by the profiles that were kept, or why that is not known.
         """
         on_cpu = all(self._settings(one).memory == "cpu" for one in setups)
         if not on_cpu or not self._holds(2 * len(setups)):
             for setup, target in zip(setups, targets, strict=True):
                 yield from self._profiled(setup, target)
-            return
-        tried: list[tuple[float, Sequence[Path]]] = []
+            return _gain_of(targets)
+        tried: list[tuple[float, Gain | str, Sequence[Path]]] = []
         begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
             while len(tried) < _PROFILE_PAIRS:
@@ -689,11 +704,14 @@ class _Tuning:
                 paths = [folder / target.name for target in targets]
                 with self._doing("measuring"):
                     yield from self._turned(setups, paths)
-                tried.append((_difference(paths, confirmed), paths))
+                gain = _gain_of(paths)
+                tried.append((_difference(gain, confirmed), gain, paths))
                 if tried[-1][0] < _AS_CONFIRMED or time.monotonic() - begin > _PROFILE_S:
                     break
-            for path, target in zip(min(tried)[1], targets, strict=True):
+            _, gain, kept = min(tried, key=lambda one: one[0])
+            for path, target in zip(kept, targets, strict=True):
                 path.replace(target)
+        return gain
 
     def _turned(self, setups: Sequence[Setup], paths: Sequence[Path]) -> Iterator[Event]:
         """Profile both in turns."""
@@ -746,33 +764,19 @@ def _value_problem(result: object) -> str:
     return next(wrong, "")
 
 
-def _difference(reports: Sequence[Path], confirmed: GateRow) -> float:
+def _difference(gain: Gain | str, confirmed: GateRow) -> float:
     """Return how little profiles show what was confirmed; infinite where they do not tell."""
-    with contextlib.suppress(DldError):
-        gain = _gain_of(reports)
-        if gain is not None and gain.before_ms:
-            return gain.difference(confirmed)
-    return math.inf
+    return math.inf if isinstance(gain, str) else gain.difference(confirmed)
 
 
-def _gain_of(reports: Sequence[Path]) -> Gain | None:
+def _gain_of(reports: Sequence[Path]) -> Gain | str:
+    """Return where the gain is, or why profiles do not tell."""
     from dld_tui.core.report.model import open_report
-    from dld_tui.core.tune.gain import gain_of
-
-    with open_report(reports[0]) as before, open_report(reports[1]) as after:
-        return gain_of(before, after)
-
-
-def _explained(
-    reports: Sequence[Path], change_percent: float
-) -> tuple[Gain | None, float | None, list[str]]:
-    """Return where the gain is, how much of it is at named nodes, and sentences on it."""
-    from dld_tui.core.tune.gain import NOT_MEASURED, gain_lines
+    from dld_tui.core.tune.gain import NOT_MEASURED, gain_of
 
     try:
-        gain = _gain_of(reports)
+        with open_report(reports[0]) as before, open_report(reports[1]) as after:
+            gain = gain_of(before, after)
     except DldError as error:
-        return None, None, [f"the profiles cannot be compared: {visible(error.message)}"]
-    if gain is None:
-        return None, None, [NOT_MEASURED]
-    return gain, gain.percent_of(change_percent), gain_lines(gain, change_percent)
+        return f"the profiles cannot be compared: {visible(error.message)}"
+    return gain if gain is not None and gain.before_ms > 0 else NOT_MEASURED

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from dld_tui.core.report import latency
-from dld_tui.core.report.latency import Burst, Extent, measure, measure_in_turns, settle
+from dld_tui.core.report.latency import Burst, Extent, measure, measure_in_turns, settle, settled_s
 
 
 class Clock:
@@ -134,8 +134,10 @@ def test_threads_that_spin_are_waited_for_a_tenth_of_a_second_at_most(
         sleep=lambda seconds: setattr(clock, "now", clock.now + round(seconds * 1e9)),
     )
     monkeypatch.setattr(latency, "time", sleeping)
+    before = settled_s()
     settle()
     assert clock.now / 1e9 == pytest.approx(waited_s)
+    assert settled_s() - before == pytest.approx(waited_s)
 
 
 @pytest.mark.parametrize(("spins", "passes"), [(False, 5), (True, 30)])

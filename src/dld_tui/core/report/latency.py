@@ -148,13 +148,22 @@ def settle() -> None:
     processors that they are pinned to, and so take them from those of the next session: in turns
     of 5 ms int8 made an encoder 15 % faster, and 5 % where each version ran alone.
     """
-    end = time.perf_counter() + _SPIN_S
-    quiet = 0
+    started = time.perf_counter()
+    end, quiet = started + _SPIN_S, 0
     while quiet < _QUIET_LOOKS and time.perf_counter() < end:
         begin, used = time.perf_counter_ns(), time.process_time_ns()
         time.sleep(_LOOK_S)
         used = time.process_time_ns() - used
         quiet = quiet + 1 if used < _QUIET * (time.perf_counter_ns() - begin) else 0
+    _SETTLED_S[0] += time.perf_counter() - started
+
+
+_SETTLED_S = [0.0]
+
+
+def settled_s() -> float:
+    """Return how many seconds this process has waited in :func:`settle`: nothing is timed then."""
+    return _SETTLED_S[0]
 
 
 def measure_in_turns(

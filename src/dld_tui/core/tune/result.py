@@ -133,8 +133,8 @@ class TuneResult:
     inputs: str
     """What the model was fed. Fit for a terminal."""
     seconds: Mapping[str, float]
-    """Where the time of tuning went: ``measuring``, ``converting``, ``loading``, ``checking``,
-    ``all``."""
+    """Where the time of tuning went: ``measuring``, ``waiting`` until threads of another session
+    sleep, ``converting``, ``loading``, ``checking``, ``all``."""
     is_whole: bool
     """False where the time was up before all was tried."""
     asked: tuple[str, ...] = ()
@@ -254,7 +254,12 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
             ("But", "the time was up before all was tried: a longer --budget may find more")
         )
     parts.append(("Fed with", f"{result.inputs}; near enough: {visible(result.tolerance)}"))
-    seconds = [f"{name} {took:.0f} s" for name, took in result.seconds.items() if took >= 0.5]
+    waiting = {"waiting": "waiting until threads sleep"}
+    seconds = [
+        f"{waiting.get(name, name)} {took:.0f} s"
+        for name, took in result.seconds.items()
+        if took >= 0.5
+    ]
     parts.append(("Time", ", ".join(seconds)))
     return [*parts, ("Result", visible(near(result.report)))]
 
