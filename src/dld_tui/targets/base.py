@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, overload
@@ -105,12 +104,7 @@ class Job(ABC):
         """Return the job."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: types.TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the job."""
         self.close()
 

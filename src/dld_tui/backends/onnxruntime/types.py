@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.types.inference import forget_generated
@@ -33,8 +34,7 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     import onnx
     from onnxruntime.capi import _pybind_state as runtime
 
-    asked = onnx.ModelProto()
-    asked.CopyFrom(model)
+    asked = deepcopy(model)
     forget_generated(asked.graph)
     known = {text_of(info.name) for info in asked.graph.output}
     for name in wanted:

@@ -7,6 +7,7 @@ quantization gives them; only what the result lacks is put back, and only of wha
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -295,8 +296,7 @@ def _unknown(old: Any, new: Any) -> bool:
     """Put back fields that this version of the format does not have."""
     if not len(UnknownFieldSet(old)) or len(UnknownFieldSet(new)):
         return False
-    rest = type(old)()
-    rest.CopyFrom(old)
+    rest = deepcopy(old)
     for field, _ in old.ListFields():
         rest.ClearField(field.name)
     new.MergeFromString(rest.SerializeToString())
@@ -319,8 +319,7 @@ def _annotations(old: Scope, new: Scope) -> None:
     for annotation in old.records["quantization_annotation"]:
         name = text_of(annotation.tensor_name)
         if name not in known and new.definition(name) is not None:
-            copied = onnx.TensorAnnotation()
-            copied.CopyFrom(annotation)
+            copied = deepcopy(annotation)
             missing.append(copied)
     if missing:
         end = len(new.records["quantization_annotation"])
@@ -340,8 +339,7 @@ def _functions(original: Document, result: Document) -> None:
         assert isinstance(proto, onnx.FunctionProto)
         if (proto.domain, proto.name) in called - known:
             with filled_scope(function):
-                copied = onnx.FunctionProto()
-                copied.CopyFrom(proto)
+                copied = deepcopy(proto)
             result.functions.append(Scope(copied, result))
 
 
@@ -403,8 +401,7 @@ def _initializer_of(node: Node) -> onnx.TensorProto | None:
         return None
     if dtype_name(attribute.t.data_type) not in _FLOATS:
         return None
-    proto = onnx.TensorProto()
-    proto.CopyFrom(attribute.t)
+    proto = deepcopy(attribute.t)
     set_text(proto, "name", node.outputs[0])
     if node.proto.HasField("doc_string") and not proto.HasField("doc_string"):
         set_text(proto, "doc_string", text_of(node.proto.doc_string))

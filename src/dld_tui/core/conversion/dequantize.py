@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import prod
 
-import onnx
 from onnx import helper
 
 from dld_tui.core import fmt
@@ -151,8 +151,7 @@ def _as_gather(node: Node, name: str, _: FreshNames) -> list[Node]:
 
 def _node(old: Node, op: str, name: str, inputs: list[str], outputs: list[str]) -> Node:
     """Return a node with what is said of another one."""
-    proto = onnx.NodeProto()
-    proto.CopyFrom(old.proto)
+    proto = deepcopy(old.proto)
     for gone in ("attribute", "domain", "overload", "input", "output"):
         proto.ClearField(gone)
     set_text(proto, "op_type", op)

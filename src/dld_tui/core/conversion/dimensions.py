@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -390,7 +391,7 @@ class _Walk:
             nodes += [*self._before, node]
         self._before = outside
         if len(nodes) != len(graph.node):
-            copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+            copies = [deepcopy(node) for node in nodes]
             del graph.node[:]
             graph.node.extend(copies)
 
@@ -399,7 +400,7 @@ class _Walk:
         for info in graph.output:
             self._declare(info, name, sizes)
         kept = [info for info in graph.value_info if self._declare(info, name, sizes)]
-        copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+        copies = [deepcopy(info) for info in kept]
         del graph.value_info[:]
         graph.value_info.extend(copies)
         for node in graph.node:
@@ -428,7 +429,7 @@ class _Walk:
         unused = self._used - _used(graph)
         kept = [tensor for tensor in graph.initializer if tensor.name not in unused]
         if len(kept) < len(graph.initializer):
-            copies = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
+            copies = [deepcopy(tensor) for tensor in kept]
             del graph.initializer[:]
             graph.initializer.extend(copies)
             for index in reversed(range(len(graph.input))):
@@ -508,7 +509,7 @@ class _Walk:
             self._iterated(node, number, body, again)
 
     def _saved(self, body: onnx.GraphProto) -> _Saved:
-        copied = onnx.GraphProto.FromString(body.SerializeToString())
+        copied = deepcopy(body)
         return dict(self.known), [*self.changed], [*self._before], len(self._weights), copied
 
     def _restore(self, body: onnx.GraphProto, saved: _Saved) -> None:
@@ -929,7 +930,7 @@ class _Walk:
         kept = [a for a in node.attribute if a.name not in ("split", "num_outputs")]
         if self._imports.get("", 1) >= _PARTS_SINCE:
             kept.append(helper.make_attribute("num_outputs", len(node.output)))
-        copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in kept]
+        copies = [deepcopy(a) for a in kept]
         del node.attribute[:]
         node.attribute.extend(copies)
         del node.input[1:]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -265,8 +266,7 @@ def _place_constant(
         at for at, one in enumerate(node.proto.attribute)
         if text_of(one.name) in ("value", "value_float", "value_floats")
     )  # fmt: skip
-    before = onnx.AttributeProto()
-    before.CopyFrom(node.proto.attribute[place])
+    before = deepcopy(node.proto.attribute[place])
     transaction.do(SetAttribute(node, place, before, attribute))
 
 
@@ -431,8 +431,7 @@ def _add_cast(
 def _declare_half(
     scope: Scope, transaction: Transaction, side: str, record: Any, half: int
 ) -> None:
-    changed = onnx.ValueInfoProto()
-    changed.CopyFrom(record)
+    changed = deepcopy(record)
     changed.type.tensor_type.elem_type = half
     transaction.replace(scope, side, record, changed)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -129,7 +130,7 @@ def _without_newer(lowered: Lowered, version: int) -> str | None:
         return f"{op_type} does not exist in opset {version}{newer[op_type]}"
     known = {info.name for info in lowered.model.graph.value_info}
     kept = [info for info in flat.graph.value_info if info.name in known]
-    copies = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in kept]
+    copies = [deepcopy(info) for info in kept]
     del flat.graph.value_info[:]
     flat.graph.value_info.extend(copies)
     after = Counter(text_of(node.op_type) for node in flat.graph.node)
@@ -144,8 +145,7 @@ def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
         typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
     # The seam: C++ errors of several classes; without types fewer operators are replaced.
     except Exception:  # noqa: BLE001
-        typed = onnx.ModelProto()
-        typed.CopyFrom(model)
+        typed = deepcopy(model)
     known = {info.name for info in (*typed.graph.value_info, *typed.graph.input)}
     for tensor in typed.graph.initializer:
         if tensor.name not in known:
@@ -207,7 +207,7 @@ class _Lowering:
             problem = self._node(node, made)
             if problem is not None:
                 return problem + _title(node)
-        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in made]
+        copies = [deepcopy(node) for node in made]
         del body.node[:]
         body.node.extend(copies)
         return None
@@ -478,8 +478,7 @@ def _is_same_value(old: onnx.AttributeProto, made: onnx.AttributeProto) -> bool:
         return True  # the converter loses references; graphs are merged by themselves
     plain: list[bytes] = []
     for attribute in (old, made):
-        copied = onnx.AttributeProto()
-        copied.CopyFrom(attribute)
+        copied = deepcopy(attribute)
         copied.ClearField("doc_string")
         copied.ClearField("type")
         tensors = [*copied.tensors, *([copied.t] if copied.HasField("t") else [])]
@@ -603,8 +602,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
 
 def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     """Return what the converter makes of a model, with labels as the names of its old nodes."""
-    labelled = onnx.ModelProto()
-    labelled.CopyFrom(model)
+    labelled = deepcopy(model)
     del labelled.functions[:]
     for entry in labelled.opset_import:
         if entry.domain in _DEFAULT:
@@ -645,8 +643,7 @@ def _convert_function(
     for name in function.output:
         model.graph.output.add(name=name)
     model.graph.node.extend(function.node)
-    whole = onnx.FunctionProto()
-    whole.CopyFrom(function)
+    whole = deepcopy(function)
     mine = OpsetChanges(from_=before, to=version)
     try:
         _Merge(mine, names).function(function, _converted(model, version).graph)
@@ -719,8 +716,7 @@ class _Merge:
 
     def _know(self, model: onnx.ModelProto) -> None:
         """Keep the nodes by their labels: the same walk gives the same labels."""
-        labelled = onnx.ModelProto()
-        labelled.CopyFrom(model)
+        labelled = deepcopy(model)
         del labelled.functions[:]
         Labels(labelled)
         originals = (node for _, body in bodies(model) for node in body.node)
@@ -745,7 +741,7 @@ class _Merge:
             if tensor.name not in known:
                 graph.initializer.append(tensor)
                 self._report.initializers += 1
-        copies = [_copy(node) for node in nodes]
+        copies = [deepcopy(node) for node in nodes]
         del graph.node[:]
         graph.node.extend(copies)
         made = {name for node in graph.node for name in node.output}
@@ -810,8 +806,7 @@ class _Merge:
         merged = []
         for graph, converted in pairs:
             nodes = self._nodes(converted, self._old_names(graph))
-            whole = onnx.GraphProto()
-            whole.CopyFrom(graph)
+            whole = deepcopy(graph)
             self._graph(whole, converted, nodes)
             merged.append(whole)
         if old.HasField("g"):
@@ -826,12 +821,6 @@ class _Merge:
 
 def _inputs(graph: onnx.GraphProto) -> set[str]:
     return {record.name for record in graph.input} | {tensor.name for tensor in graph.initializer}
-
-
-def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
-    copied = onnx.NodeProto()
-    copied.CopyFrom(node)
-    return copied
 
 
 __all__ = ["ConversionError", "OpsetChanges", "convert_opset", "known_versions"]

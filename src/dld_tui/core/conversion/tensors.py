@@ -7,6 +7,7 @@ are stored in the other type, and computed with as before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -223,7 +224,7 @@ def _set_value(node: Node, proto: onnx.TensorProto) -> None:
     value = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR)
     value.t.CopyFrom(proto)
     attributes: Sequence[onnx.AttributeProto] = [*kept, value]
-    copies = [onnx.AttributeProto.FromString(a.SerializeToString()) for a in attributes]
+    copies = [deepcopy(a) for a in attributes]
     del node.proto.attribute[:]
     node.proto.attribute.extend(copies)
 

@@ -13,6 +13,7 @@ are moved, never copied, so that whoever holds one still holds it after an undo.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -217,12 +218,4 @@ class SetList(Primitive):
 
 def copies(items: Any) -> list[Any]:
     """Return items of a repeated field as values that stay as they are."""
-    kept: list[Any] = []
-    for item in items:
-        if isinstance(item, Message):
-            copied = type(item)()
-            copied.CopyFrom(item)
-            kept.append(copied)
-        else:
-            kept.append(text_of(item))
-    return kept
+    return [deepcopy(item) if isinstance(item, Message) else text_of(item) for item in items]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -85,8 +86,7 @@ def _graph_bytes(scope: Scope) -> bytes:
             parts.append(only.SerializeToString())
         else:
             parts += (_tagged(number, r.SerializeToString()) for r in scope.records[name])
-    rest = type(proto)()
-    rest.CopyFrom(proto)
+    rest = deepcopy(proto)
     for name in _SINGLE_FIELDS:
         rest.ClearField(name)
     # What is left (metadata_props, fields of newer versions) has higher numbers than all above.
@@ -376,8 +376,7 @@ def _is_trusted(scope: Scope, record: onnx.ValueInfoProto, list_name: str) -> bo
 
 def _bare(record: onnx.ValueInfoProto) -> onnx.ValueInfoProto:
     """Return an output without its type: inference is to tell it, and a check compares."""
-    bare = onnx.ValueInfoProto()
-    bare.CopyFrom(record)
+    bare = deepcopy(record)
     bare.ClearField("type")
     return bare
 

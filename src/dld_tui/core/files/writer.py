@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError, SaveError
@@ -208,12 +207,7 @@ class StagedFile:
     def _temporary_path(self) -> Path:
         return self._target.parent / f".dld-{os.urandom(8).hex()}.tmp"
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the temporary file unless it became the target."""
         with suppress(OSError):  # the file is removed anyway
             self._close()

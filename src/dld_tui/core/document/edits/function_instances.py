@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -361,8 +362,7 @@ def _give_to(proto: onnx.NodeProto, values: dict[str, onnx.AttributeProto]) -> N
         value = values.get(text_of(attribute.ref_attr_name))
         if value is None:
             continue  # left out by the call, so the operator's default holds
-        given = onnx.AttributeProto()
-        given.CopyFrom(value)
+        given = deepcopy(value)
         set_text(given, "name", text_of(attribute.name))
         given.ClearField("doc_string")
         kept.append(given)

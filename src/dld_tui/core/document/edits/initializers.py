@@ -285,7 +285,7 @@ def _require_name(scope: Scope, name: str) -> None:
 def _point_outside(document: Document, proto: onnx.TensorProto, fill: Mapping[str, JSON]) -> None:
     """Let a tensor's values be those at a place of a data file that is there."""
     location, offset, length = fill.get("location"), fill.get("offset", 0), fill.get("length")
-    needed = payload_bytes(_dtype_of(proto), math.prod(proto.dims))
+    needed = payload_bytes(Tensor(proto, None).dtype, math.prod(proto.dims))
     if needed is None:
         raise EditError("strings cannot be external")
     length = needed if length is None else length
@@ -299,10 +299,6 @@ def _point_outside(document: Document, proto: onnx.TensorProto, fill: Mapping[st
     except InputError as error:
         raise EditError(error.message, hint=error.hint) from None
     set_entries(proto, location, offset, length)
-
-
-def _dtype_of(proto: onnx.TensorProto) -> str:
-    return Tensor(proto, None).dtype
 
 
 def _require_new_or_own(document: Document, location: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.imports import versions_by_domain
@@ -22,43 +23,33 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, set_texts
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from dld_tui.core.document.document import Document
-
-M = TypeVar("M", bound="Message")
-
-
-def _copied(message: M) -> M:
-    copy = type(message)()
-    copy.CopyFrom(message)
-    return copy
 
 
 def whole_node(node: Node) -> onnx.NodeProto:
     """Return a copy of a node's message, subgraphs included."""
     with filled(node):
-        return _copied(node.proto)
+        return deepcopy(node.proto)
 
 
 def whole_attribute(node: Node, proto: onnx.AttributeProto) -> onnx.AttributeProto:
     """Return a copy of an attribute of a node, subgraphs included."""
     with filled(node):
-        return _copied(proto)
+        return deepcopy(proto)
 
 
 def whole_graph(scope: Scope) -> onnx.GraphProto:
     """Return a copy of the message of a subgraph, with all that is in it."""
     assert isinstance(scope.proto, onnx.GraphProto)
     with filled_scope(scope):
-        return _copied(scope.proto)
+        return deepcopy(scope.proto)
 
 
 def whole_function(scope: Scope) -> onnx.FunctionProto:
     """Return a copy of the message of a function, with all that is in it."""
     assert isinstance(scope.proto, onnx.FunctionProto)
     with filled_scope(scope):
-        return _copied(scope.proto)
+        return deepcopy(scope.proto)
 
 
 def defined_names(scope: Scope) -> list[str]:
@@ -504,8 +495,7 @@ def _put(
         transaction.do(SetAttribute(node, position, None, new, [body]))
         return
     if attribute_type(old) == _GRAPH and present and replace and index is None:
-        new = onnx.AttributeProto()
-        new.CopyFrom(old)
+        new = deepcopy(old)
         _fill(new, [body], listed=False)
         transaction.do(SetAttribute(node, position, old, new, [body]))
         return
@@ -526,8 +516,7 @@ def _set_bodies(
     old: onnx.AttributeProto,
     bodies: list[Scope],
 ) -> None:
-    new = onnx.AttributeProto()
-    new.CopyFrom(old)
+    new = deepcopy(old)
     new.ClearField("graphs")
     _fill(new, bodies, listed=True)
     transaction.do(SetAttribute(node, position, old, new, bodies))

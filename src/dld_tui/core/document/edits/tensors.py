@@ -6,6 +6,7 @@ A tensor is named by ``{"initializer": NAME}`` or ``{"node": REF, "attribute": N
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -63,8 +64,7 @@ class Target:
             _redeclare(transaction, self.scope, proto)
             return
         before = self.node.proto.attribute[self.position]
-        after = onnx.AttributeProto()
-        after.CopyFrom(before)
+        after = deepcopy(before)
         after.t.CopyFrom(proto)
         transaction.do(SetAttribute(self.node, self.position, before, after))
 
@@ -125,8 +125,7 @@ def emptied(
         dtype: Another element type.
         dims: Other dimensions.
     """
-    proto = onnx.TensorProto()
-    proto.CopyFrom(old)
+    proto = deepcopy(old)
     for field in (*DATA_FIELDS, "external_data", "data_location", "segment"):
         proto.ClearField(field)
     if dtype is not None:
@@ -190,8 +189,7 @@ def _redeclare(transaction: Transaction, scope: Scope, proto: onnx.TensorProto) 
         record = scope.named(list_name).first(name)
         if record is None or not record.HasField("type"):
             continue
-        changed = onnx.ValueInfoProto()
-        changed.CopyFrom(record)
+        changed = deepcopy(record)
         declared = changed.type.tensor_type
         declared.elem_type = proto.data_type
         if declared.HasField("shape") and not _allows(declared.shape, proto.dims):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.registry import edit, quoted
@@ -122,8 +123,7 @@ def set_value_type(
         if list_name == "value_info" and dtype is None:
             transaction.replace(home, "value_info", record)
         else:
-            changed = onnx.ValueInfoProto()
-            changed.CopyFrom(record)
+            changed = deepcopy(record)
             changed.ClearField("type")
             _set_type(changed, dtype, dims)
             transaction.replace(home, list_name, record, changed)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -764,8 +765,7 @@ def _worked_out(node: Node, feeds: dict[str, Any]) -> Any:
 
     from dld_tui.core.document.parts.extraction import imports_of
 
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node.proto)
+    copy = deepcopy(node.proto)
     helper = onnx.helper
     given = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)

@@ -55,7 +55,8 @@ class Oddities:
         """Return a sentence for each kind that there was."""
         notes = []
         if self.not_objects:
-            notes.append(f"{_entries(self.not_objects)} of Layers are no layers and left out")
+            entries = fmt.plural(self.not_objects, "entry", "entries")
+            notes.append(f"{entries} of Layers are no layers and left out")
         if self.without_name:
             notes.append(f"{fmt.plural(self.without_name, 'layer')} without a name")
         if self.wrong_tensors:
@@ -74,10 +75,6 @@ class Oddities:
                 " their sizes are shown as unknown"
             )
         return notes
-
-
-def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 @dataclass

@@ -394,7 +394,6 @@ _PRECISION: Column[EngineLayer] = Column(
     style=lambda layer: precision_style(layer.precision),
 )  # fmt: skip
 _TACTIC = _text("tactic", "tactic", lambda layer: layer.tactic, 60, keep="end")
-_IO = _figure("io_bytes", "in + out", lambda layer: layer.io_bytes, BYTES)
 _WEIGHTS = _figure("weights_bytes", "weights", known_weights, BYTES)
 _FOOTPRINT = _figure("footprint", "footprint", lambda layer: layer.footprint, BYTES)
 _SPEED = _figure("gb_per_s", "GB/s", lambda layer: _rate(layer.footprint, layer, 1e6), RATIO)
