@@ -98,11 +98,10 @@ def test_a_capture_can_be_given_up(cuda: Cuda) -> None:
 @on_gpu
 def test_the_gpu_is_known_and_its_memory_ends(cuda: Cuda) -> None:
     facts = cuda.facts()
-    free, total = cuda.memory_info()
 
     assert facts["gpu"]
     assert "." in str(facts["gpu_compute_capability"])
-    assert 0 < free <= total == facts["gpu_memory_bytes"]
+    assert facts["gpu_memory_bytes"] > 1 << 30
     with pytest.raises(ActivityError, match="no memory left for"):
         cuda.allocate(1 << 50)
     with pytest.raises(UnavailableError, match="no GPU of this number"):

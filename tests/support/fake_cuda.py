@@ -41,11 +41,6 @@ class FakeCuda:
         """Return the device's name and sizes."""
         return {"gpu": "Fake GPU", "gpu_compute_capability": "9.0"}
 
-    def memory_info(self) -> tuple[int, int]:
-        """Return (free, total) bytes."""
-        used = self._used()
-        return (1 << 34) - used, 1 << 34
-
     def allocate(self, size: int) -> int:
         """Return the address of new memory."""
         used = self._used()

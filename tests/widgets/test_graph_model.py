@@ -29,7 +29,6 @@ def deep(tmp_path: Path) -> GraphModel:
 
 
 def test_repeated_blocks_are_one_row_and_open_in_place(deep: GraphModel) -> None:
-    deep.overview.close_all()
     folds = [row.fold for row in deep.rows if row.fold is not None]
     assert [fold.count for fold in folds] == [8]
     deep.overview.set_open(folds[0])

@@ -110,13 +110,6 @@ def check(folds: list[Fold], start: int, end: int) -> None:
         check(fold.children, fold.start, fold.end)
 
 
-def test_tensors_that_cross_the_border_of_a_fold() -> None:
-    graph = residual_network(3, "layer.")
-    _, folds = folded(graph)
-    repeat = next(fold for fold in folds if fold.count > 1)
-    assert [graph.nets[number].name for number in repeat.nets_in] == ["Pool:0"]
-    assert [graph.nets[number].name for number in repeat.nets_out] == ["/layer.2/Add2:0"]
-
 
 def test_hostile_names_have_bounded_depth() -> None:
     deep = "/a" * 3000

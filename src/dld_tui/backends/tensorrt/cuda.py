@@ -42,7 +42,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDevicePrimaryCtxRetain": (_OUT, ctypes.c_int),
     "cuDevicePrimaryCtxRelease_v2": (ctypes.c_int,),
     "cuCtxSetCurrent": (_HANDLE,),
-    "cuMemGetInfo_v2": (_OUT, _OUT),
     "cuMemAlloc_v2": (_OUT, _SIZE),
     "cuMemFree_v2": (_POINTER,),
     "cuMemHostAlloc": (_OUT, _SIZE, ctypes.c_uint),
@@ -115,12 +114,6 @@ class Cuda:
         value = ctypes.c_int()
         self._call("cuDeviceGetAttribute", ctypes.addressof(value), number, self._device)
         return value.value
-
-    def memory_info(self) -> tuple[int, int]:
-        """Return (free, total) bytes of the device."""
-        free, total = _SIZE(), _SIZE()
-        self._call("cuMemGetInfo_v2", ctypes.addressof(free), ctypes.addressof(total))
-        return free.value, total.value
 
     def allocate(self, size: int) -> int:
         """Return the address of new memory of the device.

@@ -484,25 +484,6 @@ class Fp16Model:
     """What type inference says, and what could not be done. Fit for a terminal."""
 
 
-def to_fp16(
-    document: Document,
-    options: Fp16Options | None = None,
-    *,
-    progress: ProgressCallback | None = None,
-    cancelled: CancelCheck | None = None,
-) -> Fp16Model:
-    """Return a copy of a model in float16; see :func:`fp16_steps`."""
-    steps = fp16_steps(document, options or Fp16Options(), cancelled)
-    while True:
-        try:
-            done, total = next(steps)
-        except StopIteration as end:
-            made: Fp16Model = end.value
-            return made
-        if progress is not None:
-            progress(done, total)
-
-
 def fp16_steps(
     document: Document, options: Fp16Options, cancelled: CancelCheck | None = None
 ) -> Generator[tuple[int, int], None, Fp16Model]:

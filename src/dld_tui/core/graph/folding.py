@@ -345,25 +345,6 @@ class Fold:
         plain = (Kind.INPUT, Kind.OUTPUT, Kind.OUTER)
         return Counter(graph.labels[v] for v in inside if graph.kinds[v] not in plain)
 
-    @cached_property
-    def nets_in(self) -> tuple[int, ...]:
-        """The nets that come from outside, each once."""
-        graph, rows = self._folder.graph, self._folder.rails.rows
-        found = {n: None for v in self.vertices for n in graph.inputs[v]}
-        return tuple(n for n in found if not self.start <= rows[graph.nets[n].source] < self.end)
-
-    @cached_property
-    def nets_out(self) -> tuple[int, ...]:
-        """The nets that something outside uses."""
-        graph, rows = self._folder.graph, self._folder.rails.rows
-        start, end = self.start, self.end
-        return tuple(
-            number
-            for vertex in self.vertices
-            for number in graph.outputs[vertex]
-            if any(not start <= rows[target] < end for target in graph.nets[number].targets)
-        )
-
 
 def arranged_rows(graph: Graph) -> tuple[Rails, list[Fold]]:
     """Return the rows of a graph, and its folds.

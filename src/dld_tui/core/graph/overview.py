@@ -140,12 +140,6 @@ class Overview:
             waiting += fold.children
         self._rows = self._seen = None
 
-    def close_all(self) -> None:
-        """Fold everything as at the beginning."""
-        self._open.clear()
-        self._rows = self._seen = None
-        self._open_first()
-
     def around(self, vertex: int) -> list[Fold]:
         """Return the folds that a vertex is in, the outermost first."""
         row = self.rails.rows[vertex]
