@@ -11,6 +11,7 @@ from dld_tui.backends.conversion import verification
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.events import result_of
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 
@@ -18,12 +19,7 @@ pytest.importorskip("onnxruntime")
 
 
 def notes_of(*of: Any, **more: Any) -> list[str]:
-    steps = verification.verify(*of, **more)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            return list(stop.value)
+    return list(result_of(verification.verify(*of, **more)))
 
 
 def test_a_good_model_is_loaded_and_run(tmp_path: Path) -> None:

@@ -11,20 +11,19 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.document import Document
+from dld_tui.core.events import result_of
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
-from dld_tui.backends.conversion.quantizer import Made, Quantizer
+from dld_tui.backends.conversion.quantizer import Quantizer
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.events import Event
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 MODEL = """
@@ -70,15 +69,6 @@ def document(tmp_path: Path) -> Generator[Document, None, None]:
         yield opened
 
 
-def made(steps: Generator[Event, None, Made]) -> Made:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            found: Made = stop.value
-            return found
-
-
 @pytest.mark.parametrize("runtime", ["onnxruntime", "tensorrt"])
 def test_switches_compute_what_the_quantizer_makes(
     document: Document, calibration: Path, runtime: str
@@ -87,7 +77,7 @@ def test_switches_compute_what_the_quantizer_makes(
     settings = QuantizationSettings(calibration=calibration, runtime=runtime)
     with Quantizer(document, settings) as quantizer:
         list(quantizer.check_calibration())
-        plan = plan_of(made(quantizer.quantize("minmax", ())))
+        plan = plan_of(result_of(quantizer.quantize("minmax", ())))
         switched = quantization_switches(quantizer.prepared, plan)
         model = SwitchedModel(switched, None, SETTINGS, ["y", "z"], ["x"])
         nodes = model.nodes
@@ -101,7 +91,7 @@ def test_switches_compute_what_the_quantizer_makes(
             plain = [*runner.each(["y", "z"], feeds)]
             noise = 0.0
             for kept in choices:
-                copy = made(quantizer.quantize("minmax", (), kept))
+                copy = result_of(quantizer.quantize("minmax", (), kept))
                 mine = [*model.each(set(kept), feeds)]
                 with TensorRunner(copy.document, SETTINGS) as other:
                     theirs = [*other.each(["y", "z"], feeds)]
@@ -115,7 +105,8 @@ def test_switches_compute_what_the_quantizer_makes(
             np.testing.assert_array_equal(exact["y"], plain[0]["y"])
         with_all = {point.tensor for point in plan.points()}
         quantized = {
-            node.inputs[0] for node in copy_nodes(made(quantizer.quantize("minmax", ())).document)
+            node.inputs[0]
+            for node in copy_nodes(result_of(quantizer.quantize("minmax", ())).document)
         }
         assert quantized <= with_all | {f"{name}_QuantizeLinear_Input" for name in with_all}
 
@@ -126,14 +117,7 @@ def copy_nodes(document: Document) -> list[Node]:
 
 def test_points_need_no_calibration(document: Document) -> None:
     with Quantizer(document, QuantizationSettings(exclude=("side",))) as quantizer:
-        steps = quantizer.plan(())
-        plan: QuantizationPlan
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                plan = stop.value
-                break
+        plan = result_of(quantizer.plan(()))
     points = {point.tensor: point for point in plan.points()}
     assert points["w0"].kind == "weight"
     assert points["b0"].kind == "bias"

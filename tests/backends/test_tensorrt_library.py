@@ -19,6 +19,7 @@ from dld_tui.backends.tensorrt.library import (
     using,
 )
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
@@ -178,14 +179,7 @@ def test_no_library_was_chosen() -> None:
 
 
 def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
-    steps = ask(choice, limit_s)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            found = stop.value
-            assert isinstance(found, LibraryFacts)
-            return found
+    return result_of(ask(choice, limit_s))
 
 
 def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:

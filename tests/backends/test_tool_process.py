@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.tools.process import ToolEnd, run_tool
+from dld_tui.backends.tools.process import run_tool
+from dld_tui.core.events import result_of
 
 TOOL = """
 import os, signal, sys, time
@@ -29,27 +29,18 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def finish(running: Generator[float, None, ToolEnd]) -> ToolEnd:
-    while True:
-        try:
-            next(running)
-        except StopIteration as stop:
-            end: ToolEnd = stop.value
-            return end
-
-
 def test_status_and_what_it_said() -> None:
-    end = finish(run_tool("a_tool", ["fail"], None))
+    end = result_of(run_tool("a_tool", ["fail"], None))
     assert (end.status, end.said, end.timed_out, end.crashed) == (3, "said fail\n", False, None)
-    assert finish(run_tool("a_tool", ["well"], 60)).status == 0
+    assert result_of(run_tool("a_tool", ["well"], 60)).status == 0
 
 
 def test_a_crash_is_named() -> None:
-    assert finish(run_tool("a_tool", ["crash"], None)).crashed == "SIGSEGV"
+    assert result_of(run_tool("a_tool", ["crash"], None)).crashed == "SIGSEGV"
 
 
 def test_the_time_limit() -> None:
-    end = finish(run_tool("a_tool", ["wait", os.devnull], 0.2))
+    end = result_of(run_tool("a_tool", ["wait", os.devnull], 0.2))
     assert end.timed_out
     assert end.crashed is None
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import pytest
 
 from dld_tui.core.errors import (
@@ -23,6 +25,8 @@ from dld_tui.core.events import (
     Started,
     event_from_line,
     event_to_line,
+    events_of,
+    result_of,
 )
 from dld_tui.core.types import NodePlace
 
@@ -104,3 +108,36 @@ def test_where_in_a_model_survives_the_way_through_an_event() -> None:
 
 def test_a_field_of_a_newer_program_is_passed_over() -> None:
     assert event_from_line('{"event": "log", "text": "x", "more": 1}') == Log("x")
+
+
+def work(said: list[str]) -> Generator[int, None, str]:
+    try:
+        yield 1
+        yield 2
+        said.append("whole")
+    finally:
+        said.append("closed")
+    return "result"
+
+
+def test_the_steps_of_some_work_become_events_or_none() -> None:
+    said: list[str] = []
+
+    def both() -> Generator[Progress, None, str]:
+        steps = work(said)
+        return (yield from events_of(steps, lambda at: Progress(at) if at > 1 else None))
+
+    events = both()
+    assert next(events) == Progress(2)
+    with pytest.raises(StopIteration, match="result"):
+        next(events)
+    assert said == ["whole", "closed"]
+    assert result_of(work(said)) == "result"
+
+
+def test_work_is_closed_with_its_events() -> None:
+    said: list[str] = []
+    events = events_of(work(said), Progress)
+    next(events)
+    events.close()
+    assert said == ["closed"]

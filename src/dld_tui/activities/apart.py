@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Failed, Finished, Progress, event_from_line, event_to_line
+from dld_tui.core.events import (
+    Failed,
+    Finished,
+    Progress,
+    event_from_line,
+    event_to_line,
+    events_of,
+)
 from dld_tui.core.types import JSON
 
 
@@ -35,14 +42,8 @@ def apart(
     line = json.dumps({"activity": activity, "request": dict(settings)})
     said = folder / "end.json"
     said.unlink(missing_ok=True)
-    waiting = run_tool(__name__, [line, str(said)], limit)
-    while True:
-        try:
-            passed = next(waiting)
-        except StopIteration as stop:
-            end = stop.value
-            break
-        yield Progress(passed, limit, "s", activity)
+    running = run_tool(__name__, [line, str(said)], limit)
+    end = yield from events_of(running, lambda passed: Progress(passed, limit, "s", activity))
     event = event_from_line(said.read_text()) if said.exists() else None
     if isinstance(event, Failed):
         raise event.to_error()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -144,13 +144,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 def _identity(model: Path, document: Document) -> ModelIdentity:
     from dld_tui.core.machine.environment import identify
 
-    steps = identify(model, document)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            identity: ModelIdentity = stop.value
-            return identity
+    return result_of(identify(model, document))
 
 
 def _record(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
@@ -138,14 +138,7 @@ def _tool(
     from dld_tui.backends.tools.process import run_tool
 
     running = run_tool(module, [str(path), str(report), *more], limit_s)
-    with contextlib.closing(running):
-        while True:
-            try:
-                passed = next(running)
-            except StopIteration as stop:
-                end: ToolEnd = stop.value
-                return end
-            yield Progress(round(passed, 1), None, "s", stage)
+    return (yield from events_of(running, lambda s: Progress(round(s, 1), None, "s", stage)))
 
 
 def _guessed_shapes(path: Path) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.conversion.reduction import Reduction, main_nodes, smallest_part
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.params import param, to_json
 from dld_tui.core.text import visible
 
@@ -250,6 +250,11 @@ class _Reducing:
             save(extraction.document, path)
         return True
 
+    def _checking(self, event: Event) -> Progress:
+        if isinstance(event, Log):
+            self._said = f"{self._said}{event.text}\n"[-_TAIL:]
+        return Progress(self._tried, None, "checks", "Checking")
+
     def _checked(self, path: Path) -> Generator[Event, None, bool]:
         """Run the check on a model and return whether it fails as it is to."""
         from dld_tui.backends.tools.custom import run_program
@@ -258,15 +263,7 @@ class _Reducing:
         words = [word.replace(PLACE, str(path)) for word in self._words]
         self._said = ""
         running = run_program(words, Path.cwd(), request.time_limit)
-        while True:
-            try:
-                event = next(running)
-            except StopIteration as stop:
-                end = stop.value
-                break
-            if isinstance(event, Log):
-                self._said = f"{self._said}{event.text}\n"[-_TAIL:]
-            yield Progress(self._tried, None, "checks", "Checking")
+        end = yield from events_of(running, self._checking)
         if end.timed_out or (request.fail_text and request.fail_text not in self._said):
             return False
         codes = request.fail_codes

@@ -7,12 +7,13 @@ from a remote one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core.codec import decode, encode, optional
 from dld_tui.core.errors import (
@@ -25,6 +26,10 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.types import NodePlace
+
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,32 @@ def event_from_line(line: str) -> Event | None:
     if isinstance(event, Finished) and not isinstance(event.result, dict):
         return None
     return event
+
+
+def events_of(steps: Generator[S, Any, R], event: Callable[[S], E | None]) -> Generator[E, None, R]:
+    """Yield an event, or none, for each step of some work, and return what the work comes to.
+
+    The work is closed when this is.
+    """
+    with contextlib.closing(steps):
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            if (made := event(step)) is not None:
+                yield made
+
+
+def result_of(steps: Generator[Any, Any, R]) -> R:
+    """Do some work to its end and return what it comes to; nothing is said of its steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: R = end.value
+            return result
 
 
 _RATE_WINDOW_S = 5.0

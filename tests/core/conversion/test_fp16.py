@@ -11,11 +11,12 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps, to_fp16
+from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.report_text import range_lines
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.events import events_of, result_of
 from dld_tui.core.files.wire import splice
 from tests.support import models
 
@@ -65,7 +66,7 @@ def converted(
 ) -> Iterator[tuple[Fp16Model, onnx.ModelProto]]:
     """Convert a file; yields what was done, and the whole result."""
     with closing(Document.open(path)) as document:
-        made = to_fp16(document, options)
+        made = result_of(fp16_steps(document, options or Fp16Options()))
         with closing(made.document):
             pieces = splice(skeleton_bytes(made.document), made.document.blobs)
             data = b"".join(p if isinstance(p, bytes) else p.read() for p in pieces)
@@ -234,7 +235,7 @@ def test_a_model_without_floating_point_nodes_stays_as_it_is(tmp_path: Path) -> 
 def test_progress_counts_bytes(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     with closing(Document.open(models.write(tmp_path, MIXED))) as document:
-        made = to_fp16(document, progress=lambda done, total: seen.append((done, total or 0)))
+        made = result_of(events_of(fp16_steps(document, Fp16Options()), seen.append))
         made.document.close()
     assert seen == [(12, 24), (24, 24)]
 
@@ -258,7 +259,7 @@ ends (float[2, 2] x, float[2, 2] through, bool p) =>
 """,
     )
     with closing(Document.open(path)) as document:
-        made = to_fp16(document)
+        made = result_of(fp16_steps(document, Fp16Options()))
         made.document.close()
     assert made.notes[-6:] == [
         "input x stays float32: else_branch gives it out",

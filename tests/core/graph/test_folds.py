@@ -110,7 +110,6 @@ def check(folds: list[Fold], start: int, end: int) -> None:
         check(fold.children, fold.start, fold.end)
 
 
-
 def test_hostile_names_have_bounded_depth() -> None:
     deep = "/a" * 3000
     graph = graph_of_links([(f"{deep}/x1", f"{deep}/x2"), (f"{deep}/x2", f"{deep}/x3")])

@@ -8,10 +8,10 @@ Result: ``{"libraries": [FACTS, …]}``, in the order in which they are tried; F
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
 from dld_tui.core.tensorrt.facts import MODULES, TITLES, LibraryFacts
 
@@ -34,19 +34,17 @@ class Result:
 
 def run(request: Request) -> Iterator[Event]:
     """Look at all of them."""
-    from dld_tui.backends.tensorrt.library import ask
-
     choices = [*MODULES, *request.paths]
     found = []
     for at, choice in enumerate(choices):
         progress = Progress(at, len(choices), "libraries", TITLES.get(choice, choice))
         yield progress
-        asked = ask(choice)
-        while True:
-            try:
-                next(asked)
-            except StopIteration as stop:
-                found.append(stop.value)
-                break
-            yield progress  # where the worker may stop
+        found.append((yield from _facts(choice, progress)))
     yield Finished(Result(found))
+
+
+def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryFacts]:
+    """Ask a library; the same progress is said again wherever the worker may stop."""
+    from dld_tui.backends.tensorrt.library import ask
+
+    return (yield from events_of(ask(choice), lambda _: progress))

@@ -41,7 +41,7 @@ from dld_tui.core.document.casting import Relink, Switched
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Event, Progress
+from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.inputs.shapes import AnyArray
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
@@ -642,7 +642,7 @@ class QuantizationTrials(PrecisionTrials):
     def convert(self, kept: Collection[Node]) -> Trial:
         """Quantize the model for this very choice, and run that."""
         begin = time.perf_counter()
-        made = _ended(self._quantizer.quantize(self._method, self._ops, kept))
+        made = result_of(self._quantizer.quantize(self._method, self._ops, kept))
         with (
             contextlib.closing(made.document),
             TensorRunner(made.document, self._settings, folder=self._folder) as runner,
@@ -650,16 +650,6 @@ class QuantizationTrials(PrecisionTrials):
             found = self._judged(runner.each(self._outputs, self.feeds))
         lowered_nodes = len(self.candidates()) - len(kept)
         return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
-
-
-def _ended(steps: Generator[Event, None, Made]) -> Made:
-    """Return what a step comes to; its progress is not told."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            found: Made = stop.value
-            return found
 
 
 def plan_of(made: Made) -> QuantizationPlan:

@@ -24,7 +24,7 @@ from dld_tui.core.accuracy.engine_settings import is_low, settings_text
 from dld_tui.core.accuracy.result import RunBy
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
@@ -285,15 +285,11 @@ class BuiltRunner:
             side.library, side.document, settings, profiles, self._engine,
             prepare=lambda made: mark(made, inner),
         )  # fmt: skip
-        try:
-            while True:
-                step = next(steps)
-                if isinstance(step, Progress):  # what the library says of each build is too much
-                    yield step
-        except StopIteration as stop:
-            self.remarks |= dict.fromkeys(stop.value.remarks)
-        finally:
-            steps.close()
+        # What the library says of each build is too much.
+        built = yield from events_of(
+            steps, lambda event: event if isinstance(event, Progress) else None
+        )
+        self.remarks |= dict.fromkeys(built.remarks)
 
     def each(self, names: Sequence[str], feeds: Feeds) -> Iterator[dict[str, AnyArray | None]]:
         """Yield tensors by name, for one set of inputs after the other.

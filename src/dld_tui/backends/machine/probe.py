@@ -32,6 +32,7 @@ from dld_tui.backends.machine.jetson import (
 from dld_tui.backends.tensorrt.library import ask
 from dld_tui.backends.tensorrt.library import library_check as tensorrt_check
 from dld_tui.core import fmt
+from dld_tui.core.events import result_of
 from dld_tui.core.machine import jetson
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
 from dld_tui.core.settings.paths import cache_dir
@@ -253,13 +254,7 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
 
 def tensorrt_checks(module: str) -> Iterator[Check]:
     """Load a TensorRT library and say what it can do."""
-    asked = ask(module)
-    while True:
-        try:
-            next(asked)
-        except StopIteration as stop:
-            yield _with_system_tensorrt(tensorrt_check(stop.value))
-            return
+    yield _with_system_tensorrt(tensorrt_check(result_of(ask(module))))
 
 
 def _with_system_tensorrt(check: Check, board: Jetson | None = None) -> Check:

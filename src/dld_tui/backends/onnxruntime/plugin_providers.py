@@ -15,6 +15,7 @@ from typing import Any
 
 from dld_tui.backends.onnxruntime.session import SUFFIX, load, version
 from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
+from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, Check
 from dld_tui.core.text import visible
 
@@ -132,13 +133,7 @@ def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
     from dld_tui.backends.tools.process import run_tool
 
     for library in libraries:
-        waiting = run_tool(__name__, [library], _LIMIT_S)
-        while True:
-            try:
-                next(waiting)
-            except StopIteration as stop:
-                end = stop.value
-                break
+        end = result_of(run_tool(__name__, [library], _LIMIT_S))
         name = Path(library).name
         try:
             said = json.loads(end.said.strip().splitlines()[-1])

@@ -45,7 +45,7 @@ from dld_tui.core.files.proto_text import set_text, set_texts, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck
 
 _FLOATS = ("float32", "float64", "bfloat16")
 
