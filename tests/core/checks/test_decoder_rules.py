@@ -104,6 +104,11 @@ def unread_past(model: onnx.ModelProto) -> None:
         node_of(model, "GroupQueryAttention").input[at] = ""
 
 
+def keys_as_values(model: onnx.ModelProto) -> None:
+    node = next(one for one in model.graph.node if one.op_type == "GroupQueryAttention")
+    node.output[1], node.output[2] = node.output[2], node.output[1]
+
+
 def crossed(model: onnx.ModelProto) -> None:
     first, second, *_ = (n for n in model.graph.node if n.op_type == "GroupQueryAttention")
     first.output[1], second.output[1] = second.output[1], first.output[1]
@@ -130,6 +135,7 @@ BROKEN: list[tuple[str, Change, str]] = [
         "its scales are 128, not 64",
     ),
     ("decoder:cache-pair", crossed, "of another layer"),
+    ("decoder:cache-pair", keys_as_values, "keys and values change places"),
     ("decoder:cache-alike", other_type, "of 3 caches"),
     ("decoder:unused-past", unread_past, "nothing reads it"),
     ("decoder:mask-length", size_of("attention_mask", 1, "sequence_length"), "new tokens"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.llm.agreement import disagreements
+from dld_tui.core.llm.agreement import disagreements, folder_findings
 from dld_tui.core.llm.folder import find_decoder
 from tests.support import decoders
 
@@ -38,11 +38,81 @@ def test_a_folder_that_agrees_has_no_finding(tmp_path: Path) -> None:
             {"outputs": {"present_key_names": "present.%d.k"}},
             "the model has no output present.0.k and 1 more (present_key_names)",
         ),
+        ({"num_hidden_layers": "2"}, 'num_hidden_layers is "2", which is no number'),
+        ({"num_hidden_layers": None}, "num_hidden_layers is null, which is no number"),
+        ({"head_size": [16]}, "head_size is [16], which is no number"),
+        ({"inputs": ["input_ids"]}, "its inputs are no object of names"),
+        ({"inputs": {"input_ids": 5}}, "input_ids of its inputs is 5, which is no name"),
+        (
+            {"outputs": {"present_key_names": "present.0.key"}},
+            "present_key_names is present.0.key, without %d for the layer",
+        ),
+        (
+            {
+                "inputs": {"past_key_names": "past_key_values.%d.key"},
+                "outputs": {"present_key_names": "present.%d.value"},
+            },
+            "present.0.value goes back into past_key_values.0.key, whose own is present.0.key",
+        ),
     ],
 )
 def test_what_does_not_hold_is_named(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
     found = found_in(decoders.folder(tmp_path / "genai", **changed))
     assert any(message in one for one in found), found
+
+
+def test_a_size_may_be_written_as_16_0(tmp_path: Path) -> None:
+    assert found_in(decoders.folder(tmp_path / "genai", head_size=16.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "changed", "message"),
+    [
+        ("model", {"vocab_size": 60}, "vocab_size is 60, the logits have 61"),
+        ("model", {"eos_token_id": ["2"]}, 'eos_token_id is ["2"], which is no token'),
+        ("model", {"context_length": 300}, "context_length is 300, the table cos has 256 rows"),
+        ("model", {"context_length": 0}, "it says no context_length"),
+        ("model", {"vision": {"filename": "../v.onnx"}}, "the file ../v.onnx is not in the folder"),
+        ("search", {"max_length": 257}, "max_length is 257, more than the context_length 256"),
+    ],
+)
+def test_what_onnxruntime_genai_refuses_is_named(
+    part: str, changed: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    path = folder / "genai_config.json"
+    config = json.loads(path.read_text())
+    config["model"]["context_length"] = 256
+    config.setdefault(part, {}).update(changed)
+    path.write_text(json.dumps(config))
+    assert [one.partition(": ")[2] for one in found_in(folder)] == [message]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 60}}}', None),
+        ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 61}}}', "the token 61 is beyond"),
+        ("tokenizer.json", '{"added_tokens": [{"id": 99}]}', "the token 99 is beyond the logits"),
+        ("tokenizer.json", "{", "cannot be read"),
+        ("tokenizer.json", "[]", None),
+        ("config.json", '{"num_hidden_layers": 2, "head_dim": 16, "vocab_size": 61}', None),
+        ("config.json", '{"n_layer": 9}', "n_layer is 9, the model has 4 caches"),
+        ("config.json", '{"n_layer": 9, "is_encoder_decoder": true}', None),
+        ("config.json", '{"num_key_value_heads": 8}', "num_key_value_heads is 8, the cache"),
+        ("config.json", '{"num_attention_heads": 8}', "num_attention_heads is 8, the model has 4"),
+    ],
+)
+def test_other_files_of_the_folder_are_held_against_the_decoder(
+    file: str, text: str, message: str | None, tmp_path: Path
+) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    (folder / file).write_text(text)
+    model, config = find_decoder(folder)
+    with closing(Document.open(model)) as document:
+        found = [one.message for one in folder_findings(document, folder, config)]
+    assert len(found) == (message is not None)
+    assert all(one.startswith(f"{file}: {message}") for one in found)
 
 
 def test_tokens_vocabulary_and_files_are_looked_at(tmp_path: Path) -> None:

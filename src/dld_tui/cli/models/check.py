@@ -89,19 +89,20 @@ def command(
     if output is not None:
         require_free(output, force)
     speed = speed or any(rule in SPEED_RULES for rule in rules)
-    config = None
+    folder, config = None, None
     if model.is_dir():
         from dld_tui.core.llm.folder import find_decoder
 
+        folder = model
         model, config = find_decoder(model)
     document = Document.open(model)
     try:
         predictions = predicted(document, model)
         findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
-        if config is not None:
-            from dld_tui.core.llm.agreement import disagreements
+        if folder is not None:
+            from dld_tui.core.llm.agreement import folder_findings
 
-            said = _chosen(disagreements(document, config), rules, level)
+            said = _chosen(folder_findings(document, folder, config), rules, level)
             findings = by_severity([*findings, *said])
         repaired = 0
         if output is not None:

@@ -279,12 +279,14 @@ def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
         if one and other and one[-1:] != other[-1:] and len(one) == len(other):
             text = f"it comes back as {name_of(pair.present)}, which is of another layer"
             yield _about_value("decoder:cache-pair", text, main, pair.past)
+        half, made = _half_of(pair.past), _half_of(pair.present)
+        if half and made and half[0] != made[0]:
+            text = f"it comes back as {name_of(pair.present)}: keys and values change places"
+            yield _about_value("decoder:cache-pair", text, main, pair.past)
         known = main.value_type(pair.past)
         dims = known.dims if known is not None else None
         fixed = tuple(dim for dim in dims or () if isinstance(dim, int))
-        last_first = reversed(words_of(pair.past))
-        what = next((word for word in last_first if word in _HALVES), "")
-        kinds[pair.past] = what, (known.dtype if known is not None else "", len(dims or ()), fixed)
+        kinds[pair.past] = half, (known.dtype if known is not None else "", len(dims or ()), fixed)
     for what in {kind[0] for kind in kinds.values()}:
         same = {name: kind for name, kind in kinds.items() if kind[0] == what}
         (usual, most), *_ = Counter(same.values()).most_common(1)
@@ -293,6 +295,11 @@ def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
             text = f"its type and sizes are other ones than those of {most} caches of other layers"
             for name in odd:
                 yield _about_value("decoder:cache-alike", text, main, name)
+
+
+def _half_of(name: str) -> str:
+    """Return the last word of a name that says key or value; empty where none does."""
+    return next((word for word in reversed(words_of(name)) if word in _HALVES), "")
 
 
 def _unused_past(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:

@@ -1,17 +1,22 @@
-"""Whether the configuration of a folder says the same of a decoder as the decoder itself."""
+"""Whether the other files of a folder say the same of a decoder as the decoder itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.document.document import Document
+from dld_tui.core.errors import InputError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.roles import cache_pairs
-from dld_tui.core.llm.folder import CONFIG, GenaiConfig
+from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
 from dld_tui.core.text import visible
 
 RULE = "decoder:config"
+HUGGING_FACE = "config.json"
+TOKENIZER = "tokenizer.json"
+_LARGEST = 256 << 20
 _REPEATED = {
     "past_key_names": "inputs", "past_value_names": "inputs",
     "present_key_names": "outputs", "present_value_names": "outputs",
@@ -19,26 +24,46 @@ _REPEATED = {
 """Names with ``%d`` for the layer."""
 
 
+def folder_findings(document: Document, folder: Path, config: GenaiConfig | None) -> list[Finding]:
+    """Return what the files of a folder say that does not hold for its decoder.
+
+    Args:
+        document: The decoder.
+        folder: Where ``config.json`` and ``tokenizer.json`` may be.
+        config: What onnxruntime-genai reads, where it is there.
+    """
+    found = [] if config is None else disagreements(document, config)
+    return [*found, *_architecture(document, folder), *_tokenizer(document, folder, config)]
+
+
 def disagreements(document: Document, config: GenaiConfig) -> list[Finding]:
     """Return what the configuration says that does not hold: names, layers, heads, vocabulary."""
-    return [*_names(document, config), *_sizes(document, config), *_others(config)]
+    return [
+        *map(_finding, config.faults), *_names(document, config), *_pairs(document, config),
+        *_sizes(document, config), *_others(config),
+    ]  # fmt: skip
 
 
-def _finding(message: str) -> Finding:
-    return Finding(DECODER_RULES[RULE], RULE, f"{CONFIG}: {message}")
+def _finding(message: str, file: str = CONFIG) -> Finding:
+    return Finding(DECODER_RULES[RULE], RULE, f"{file}: {message}")
+
+
+# --- what onnxruntime-genai reads -----------------------------------------------------------------
 
 
 def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
-    layers = config.numbers.get("num_hidden_layers", 0)
+    layers = config.numbers.get("num_hidden_layers", len(cache_pairs(document)) // 2)
     for side, named, there in (
         ("input", config.inputs, {spec.name for spec in input_specs(document)}),
         ("output", config.outputs, set(document.main.outputs)),
     ):
         for what, name in named.items():
+            wanted = [name]
             if what in _REPEATED:
+                if layers > 1 and "%d" not in name:
+                    yield _finding(f"{visible(what)} is {name_of(name)}, without %d for the layer")
+                    continue
                 wanted = [name.replace("%d", str(at)) for at in range(min(layers, 10_000))]
-            else:
-                wanted = [name]
             missing = [one for one in wanted if one not in there]
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
@@ -46,35 +71,140 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
                 yield _finding(text)
 
 
+def _pairs(document: Document, config: GenaiConfig) -> Iterator[Finding]:
+    """Find caches that would go back into others."""
+    present_of = {pair.past: pair.present for pair in cache_pairs(document)}
+    for half in ("key", "value"):
+        past = config.inputs.get(f"past_{half}_names", "")
+        present = config.outputs.get(f"present_{half}_names", "")
+        for at in range(len(present_of)):
+            name, said = past.replace("%d", str(at)), present.replace("%d", str(at))
+            made = present_of.get(name, said)
+            if said != made and said in document.main.outputs:
+                text = f"{name_of(said)} goes back into {name_of(name)}, whose own is"
+                yield _finding(f"{text} {name_of(made)} (present_{half}_names)")
+                break
+
+
 def _sizes(document: Document, config: GenaiConfig) -> Iterator[Finding]:
-    main, numbers = document.main, config.numbers
-    pairs = cache_pairs(document)
-    layers = numbers.get("num_hidden_layers")
-    if pairs and layers is not None and len(pairs) not in (layers, 2 * layers):
-        yield _finding(f"num_hidden_layers is {layers}, the model has {len(pairs)} caches")
-    known = main.value_type(pairs[0].past) if pairs else None
-    dims = known.dims if known is not None else None
+    numbers = config.numbers
+    yield from _layers(document, numbers.get("num_hidden_layers"), "num_hidden_layers", CONFIG)
     for key, at in (("num_key_value_heads", 1), ("head_size", 3)):
-        size = dims[at] if dims is not None and len(dims) == 4 else None
-        said = numbers.get(key)
-        if isinstance(size, int) and said is not None and size != said:
-            yield _finding(f"{key} is {said}, the cache {name_of(pairs[0].past)} has {size}")
-    said = numbers.get("num_attention_heads")
-    for node in main.nodes_of_type("GroupQueryAttention")[:1]:
-        heads = node.attribute("num_heads")
-        if said is not None and heads is not None and heads.value != said:
-            yield _finding(f"num_attention_heads is {said}, the model has {heads.value}")
-    logits = main.value_type(config.outputs.get("logits", "logits"))
-    width = logits.dims[-1] if logits is not None and logits.dims else None
+        yield from _cache(document, numbers.get(key), key, at, CONFIG)
+    yield from _heads(document, numbers.get("num_attention_heads"), "num_attention_heads", CONFIG)
+    yield from _rotary(document, numbers.get("context_length"))
+    width = _width(document, config)
     said = numbers.get("vocab_size")
-    if isinstance(width, int) and said is not None and width < said:
+    # onnxruntime-genai hands over logits of that width, which ONNX Runtime refuses.
+    if width is not None and said is not None and width != said:
         yield _finding(f"vocab_size is {said}, the logits have {width}")
     for token in sorted(config.special_tokens):
-        if isinstance(width, int) and not 0 <= token < width:
+        if width is not None and not 0 <= token < width:
             yield _finding(f"the special token {token} is beyond the logits, which have {width}")
+
+
+def _rotary(document: Document, said: int | None) -> Iterator[Finding]:
+    """Find tables of angles that end before the context does."""
+    main = document.main
+    for node in main.nodes_of_type("GroupQueryAttention"):
+        table = main.initializer(node.inputs[7]) if len(node.inputs) > 7 else None
+        if said is not None and table is not None and table.shape and table.shape[0] < said:
+            name = name_of(node.inputs[7])
+            yield _finding(f"context_length is {said}, the table {name} has {table.shape[0]} rows")
+            return
 
 
 def _others(config: GenaiConfig) -> Iterator[Finding]:
     for name in config.others:
-        if not (config.path.parent / name).is_file():
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            yield _finding(f"the file {name_of(name)} is not in the folder")
+        elif not (config.path.parent / name).is_file():
             yield _finding(f"the file {name_of(name)} is not there")
+
+
+# --- what Hugging Face wrote ----------------------------------------------------------------------
+
+
+def _architecture(document: Document, folder: Path) -> Iterator[Finding]:
+    """Find what ``config.json`` says otherwise."""
+    if not cache_pairs(document) or not (folder / HUGGING_FACE).is_file():
+        return
+    try:
+        data = read_json(folder / HUGGING_FACE, _LARGEST)
+    except InputError as error:
+        yield _finding(error.message, HUGGING_FACE)
+        return
+    said = data if isinstance(data, dict) else {}
+    if said.get("is_encoder_decoder") is True or {"kv_lora_rank", "layer_types"} & {*said}:
+        return  # layers of two models, heads of several kinds, or layers without a cache
+    numbers = {key: one for key, one in said.items() if type(one) is int}
+    for keys, look in (
+        (("num_hidden_layers", "n_layer", "n_layers"), _layers),
+        (("num_attention_heads", "n_head", "n_heads"), _heads),
+    ):
+        key = next((one for one in keys if one in numbers), keys[0])
+        yield from look(document, numbers.get(key), key, HUGGING_FACE)
+    for key, at in (("num_key_value_heads", 1), ("head_dim", 3)):
+        yield from _cache(document, numbers.get(key), key, at, HUGGING_FACE)
+    width, size = _width(document, None), numbers.get("vocab_size")
+    if width is not None and size is not None and width < size:
+        yield _finding(f"vocab_size is {size}, the logits have {width}", HUGGING_FACE)
+
+
+def _tokenizer(document: Document, folder: Path, config: GenaiConfig | None) -> Iterator[Finding]:
+    """Find tokens of the tokenizer that the model does not know."""
+    width = _width(document, config)
+    if width is None or not (folder / TOKENIZER).is_file():
+        return
+    try:
+        data = read_json(folder / TOKENIZER, _LARGEST)
+    except InputError as error:
+        yield _finding(error.message, TOKENIZER)
+        return
+    whole = data if isinstance(data, dict) else {}
+    model, added = whole.get("model"), whole.get("added_tokens")
+    words = model.get("vocab") if isinstance(model, dict) else None
+    tokens = [*words.values()] if isinstance(words, dict) else []
+    tokens += range(len(words)) if isinstance(words, list) else []
+    for one in added if isinstance(added, list) else ():
+        tokens.append(one.get("id") if isinstance(one, dict) else None)
+    most = max((one for one in tokens if type(one) is int), default=0)
+    if most >= width:
+        yield _finding(f"the token {most} is beyond the logits, which have {width}", TOKENIZER)
+
+
+# --- one number against the model -----------------------------------------------------------------
+
+
+def _layers(document: Document, said: int | None, key: str, file: str) -> Iterator[Finding]:
+    pairs = cache_pairs(document)
+    if pairs and said is not None and len(pairs) not in (said, 2 * said):
+        yield _finding(f"{key} is {said}, the model has {len(pairs)} caches", file)
+
+
+def _heads(document: Document, said: int | None, key: str, file: str) -> Iterator[Finding]:
+    for kind, attribute in (
+        ("GroupQueryAttention", "num_heads"), ("MultiHeadAttention", "num_heads"),
+        ("Attention", "q_num_heads"),
+    ):  # fmt: skip
+        for node in document.main.nodes_of_type(kind)[:1]:
+            heads = node.attribute(attribute)
+            if said is not None and heads is not None and heads.value != said:
+                yield _finding(f"{key} is {said}, the model has {heads.value}", file)
+
+
+def _cache(document: Document, said: int | None, key: str, at: int, file: str) -> Iterator[Finding]:
+    pairs = cache_pairs(document)
+    known = document.main.value_type(pairs[0].past) if pairs else None
+    dims = known.dims if known is not None else None
+    size = dims[at] if dims is not None and len(dims) == 4 else None
+    if isinstance(size, int) and said is not None and size != said:
+        yield _finding(f"{key} is {said}, the cache {name_of(pairs[0].past)} has {size}", file)
+
+
+def _width(document: Document, config: GenaiConfig | None) -> int | None:
+    """Return how many tokens the logits tell of."""
+    name = "logits" if config is None else config.outputs.get("logits", "logits")
+    logits = document.main.value_type(name)
+    width = logits.dims[-1] if logits is not None and logits.dims else None
+    return width if isinstance(width, int) else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, Foreign
 
 CONFIG = "genai_config.json"
@@ -17,6 +17,11 @@ _DECODERS = (
     "model.onnx", "decoder_model_merged.onnx", "decoder_with_past_model.onnx", "decoder_model.onnx",
 )  # fmt: skip
 
+_NUMBERS = (
+    "context_length", "vocab_size", "head_size", "hidden_size", "num_attention_heads",
+    "num_hidden_layers", "num_key_value_heads",
+)  # fmt: skip
+_TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id", "image_token_id")
 _CONFIGURATION = (CONFIG, "config.json", "generation_config.json", "preprocessor_config.json")
 _TOKENIZER = (
     "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
@@ -44,6 +49,8 @@ class GenaiConfig:
     """Files of further models, as of an embedding or of images."""
     session: Mapping[str, bool | int | str] = field(default_factory=dict)
     """Options of the decoder's session, such as ``intra_op_num_threads``."""
+    faults: tuple[str, ...] = ()
+    """What is no number, no name or missing, so that onnxruntime-genai does not load it."""
 
 
 def read_config(path: Path) -> GenaiConfig:
@@ -55,26 +62,22 @@ def read_config(path: Path) -> GenaiConfig:
     Raises:
         InputError: It cannot be read, is of another form, or names no file of its folder.
     """
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError("is too large for a configuration", where=str(path))
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"cannot be read: {visible(str(error))[:200]}", where=str(path)) from None
+    data = read_json(path, _LARGEST)
     model = _object(data, "model", path)
     decoder = _object(model, "decoder", path)
     name = decoder.get("filename")
-    file = path.parent / name if isinstance(name, str) and name else None
+    file = path.parent / name if isinstance(name, str) and 0 < len(name) < 256 else None
     if file is None or file.parent.resolve() != path.parent.resolve():
         raise InputError("names no decoder of its folder", where=str(path))
-    search = data.get("search")
-    shared = isinstance(search, dict) and search.get("past_present_share_buffer") is True
+    found = data.get("search") if isinstance(data, Mapping) else None
+    search = found if isinstance(found, dict) else {}
+    shared = search.get("past_present_share_buffer") is True
     tokens: list[JSON] = []
-    for key in ("bos_token_id", "eos_token_id", "pad_token_id", "image_token_id"):
+    for key in _TOKENS:
         value = model.get(key)
         tokens += value if isinstance(value, list) else [value]
     both = {**model, **decoder}
-    numbers = {k: v for k, v in both.items() if isinstance(v, int) and not isinstance(v, bool)}
+    numbers = {k: n for k, v in both.items() if (n := _whole(v)) is not None}
     parts = (one for key, one in model.items() if key != "decoder" and isinstance(one, dict))
     files = (one.get("filename") for one in parts)
     return GenaiConfig(
@@ -87,7 +90,73 @@ def read_config(path: Path) -> GenaiConfig:
         shared,
         tuple(one for one in files if isinstance(one, str)),
         _plain(decoder.get("session_options")),
+        (
+            *_wrong_numbers(both),
+            *_wrong_names(decoder),
+            *_wrong_tokens(model),
+            *_too_long(search, numbers.get("context_length")),
+        ),
     )
+
+
+def read_json(path: Path, largest: int) -> JSON | Foreign:
+    """Return what a file of a folder says, as onnxruntime-genai reads it: in UTF-8 alone.
+
+    Raises:
+        InputError: It cannot be read, or has more bytes than the largest may have.
+    """
+    try:
+        if path.stat().st_size > largest:
+            raise InputError("is too large for a configuration", where=str(path))
+        data: JSON | Foreign = json.loads(path.read_bytes().decode())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot be read: {visible(str(error))[:200]}", where=str(path)) from None
+    return data
+
+
+def _whole(value: JSON | Foreign) -> int | None:
+    """Return a whole number, also one that is written as 16.0; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _wrong_numbers(both: Foreign) -> Iterator[str]:
+    for key in _NUMBERS:
+        value = both.get(key, 1)
+        number = _whole(value)
+        if number is None or not 0 <= number < 1 << 31:
+            yield f"{key} is {_said(value)}, which is no number that fits"
+    if not both.get("context_length"):
+        yield "it says no context_length"
+
+
+def _wrong_names(decoder: Foreign) -> Iterator[str]:
+    for side in ("inputs", "outputs"):
+        names = decoder.get(side, {})
+        if not isinstance(names, dict):
+            yield f"its {side} are no object of names"
+            continue
+        for key, value in names.items():
+            if not isinstance(value, str):
+                yield f"{visible(key)} of its {side} is {_said(value)}, which is no name"
+
+
+def _wrong_tokens(model: Foreign) -> Iterator[str]:
+    for key in _TOKENS:
+        value = model.get(key, 0)
+        if None in map(_whole, value if isinstance(value, list) else [value]):
+            yield f"{key} is {_said(value)}, which is no token"
+
+
+def _too_long(search: Foreign, context: int | None) -> Iterator[str]:
+    most = _whole(search.get("max_length"))
+    if most is not None and context and most > context:
+        yield f"max_length is {most}, more than the context_length {context}"
+
+
+def _said(value: JSON | Foreign) -> str:
+    return clip(visible(json.dumps(value)), 40)
 
 
 def _plain(value: JSON) -> dict[str, bool | int | str]:
