@@ -245,7 +245,8 @@ class _BoundSteps:
 
     def run(self) -> None:
         """Run, and keep the cache for the next time."""
-        self._inner.run_with_iobinding(self._binding)
+        with self._session.denormals():
+            self._inner.run_with_iobinding(self._binding)
         if not self._shared:
             values = self._binding.get_outputs()
             self._cache = {pair.past: values[at] for at, pair in enumerate(self._decoder.pairs)}

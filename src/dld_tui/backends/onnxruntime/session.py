@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dld_tui.backends.onnxruntime.denormals import denormals_of
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -532,25 +533,6 @@ def _is_readable(session: Any) -> bool:
     return not any(argument.type in _UNREADABLE for argument in session.get_outputs())
 
 
-def bound_timer(session: Any, feeds: Sequence[BoundFeed]) -> TimeCalls:
-    """Return the loop that times runs with one bound feed after another, round and round."""
-    bindings = [feed.binding for feed in feeds]
-
-    def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
-        clock, count = time.perf_counter_ns, len(bindings)
-        for slot in range(most):
-            binding = bindings[(first + slot) % count]
-            begin = clock()
-            session.run_with_iobinding(binding)
-            end = clock()
-            durations[slot] = end - begin
-            if end >= until:
-                return slot + 1
-        return most
-
-    return time_calls
-
-
 def _median_ms(call: Callable[[], None], passes: int) -> float:
     times = []
     for _ in range(passes):
@@ -703,7 +685,7 @@ class Session:
             own = {name: dict(settings.provider_options.get(name, {})) for name in names}
             plugin_providers.add_providers(options, names, settings.device_id, own)
             given = []
-        with errors_of(self._model, "load"), _LOADING.noted():
+        with errors_of(self._model, "load"), _LOADING.noted(), self.denormals():
             self._session = runtime.InferenceSession(
                 str(model), options, providers=given, disabled_optimizers=list(settings.left_out)
             )
@@ -733,6 +715,10 @@ class Session:
         """The ``InferenceSession`` itself, for loops that bind memory step by step."""
         return self._session
 
+    def denormals(self) -> contextlib.AbstractContextManager[None]:
+        """Return the context in which this session is run; see :func:`.denormals.denormals_of`."""
+        return denormals_of(self._settings.config)
+
     def feed(self, values: Mapping[str, AnyArray | Sequence[AnyArray]]) -> Feed:
         """Return the values in the form that :attr:`call` takes."""
         if not self._extended:
@@ -745,9 +731,18 @@ class Session:
         Its calls are as bare as can be: all outputs, and errors as ONNX Runtime raises them. What
         NumPy has no type for stays with ONNX Runtime.
         """
-        if not self.is_readable:
-            return self._unread_timer(feeds)
+        return self._in_its_mode(
+            self._read_timer(feeds) if self.is_readable else self._unread_timer(feeds)
+        )
 
+    def _in_its_mode(self, timer: TimeCalls) -> TimeCalls:
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            with self.denormals():
+                return timer(first, durations, most, until)
+
+        return time_calls
+
+    def _read_timer(self, feeds: Sequence[Feed]) -> TimeCalls:
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
             # Not `run = session.run`: Python calls a method that it looks up faster.
             session, clock, feed_count = self._session, time.perf_counter_ns, len(feeds)
@@ -801,7 +796,21 @@ class Session:
 
     def bound_timer(self, feeds: Sequence[BoundFeed]) -> TimeCalls:
         """Return the loop that times runs with feeds that are on the device."""
-        return bound_timer(self._session, feeds)
+        bindings = [feed.binding for feed in feeds]
+
+        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
+            session, clock, count = self._session, time.perf_counter_ns, len(bindings)
+            for slot in range(most):
+                binding = bindings[(first + slot) % count]
+                begin = clock()
+                session.run_with_iobinding(binding)
+                end = clock()
+                durations[slot] = end - begin
+                if end >= until:
+                    return slot + 1
+            return most
+
+        return self._in_its_mode(time_calls)
 
     def run(self, feed: Feed) -> list[Any]:
         """Run once and return the outputs.
@@ -811,7 +820,7 @@ class Session:
         """
         options = load().RunOptions()
         options.log_severity_level = _FATAL  # what it logs of an error, it raises, too
-        with errors_of(self._model, "run"):
+        with errors_of(self._model, "run"), self.denormals():
             return list(self._session.run(None, feed, options))
 
     def run_unread(self, feed: Feed) -> None:
@@ -822,7 +831,7 @@ class Session:
         """
         options = load().RunOptions()
         options.log_severity_level = _FATAL
-        with errors_of(self._model, "run"):
+        with errors_of(self._model, "run"), self.denormals():
             if has_text(feed):
                 self._session.run(None, feed, options)
             else:
@@ -847,7 +856,7 @@ class Session:
         """
         options = load().RunOptions()
         options.log_severity_level = _FATAL
-        with errors_of(self._model, "run"):
+        with errors_of(self._model, "run"), self.denormals():
             self._session.run_with_iobinding(feed.binding, options)
 
     def assigned(self) -> list[tuple[str, str, str]] | None:

@@ -1,0 +1,110 @@
+"""Sessions that ask for denormal numbers to be zero, beside others: their outputs tell."""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import sys
+import threading
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from dld_tui.backends.onnxruntime.denormals import ENTRY, denormals_of
+from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="ONNX Runtime ignores the entry on other processors",
+)
+_SIZE = 200_000
+"""So many that several threads share the work."""
+_SMALL = np.full(_SIZE, 1e-20, np.float32)
+"""Their squares are denormal."""
+
+
+def _squares(path: Path) -> Path:
+    """Write a model that squares."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [_SIZE]) for name in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "x"], ["y"])], "squares", ends[:1], ends[1:]
+    )
+    imports = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=9), path)
+    return path
+
+
+def _session(model: Path, threads: int, *, zero: bool) -> Session:
+    return Session(model, SessionSettings(threads=threads, config={ENTRY: str(int(zero))}))
+
+
+def _shares_of_zeros(sessions: list[Session]) -> list[float]:
+    return [float((one.run({"x": _SMALL})[0] == 0).mean()) for one in sessions]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("order", list(itertools.product((False, True), repeat=3)))
+def test_each_session_computes_as_it_asks_for_whatever_was_made_before(
+    tmp_path: Path, order: tuple[bool, ...], threads: int
+) -> None:
+    model = _squares(tmp_path / "squares.onnx")
+    sessions = [_session(model, threads, zero=zero) for zero in order]
+
+    assert _shares_of_zeros(sessions) == [float(zero) for zero in order]
+    assert float((_SMALL * _SMALL)[0]) > 0, "and what NumPy computes afterwards is as it was"
+
+
+def test_so_it_is_in_another_thread(tmp_path: Path) -> None:
+    model, shares = _squares(tmp_path / "squares.onnx"), list[float]()
+    sessions = [_session(model, 2, zero=zero) for zero in (False, True)]
+
+    thread = threading.Thread(target=lambda: shares.extend(_shares_of_zeros(sessions)))
+    thread.start()
+    thread.join()
+
+    assert shares == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["plain", "bound"])
+def test_timed_runs_compute_in_the_mode_of_their_session(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = _session(_squares(tmp_path / "squares.onnx"), 1, zero=True)
+    seen: list[float] = []
+
+    def spied(call: Callable[..., object]) -> Callable[..., object]:
+        def run(*values: object) -> object:
+            seen.append(float((_SMALL[:1] * _SMALL[:1])[0]))
+            return call(*values)
+
+        return run
+
+    inner = session.inference
+    monkeypatch.setattr(inner, "run", spied(inner.run))
+    monkeypatch.setattr(inner, "run_with_iobinding", spied(inner.run_with_iobinding))
+    feeds = [session.feed({"x": _SMALL})]
+    timer = session.timer(feeds) if kind == "plain" else session.bound_timer(session.bind(feeds))
+
+    assert timer(0, array("q", [0] * 3), 3, 2**62) == 3
+    assert seen == [0.0] * 3
+    assert float((_SMALL[:1] * _SMALL[:1])[0]) > 0
+
+
+def test_the_mode_ends_with_an_error() -> None:
+    seen: list[float] = []
+
+    def fail() -> None:
+        with denormals_of({ENTRY: "1"}):
+            seen.append(float((_SMALL * _SMALL)[0]))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+
+    assert seen == [0.0]
+    assert float((_SMALL * _SMALL)[0]) > 0
