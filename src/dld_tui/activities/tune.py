@@ -99,6 +99,7 @@ class Request:
     only: tuple[str, ...] = param(
         (),
         label="Only",
+        empty="all that may help",
         help="Try only these changes, by their ids and separated by commas, such as"
         " int8-dynamic,threads-1.",
         spellings=("--only",),
@@ -114,6 +115,7 @@ class Request:
     calibration: Path | None = param(
         None,
         label="Calibration",
+        empty="none: static int8 is not tried",
         help="Folder of inputs for static quantization, which is not tried without.",
         kind="folder",
         spellings=("--calibration",),
@@ -122,6 +124,7 @@ class Request:
     batch: tuple[str, ...] = param(
         (),
         label="Batch sizes",
+        empty="as the inputs are",
         help="How many items a pass may compute, as 2,4,8: then the time of an item counts.",
         spellings=("--batch",),
         metavar="N,…",

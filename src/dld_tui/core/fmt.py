@@ -72,8 +72,10 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a percentage (0 to 100) without its sign."""
-    return UNKNOWN if value is None else f"{value:.1f}"
+    """Return a percentage without its sign; of 100 and more without a decimal."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.1f}"
 
 
 def shape(dims: Sequence[int | str | None] | None) -> str:

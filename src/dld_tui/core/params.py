@@ -316,6 +316,8 @@ def text_of(setting: Setting, value: JSON) -> str:
         return ""
     if isinstance(value, list):
         return " ".join(shlex.quote(str(item)) for item in value)
+    if isinstance(value, float):
+        return str(value).removesuffix(".0")
     return str(value)
 
 

@@ -60,8 +60,8 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     assert step.changes == ("int8-dynamic",)  # the run was on the CPU
     # Gemm and MatMul are 7 of 10 ms: without them 3 are left.
     assert step.line == (
-        "int8: 70 % of the time is MatMul in fp32: 1 to 3.3 x, were that free;"
-        " measured 1.0 to 5.8 x, 6 models"
+        "int8: 70 % of the time is MatMul in fp32; at most 3.3 x as fast,"
+        " measured 1.0 to 5.8 x in 6 models"
     )
 
 

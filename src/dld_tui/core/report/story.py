@@ -23,7 +23,7 @@ from dld_tui.core.errors import UnavailableError
 from dld_tui.core.llm.figures import generation_of, generation_story
 from dld_tui.core.report.gpu_summary import gpu_summary
 from dld_tui.core.report.groups import has_gpu_times, is_launched, priced
-from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.measured_facts import BUSY_THREADS, report_inputs
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _LOUD_PERCENT = 30.0
 """A type of layer is named when it takes so much of the time."""
+_UNEVEN_PERCENT = 100.0
+"""A spread above which its figure says less than the longest run."""
 _HALF = 0.5
 _FEW = 0.25
 """Half of the time in this part of the layers, or less, is worth saying."""
@@ -69,6 +71,8 @@ def _latency(report: Report) -> list[str]:
         fed += f" and {len(inputs) - 1} more"
     rate = f"{latency.throughput:,.{0 if latency.throughput >= 10 else 1}f} a second"
     spread = f", ± {fmt.percent(latency.cov_percent)} %" if latency.count > 1 else ""
+    if latency.cov_percent > _UNEVEN_PERCENT:
+        spread = f": some took up to {fmt.milliseconds(latency.max)} ms"
     provider = report.execution_provider.removesuffix("ExecutionProvider")
     place = f", {visible(provider or report.backend)}" if provider or report.backend else ""
     profiled = "" if latency.source == "latency loop" else " with profiling on"
@@ -135,10 +139,10 @@ class Step:
     @property
     def line(self) -> str:
         """What, why, and how much it could bring."""
-        could = "" if self.most is None else f": 1 to {self.most:.1f} x, were that free"
+        could = "" if self.most is None else f"; at most {self.most:.1f} x as fast"
         gains = measured_gains(self.changes)
         if gains is not None:
-            could += f"; measured {gains.least:.1f} to {gains.most:.1f} x, {gains.models} models"
+            could += f", measured {gains.least:.1f} to {gains.most:.1f} x in {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
         return f"{self.text}: {self.basis}{could}{command}"
 
@@ -241,7 +245,11 @@ def next_steps(report: Report) -> list[Step]:
     latency = report.latency
     if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
         basis = f"it varies by {fmt.percent(latency.cov_percent)} %, trusted up to"
-        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %"))
+        others = report.environment.get("other_busy_threads")
+        busy = ""
+        if isinstance(others, float) and others > BUSY_THREADS:
+            busy = f"; other programs kept {others:.1f} threads busy"
+        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{busy}"))
     on_gpu = not report.execution_provider.startswith("CPU") or has_gpu_times(report.layers)
     return [*steps, *(_gpu_steps(report) if on_gpu else []), *_layer_steps(report, on_gpu)]
 

@@ -261,8 +261,7 @@ class JobScreen(Page):
         if self._cancelling and self.end is None:
             row.append(("   stopping …", "warn"))
         for metric in self._metrics.values():
-            unit = f" {metric.unit}" if metric.unit else ""
-            row += [(f"   {metric.name} ", "dim"), (f"{metric.value:,.4g}{unit}", "")]
+            row += [(f"   {metric.name} ", "dim"), (_figure(metric), "")]
             if rate := rate_text(self._series[metric.name]):
                 row.append((f", {rate}", "dim"))
         rows = [row] if self.end is None else [[*self._verdict(), *row], *self._reason()]
@@ -400,3 +399,9 @@ class JobScreen(Page):
 
     def action_copy_log(self) -> None:
         self.app.copy_to_clipboard("\n".join(self._texts))
+
+
+def _figure(metric: Metric) -> str:
+    if metric.unit == "s":  # beside the time that has passed, which is told in minutes
+        return fmt.duration(metric.value)
+    return f"{metric.value:,.4g} {metric.unit}".rstrip()

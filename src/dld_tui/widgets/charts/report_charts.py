@@ -108,18 +108,22 @@ class BarRows:
 
 def chart_rows(groups: Sequence[Group], percent: bool) -> list[ChartRow]:
     """Return the bars of groups, in milliseconds or in percent."""
-    longest = max((group.time_ms for group in groups), default=0.0)
-    hot = hottest(group.time_ms for group in groups)
+
+    def shown(group: Group) -> float:
+        return group.percent if percent else group.time_ms
+
+    longest = max(map(shown, groups), default=0.0)
+    hot = hottest(map(shown, groups))
     return [
         ChartRow(
             visible(group.key),
             _value(group, percent),
-            group.time_ms / longest if longest > 0 else 0.0,
-            HEATS[heat(group.time_ms, hot)],
+            shown(group) / longest if longest > 0 else 0.0,
+            HEATS[heat(shown(group), hot)],
             _times(group.count),
             group.key,
         )
-        for group in groups
+        for group in sorted(groups, key=shown, reverse=True)
     ]
 
 

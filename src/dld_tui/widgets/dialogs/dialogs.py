@@ -156,6 +156,20 @@ class ChoiceDialog(Dialog[str]):
         view = LineView(ListSource(rows, [choice.value for choice in self.choices]))
         view.styles.height = len(rows)
         yield view
+        labels = [choice.label for choice in self.choices]
+        if any(clip(label, room) != label for label in labels):
+            yield Rows(self._whole(0), id="whole")
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Show the whole answer under the cursor where answers are cut."""
+        for whole in self.query("#whole").results(Rows):
+            whole.set_rows(self._whole(event.index))
+
+    def _whole(self, index: int) -> list[list[Piece]]:
+        """Return an answer in as many rows as the longest one takes, below a blank one."""
+        texts = [_rows(choice.label, self.text_width, "dim") for choice in self.choices]
+        blank = max(map(len, texts)) - len(texts[index])
+        return [[], *texts[index], *([] for _ in range(blank))]
 
     def on_mount(self) -> None:
         """Let every answer's letter choose it."""

@@ -103,6 +103,8 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
         rows = list(flat(facts))
         if not rows:
             continue
+        if title == "Environment":
+            rows = [(_plain(name), text) for name, text in rows]
         width = min(max(len(name) for name, _ in rows), _NAME_CELLS)
         lines.append([(title, "strong")])
         for name, value in rows:
@@ -146,6 +148,10 @@ def _device_name(key: str) -> str:
     return visible(name.replace("_", " "))
 
 
+def _plain(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ").replace("mhz", "MHz")
+
+
 def _measured(key: str, value: JSON) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         if key.endswith("_bytes"):
@@ -170,7 +176,8 @@ def flat(facts: Mapping[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, dict) and value:
             rows += flat(value, f"{label}.")
         else:
-            rows.append((label, _text(value)))
+            is_size = str(name).endswith("_bytes") and isinstance(value, int)
+            rows.append((label, _measured(name, value) if is_size else _text(value)))
     return rows
 
 
@@ -408,7 +415,7 @@ class ChartPane(Framed, Vertical):
             view.show_chart(chart.id, lambda width, height: drawn(chart, self.data(width, height)))
         keys = "{report.chart} next chart"
         if self._rows:
-            keys += "  {report.unit} ms or percent"
+            keys += f"  {{report.unit}} {'ms' if self.percent else 'percent'}"
         self.frame.show(self.titles[self.chart], keys)
 
     def data(self, width: int, height: int) -> ChartData:

@@ -65,17 +65,16 @@ def overview_line(
 
 
 def axis_line(scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
-    """Return the zoom, the ticks and their unit."""
+    """Return the zoom, the unit of the ticks, and the ticks."""
     found = axis(scale)
     line = [" "] * scale.cells
     for cell, label in found.ticks:
         line[cell : cell + len(label)] = label
     text = "".join(line).rstrip()
-    room = scale.cells - len(text) - len(found.unit)
     zoom = scale.zoom
     times = "" if zoom < 1.005 else f"{zoom:.1f}x" if zoom < 10 else f"{zoom:,.0f}x"
-    unit = " " * room + found.unit if room > 0 else ""
-    return [(fit(times, title), "dim"), (text, "axis"), (unit, "faint")]
+    unit = f" {found.unit} "
+    return [(fit(times, title - len(unit)), "dim"), (unit, "faint"), (text, "axis")]
 
 
 def measure_text(measured: Measure) -> str:
