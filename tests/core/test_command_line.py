@@ -49,6 +49,7 @@ def test_values_become_text_that_is_read_back() -> None:
     shapes: list[JSON] = ["x:1x3", "a b"]
     assert value_of(BY_NAME["shape"], text_of(BY_NAME["shape"], shapes)) == (shapes, None)
     assert text_of(BY_NAME["output"], None) == ""
+    assert [text_of(BY_NAME["output"], one) for one in (300.0, 0.5)] == ["300", "0.5"]
 
 
 def test_a_home_folder_is_expanded() -> None:

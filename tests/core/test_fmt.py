@@ -39,3 +39,6 @@ def test_shapes_counts_times_and_percentages() -> None:
     assert (fmt.count(10565), fmt.count(None)) == ("10,565", "–")
     assert (fmt.milliseconds(1234.5678), fmt.milliseconds(None)) == ("1,234.568", "–")
     assert (fmt.percent(12.34), fmt.percent(None)) == ("12.3", "–")
+    assert [fmt.percent(one) for one in (99.94, 99.96, 459.8, 1234.5)] == [
+        "99.9", "100", "460", "1,234",
+    ]  # fmt: skip

@@ -29,6 +29,12 @@ def test_bars_take_the_width_and_keep_their_proportion(width: int, percent: bool
 def test_values_of_the_bars() -> None:
     assert [row.value for row in chart_rows(GROUPS, False)][:2] == ["3.000 ms", "1.000 ms"]
     assert [row.value for row in chart_rows(GROUPS, True)][:2] == ["75.0 %", "25.0 %"]
+    # Medians may order types otherwise than parts of all passes do: bars are as what is shown.
+    uneven = [replace(GROUPS[0], percent=10.0), replace(GROUPS[1], percent=90.0)]
+    for percent in (False, True):
+        shares = [row.share for row in chart_rows(uneven, percent)]
+        assert shares[0] == 1.0
+        assert shares[1] < 1.0
     assert "\x1b" not in chart_rows(GROUPS, False)[1].label
     assert chart_rows((), False) == []
 

@@ -20,7 +20,8 @@ from dld_tui.widgets.timeline.cells import (
     paint,
 )
 from dld_tui.widgets.timeline.model import TONES, Span, Timeline, layout
-from dld_tui.widgets.timeline.timeline import TimelineView
+from dld_tui.widgets.timeline.timeline import TimelineView, axis_line
+from dld_tui.widgets.timeline.timescale import TimeScale, axis
 from tests.support.work import steps_in
 
 
@@ -233,3 +234,11 @@ def test_without_colours_tones_cursor_and_borders_are_glyphs() -> None:
 
 def test_every_tone_has_a_shade() -> None:
     assert len(UNICODE_SHADES.tones) == len(ASCII_SHADES.tones) == len(TONES)
+
+
+def test_the_axis_says_its_unit_even_where_ticks_fill_it() -> None:
+    for total_us, cells in ((433.0, 58), (433.0, 20), (12_000.0, 40)):
+        scale = TimeScale.fit(total_us, cells)
+        text = "".join(part for part, _ in axis_line(scale, 20))
+        assert text[:20].split()[-1] == axis(scale).unit
+        assert text[20] == "0"
