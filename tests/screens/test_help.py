@@ -5,8 +5,10 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.core.tables.table import Column, Table
-from dld_tui.screens.home.help import HelpScreen, _scope_rows
+from dld_tui.core.text import cell_width
+from dld_tui.screens.home.help import _SCOPES, HelpScreen, _scope_rows
 from dld_tui.screens.settings.page import SettingsScreen
+from dld_tui.widgets.commands import COMMANDS
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
 from tests.support.pages import TextPage, open_pages
@@ -31,6 +33,17 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
         await pilot.press("escape")
         await pilot.pause()
         assert not isinstance(app.screen, HelpScreen)
+
+
+def test_every_place_has_a_title_and_every_word_of_the_help_is_seen() -> None:
+    assert {command.scope for command in COMMANDS} <= {*_SCOPES}
+    view = TableView(Table([Column("name", "Name", str)], ()))
+    rows = _scope_rows("table", view, 76, {})
+    words = " ".join("".join(part for part, _ in row) for row, _ in rows).split()
+    for command in COMMANDS:
+        if command.scope == "table" and command.unavailable(view.facts()) is None:
+            assert [word for word in command.help.split() if word not in words] == []
+    assert max(sum(map(cell_width, (part for part, _ in row))) for row, _ in rows) <= 76
 
 
 def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:

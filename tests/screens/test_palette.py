@@ -22,6 +22,20 @@ async def test_typing_and_enter_runs_a_command() -> None:
         assert isinstance(app.screen, SettingsScreen)
 
 
+async def test_what_the_command_under_the_cursor_does_is_read_whole() -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+p", *"recent files")
+        await pilot.pause()
+        assert isinstance(app.screen, Palette)
+        for _ in range(3):
+            told = " ".join(" ".join(screen_text(app).replace("┃", " ").split()).split())
+            entry = app.screen._shown[app.screen.view.cursor]
+            assert entry.command.help in told
+            await pilot.press("down")
+            await pilot.pause()
+
+
 async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

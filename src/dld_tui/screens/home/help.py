@@ -64,7 +64,16 @@ _SCOPES = {
     "accuracy": "Accuracy",
     "precision": "Precision",
     "tactics": "Tactics",
+    "tuned": "Result of a tuning",
+    "result": "Result",
+    "ended_jobs": "Ended jobs",
+    "beside": "Models side by side",
+    "model_page": "Pages of a model",
 }
+
+
+_NOTE = 36
+"""Cells before what a command does."""
 
 
 class HelpList(LineView):
@@ -157,7 +166,7 @@ def _scope_rows(scope: str, node: HasCommands, width: int, keymap: dict[str, str
     rows: list[HelpRow] = [([(_SCOPES.get(scope, scope), "strong accent")], None)]
     for command in commands:
         entry = Entry(command, node, hint(command.unavailable(facts) or "") or None)
-        rows.append((_command_row(entry, width, keymap), entry))
+        rows += [(row, entry) for row in _command_rows(entry, width, keymap)]
     return [*rows, ([], None)]
 
 
@@ -171,7 +180,7 @@ def _taken(node: HasCommands, scope: str) -> set[str]:
     return keys
 
 
-def _command_row(entry: Entry, width: int, keymap: dict[str, str]) -> list[Piece]:
+def _command_rows(entry: Entry, width: int, keymap: dict[str, str]) -> list[list[Piece]]:
     command, why_not = entry.command, entry.why_not
     keys = keymap.get(command.id, by_id()[command.id].keys)
     names = "  ".join(key_name(key) for key in keys.split(",") if key)
@@ -181,4 +190,5 @@ def _command_row(entry: Entry, width: int, keymap: dict[str, str]) -> list[Piece
         (fit(command.title, 16), "faint" if why_not else ""),
     ]
     note = f"not now: {why_not}" if why_not else command.help
-    return [*pieces, (fit(note, max(10, width - 36)), "dim")]
+    first, *others = wrap(note, max(10, width - _NOTE)) or [""]
+    return [[*pieces, (first, "dim")], *([(" " * _NOTE, ""), (row, "dim")] for row in others)]

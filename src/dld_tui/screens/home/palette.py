@@ -17,7 +17,9 @@ from dld_tui.widgets.commands import Command
 from dld_tui.widgets.commands.dispatch import HasCommands, hint, scopes_of
 from dld_tui.widgets.commands.key_names import key_name
 from dld_tui.widgets.dialogs.search import SearchDialog
-from dld_tui.widgets.lists.line_source import ListSource, Piece
+from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 _TITLE, _KEY = 26, 10
 """Cells of the titles at most, and of the keys."""
+_ABOUT = 2
+"""Rows that say what the command under the cursor does."""
 _WORDS = re.compile(r"[^\s,.;:()]+")
 _FUZZY = 18
 """What each letter of a fuzzy match is worth at least: letters that lie all about are no match."""
@@ -93,6 +97,22 @@ class Palette(SearchDialog[Entry]):
         longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)
         titles = min(longest, _TITLE, width // 3)
         return ListSource([_row(entry, width, titles, self.app) for entry in self._shown])
+
+    def show_rows(self, rows: LineSource, *, keep: bool = False, more: str = "") -> None:
+        """List commands, and say below what the one under the cursor does."""
+        self.view.set_lines(rows, keep=keep)
+        self._tell()
+
+    def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
+        """Say what the command under the cursor does: its row has seldom room for it."""
+        event.stop()
+        self._tell()
+
+    def _tell(self) -> None:
+        entry = self._shown[self.view.cursor] if self.view.cursor < len(self._shown) else None
+        text = "" if entry is None else entry.command.help
+        rows = [[(row, "dim")] for row in wrap(text, self.text_width)[:_ABOUT]]
+        self.query_one("#count", Rows).set_rows([*rows, *([] for _ in range(_ABOUT - len(rows)))])
 
     def choose(self, index: int) -> None:
         """Run the command, or say why it cannot run."""

@@ -372,7 +372,7 @@ def _value(group: Group, percent: bool) -> str:
 
 
 def _times(count: int) -> str:
-    return f"×{count}" if glyphs.current().name == "unicode" else f"x{count}"
+    return f"×{count:,}" if glyphs.current().name == "unicode" else f"x{count:,}"
 
 
 @dataclass(frozen=True)

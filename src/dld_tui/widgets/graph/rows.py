@@ -221,7 +221,7 @@ class GraphRows:
     def _fold_pieces(self, row: Row, fold: Fold, room: int) -> list[Piece]:
         right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)
         room -= sum(cell_width(text) for text, _ in right)
-        times = f"×{fold.count} " if fold.count > 1 else f"{row.time}. " if row.time else ""
+        times = f"×{fold.count:,} " if fold.count > 1 else f"{row.time}. " if row.time else ""
         title = clip(fold_title(fold), room - len(times))
         pieces: list[Piece] = [(times, "number"), (title, "strong")]
         used = len(times) + cell_width(title)

@@ -281,7 +281,7 @@ class ViewedGraph:
         order = self.overview.rails.order
         for at, row in enumerate(rows):
             if row.fold is not None:
-                times = f"×{row.fold.count} " if row.fold.count > 1 else ""
+                times = f"×{row.fold.count:,} " if row.fold.count > 1 else ""
                 part.graph.labels[at] = times + fold_title(row.fold)
                 part.graph.names[at] = fold_summary(row.fold, 3)
         return part, [row.fold if row.fold is not None else order[row.start] for row in rows]
@@ -304,5 +304,5 @@ def fold_summary(fold: Fold, most: int = 6) -> str:
     """Return the commonest operators of a fold, e.g. ``Conv×10, Relu×9``."""
     parts = []
     for name, count in fold.operators.most_common(most):
-        parts.append(f"{visible(name)}×{count}" if count > 1 else visible(name))
+        parts.append(f"{visible(name)}×{count:,}" if count > 1 else visible(name))
     return ", ".join(parts)

@@ -74,7 +74,7 @@ def values_text(selection: Selection) -> str:
     """Return the distinct values of marked layers by frequency, on one line."""
     parts = []
     for what, values in selection.distinct:
-        shown = [f"{visible(value) or fmt.UNKNOWN}×{count}" for value, count in values[:_VALUES]]
+        shown = [f"{visible(value) or fmt.UNKNOWN}×{count:,}" for value, count in values[:_VALUES]]
         more = f" +{len(values) - _VALUES}" if len(values) > _VALUES else ""
         parts.append(f"{what} {' '.join(shown)}{more}")
     return _BETWEEN.join(parts)

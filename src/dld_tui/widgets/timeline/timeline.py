@@ -727,7 +727,7 @@ def kernels_line(kernels: Sequence[GpuEvent], width: int) -> Line:
 
 
 def _times(count: int) -> str:
-    return f"×{count}" if count > 1 else ""
+    return f"×{count:,}" if count > 1 else ""
 
 
 def event_lines(event: GpuEvent, layer: Layer | None, width: int) -> list[Line]:
