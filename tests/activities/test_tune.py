@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from array import array
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
+from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.report import latency
@@ -170,6 +172,68 @@ def test_nothing_is_claimed_and_written_where_nothing_is_faster(
     assert (result.best, result.is_faster, result.model) == ("as it is", False, None)
     assert {path.name for path in tmp_path.iterdir()} == {"deep.onnx", "deep.tune.json"}
     assert json.loads((tmp_path / "deep.tune.json").read_text())["best"] == "as it is"
+
+
+def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions are drawn that are up to 10 % faster or slower for as long as they last."""
+    path, lucks = write(tmp_path, DEEP, "deep.onnx"), dict[contest.Contestant, float]()
+    truly = {0: 1.0, 1: 0.96}
+    drawn = np.random.default_rng(0)
+    honest = contest.Contestant.open
+
+    def opened(one: contest.Contestant) -> None:
+        if not one.is_open:
+            lucks[one] = drawn.uniform(0.9, 1.1)
+        honest(one)
+
+    monkeypatch.setattr(contest.Contestant, "open", opened)
+    monkeypatch.setattr(
+        contest.Contestant, "time", lambda one, seconds: truly[one._settings.threads] * lucks[one]
+    )
+
+    def error_of(share: float) -> float:
+        monkeypatch.setattr(tune, "_RENEWING", share)
+        with contextlib.closing(Document.open(path)) as document:
+            tuning = tune._Tuning(Request(model=path, budget=1e6, again=True), document)
+            tuning._make_inputs()
+            one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
+            setups = [tuning._base, tuning._base.with_change(one_thread)]
+            list(tuning._raced("settings", setups, 1.0))
+        ratio = tuning._races[0].ratio(setups[1].key, setups[0].key)
+        assert ratio is not None
+        return abs(ratio / truly[1] - 1)
+
+    kept, renewed = ([error_of(share) for _ in range(20)] for share in (0.0, 1e12))
+    assert np.mean(renewed) < np.mean(kept) / 1.5
+
+
+def test_new_sessions_take_a_small_share_of_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, clock, opened = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[float]()
+    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    honest = contest.Contestant.open
+
+    def open_in_a_second(one: contest.Contestant) -> None:
+        opened.extend([] if one.is_open else [clock[0]])
+        honest(one)
+        one.opening_s = 1.0
+
+    def time(one: contest.Contestant, seconds: float) -> float:
+        clock[0] += 5.0
+        return 1.0
+
+    monkeypatch.setattr(contest.Contestant, "open", open_in_a_second)
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=1e6, again=True), document)
+        tuning._make_inputs()
+        one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
+        list(tuning._raced("settings", [tuning._base, tuning._base.with_change(one_thread)], 1.0))
+    again = len(opened) - 2
+    assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
 
 
 def test_what_computes_something_else_does_not_count(

@@ -41,8 +41,12 @@ _CONVERTING = 0.45
 """Share of the time after which no conversion is started any more."""
 _MODELS, _SETTINGS, _BOTH = 0.6, 0.75, 0.85
 """Shares of the time at which the races end at the latest."""
-_SHORTEST_S, _LONGEST_S = 0.1, 0.5
+_SHORTEST_S, _LONGEST_S = 0.1, 1.0
 """How long one turn takes, unless three passes take longer."""
+_RENEWING = 0.05
+"""Share of the time measured that is spent on new sessions in the place of those that race: as long
+as it lasts, a session keeps where its threads and its memory are, which can make it faster or
+slower than another one of the same set-up."""
 _ROUNDS = 12
 _CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
 _SEEMS = 0.98
@@ -194,6 +198,7 @@ class _Tuning:
         self._strict = parse_tolerances(request.tolerance) if request.tolerance else None
         self._base = Setup(request.model.absolute())
         self._made: dict[str, Contestant] = {}
+        self._renewing_s = 0.0
         self._problems: dict[str, str] = {}
         self._near: dict[str, str] = {}
         self._setups: dict[str, Setup] = {self._base.key: self._base}
@@ -543,10 +548,15 @@ class _Tuning:
 
     def _round(self, race: Race, share: float) -> Generator[Event, None, dict[str, float]]:
         holds, figures = self._holds(len(race.names)), dict[str, float]()
+        renews = race.rounds > 0 and self._settings(self._base).memory == "cpu"
         rounds = max(1, _ROUNDS // 2 - race.rounds)
         turn = self._left(share) / (rounds * len(race.running))
         for name in race.order:
             one = self._made[name]
+            cost = self._renewing_s + one.opening_s
+            if renews and one.is_open and cost <= _RENEWING * self._seconds["measuring"]:
+                self._renewing_s = cost
+                one.close()
             with self._doing("loading"):
                 one.open()
             with self._doing("measuring"):

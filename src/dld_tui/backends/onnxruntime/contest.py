@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ class Contestant:
         self._model, self._settings = model, settings
         self._sets, self._binds = sets, io_binding
         self.items = items
+        self.opening_s = 0.0
+        """Seconds that it took to make the session last."""
         self._session: Session | None = None
         self._captured: list[BoundFeed] = []
         """What a CUDA graph reads and writes wherever else inputs are bound."""
@@ -59,7 +62,14 @@ class Contestant:
             DldError: The model cannot be loaded.
         """
         if self._session is None:
+            begin = time.monotonic()
             self._session = Session(self._model, self._settings)
+            self.opening_s = time.monotonic() - begin
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session."""
+        return self._session is not None
 
     def close(self) -> None:
         """Give the session back."""
