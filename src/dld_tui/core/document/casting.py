@@ -24,6 +24,7 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.scope import unused_name
 from dld_tui.core.document.types.value_types import dtype_number, dtype_of, type_of_value
 from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.files.tensors import element_bits
@@ -159,10 +160,7 @@ class FreshNames:
             self._taken = set()
             for scope in self._document.scopes():
                 self._taken.update(defined_names(scope), scope.links.consumers, scope.outputs)
-        name, number = wanted, 0
-        while name in self._taken:
-            number += 1
-            name = f"{wanted}_{number}"
+        name = unused_name(wanted, self._taken.__contains__)
         self._taken.add(name)
         return name
 

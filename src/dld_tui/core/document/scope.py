@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -603,3 +603,21 @@ class CallTypes:
         self.of(scope, variant).update(types)
         if called:
             self._called.setdefault((scope, variant), {}).update(called)
+
+
+def unused_name(wanted: str, is_taken: Callable[[str], bool]) -> str:
+    """Return a name that is not taken: `wanted`, or with a number behind it."""
+    if not is_taken(wanted):
+        return wanted
+    # 1, 2, 4 … until one is free, then by halves: of thousands of copies each would have to try all
+    # names that those before it took.
+    taken, free = 0, 1
+    while is_taken(f"{wanted}_{free}"):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        if is_taken(f"{wanted}_{middle}"):
+            taken = middle
+        else:
+            free = middle
+    return f"{wanted}_{free}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dld_tui.core.document.edits.renaming import free_name
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.edits.renaming import is_taken
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, parse_type, type_of_value
 from dld_tui.core.errors import UsageError
 from dld_tui.core.operators.matching import bound_types, formal_mismatch, weight_dims
@@ -207,10 +207,7 @@ class Wiring:
         self.connect(at, "")
         formal = self.formal(at)
         wanted = f"{self.operator.name}_{formal.name if formal is not None else at}"
-        name, number = free_name(self.scope, wanted), 0
-        while name in self.created:
-            number += 1
-            name = free_name(self.scope, f"{wanted}_{number}")
+        name = unused_name(wanted, lambda name: name in self.created or is_taken(self.scope, name))
         self.created[name] = made
         self.connect(at, name)
 

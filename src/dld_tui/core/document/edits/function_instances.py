@@ -39,7 +39,7 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
@@ -379,10 +379,10 @@ def _name_nodes(home: Scope, protos: Sequence[onnx.NodeProto], call: Node) -> No
         name = text_of(proto.name)
         if not name:
             continue
-        free, number = name, 0
-        while free in given or any(node is not call for node in home.nodes_named(free)):
-            number += 1
-            free = f"{name}_{number}"
+        free = unused_name(
+            name,
+            lambda name: name in given or any(node is not call for node in home.nodes_named(name)),
+        )
         given.add(free)
         if free != name:
             set_text(proto, "name", free)

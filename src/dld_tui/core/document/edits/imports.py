@@ -79,14 +79,7 @@ def bring_functions(
             )
     if not fresh:
         return
-    if document.model.ir_version < FIRST_IR_WITH_FUNCTIONS:
-        old = document.model.ir_version if document.model.HasField("ir_version") else None
-        transaction.do(
-            SetText(
-                document.main, "model", None, document.model, "ir_version", old,
-                FIRST_IR_WITH_FUNCTIONS,
-            )
-        )  # fmt: skip
+    ensure_ir(transaction, document, FIRST_IR_WITH_FUNCTIONS)
     added = [Scope(proto, document) for proto in fresh]
     transaction.append(document.main, "function", *added)
 

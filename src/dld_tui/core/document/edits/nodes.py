@@ -22,7 +22,7 @@ from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import (
     Places,
     captures,
@@ -208,11 +208,7 @@ def new_proto(
 
 def free_node_name(scope: Scope, wanted: str) -> str:
     """Return a node name that is free in a scope: `wanted`, or with a number behind it."""
-    name, number = wanted, 0
-    while scope.nodes_named(name):
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
+    return unused_name(wanted, lambda name: bool(scope.nodes_named(name)))
 
 
 def place_after(scope: Scope, inputs: Sequence[str]) -> int:

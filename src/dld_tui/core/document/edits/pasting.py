@@ -21,7 +21,7 @@ from dld_tui.core.document.parts.fragment import (
     same_values,
 )
 from dld_tui.core.document.primitives import Splice
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import outer_node, upstream_of
 from dld_tui.core.document.types.value_types import value_type_of
@@ -243,10 +243,10 @@ class _Paste:
         return any(scope.definition(name) is not None for scope in self._below)
 
     def _free(self, wanted: str) -> str:
-        number, name = 0, wanted
-        while name in self._reserved or self._taken(name) or self._users(name):
-            number += 1
-            name = f"{wanted}_{number}"
+        name = unused_name(
+            wanted,
+            lambda name: name in self._reserved or bool(self._taken(name) or self._users(name)),
+        )
         self._reserved.add(name)
         return name
 
@@ -260,11 +260,12 @@ class _Paste:
     def _name_nodes(self, nodes: Sequence[onnx.NodeProto]) -> None:
         used: set[str] = set()
         for node in nodes:
-            wanted = name = text_of(node.name)
-            number = 0
-            while name and (name in used or self._home.nodes_named(name)):
-                number += 1
-                name = f"{wanted}_{number}"
+            wanted = text_of(node.name)
+            if not wanted:
+                continue
+            name = unused_name(
+                wanted, lambda name: name in used or bool(self._home.nodes_named(name))
+            )
             if name != wanted:
                 set_text(node, "name", name)
             used.add(name)

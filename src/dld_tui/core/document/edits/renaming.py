@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
 from dld_tui.core.document.primitives import SetLinks, SetText
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import get_text, set_text, text_of
@@ -38,9 +39,15 @@ def require_free(scope: Scope, value: str) -> None:
     """
     if not value:
         raise EditError("a value needs a name")
-    taken = scope.resolve(value) is not None or value in scope.links.consumers
-    if taken or any(below.definition(value) is not None for below in _below(scope)):
+    if is_taken(scope, value):
         raise EditError(f"there is already a value called {quoted(value)}", hint="Choose another")
+
+
+def is_taken(scope: Scope, value: str) -> bool:
+    """Return whether a name means something here, around, or in a subgraph below."""
+    if scope.resolve(value) is not None or value in scope.links.consumers:
+        return True
+    return any(below.definition(value) is not None for below in _below(scope))
 
 
 def _below(scope: Scope) -> Iterator[Scope]:
@@ -54,15 +61,7 @@ def _below(scope: Scope) -> Iterator[Scope]:
 
 def free_name(scope: Scope, wanted: str) -> str:
     """Return a value name that is free in a scope: `wanted`, or with a number behind it."""
-    name, number = wanted or "value", 0
-    while True:
-        try:
-            require_free(scope, name)
-        except EditError:
-            number += 1
-            name = f"{wanted or 'value'}_{number}"
-        else:
-            return name
+    return unused_name(wanted or "value", partial(is_taken, scope))
 
 
 _VALUE_LISTS = ("initializer", "input", "output", "value_info", "quantization_annotation")

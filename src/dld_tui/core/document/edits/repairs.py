@@ -164,18 +164,10 @@ def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
     proto: Any = onnx.NodeProto(op_type="Identity")
     set_texts(proto, "input", [value])
     set_texts(proto, "output", [made])
-    set_text(proto, "name", _node_name(home, made))
+    set_text(proto, "name", free_node_name(home, made))
     transaction.append(home, "node", home.new_node(proto))
     for record in list(home.named("output").all(value)):
         transaction.do(SetText(home, "output", record, record, "name", value, made))
-
-
-def _node_name(home: Scope, wanted: str) -> str:
-    number, name = 0, wanted
-    while home.nodes_named(name):
-        number += 1
-        name = f"{wanted}_{number}"
-    return name
 
 
 @edit

@@ -24,7 +24,7 @@ from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.metadata import set_precision
 from dld_tui.core.document.edits.nodes import require_convex
 from dld_tui.core.document.edits.registry import edit, quoted
-from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
+from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
 from dld_tui.core.document.history import Transaction
@@ -44,7 +44,7 @@ from dld_tui.core.document.rewrite.pattern import (
 )
 from dld_tui.core.document.rewrite.rule import Action, Rewrite, Rule, parse_rules
 from dld_tui.core.document.rewrite.views import ValueView
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
@@ -602,10 +602,10 @@ class _Plan:
         self._passed.append((value, instead))
 
     def _free(self, wanted: str, taken: set[str]) -> str:
-        name, number = free_name(self._home, wanted), 0
-        while name in taken or name in self._given:
-            number += 1
-            name = free_name(self._home, f"{wanted}_{number}")
+        name = unused_name(
+            wanted or "value",
+            lambda name: name in taken or name in self._given or is_taken(self._home, name),
+        )
         taken.add(name)
         self._given.add(name)
         return name
@@ -825,10 +825,7 @@ class _Plan:
         known = self._functions.get(content)
         if known is not None:
             return known
-        number, free = 0, name
-        while (domain, free) in self._local:
-            number += 1
-            free = f"{name}_{number}"
+        free = unused_name(name, lambda name: (domain, name) in self._local)
         key = (domain, free, "")
         try:
             require_new_function(self._document, key, unused=True)
@@ -877,15 +874,17 @@ class _Plan:
         base = self._hit.last.name
         going, given = set(self._removed), {""}
         for proto in reversed(self._protos):
-            name = base if len(given) == 1 else f"{base}/{text_of(proto.op_type)}"
-            wanted, number = name, 0
-            while name in given or any(n not in going for n in self._home.nodes_named(name)):
-                if not base:
-                    break
-                number += 1
-                name = f"{wanted}_{number}"
+            if not base:
+                set_text(proto, "name", None)
+                continue
+            name = unused_name(
+                base if len(given) == 1 else f"{base}/{text_of(proto.op_type)}",
+                lambda name: (
+                    name in given or any(node not in going for node in self._home.nodes_named(name))
+                ),
+            )
             given.add(name)
-            set_text(proto, "name", name if base else None)
+            set_text(proto, "name", name)
 
     def _enter_weights(self, transaction: Transaction) -> list[onnx.NodeProto]:
         if not self._home.is_function:

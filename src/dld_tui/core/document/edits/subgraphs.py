@@ -14,7 +14,7 @@ from dld_tui.core.document.edits.renaming import rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, attribute_type
 from dld_tui.core.document.primitives import SetAttribute
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import depends_on
 from dld_tui.core.document.types.value_types import ValueType, dtype_number
@@ -88,25 +88,11 @@ class Names:
 
     def take(self, wanted: str) -> str:
         """Return a free name, `wanted` or with a number behind it, and never give it again."""
-        name = base = wanted or "value"
-        if not self._is_new(name):
-            # 1, 2, 4 … until one is free, then by halves: of thousands of copies each would have to
-            # try all names that those before it took.
-            taken, free = 0, 1
-            while not self._is_new(f"{base}_{free}"):
-                taken, free = free, 2 * free
-            while free - taken > 1:
-                middle = (taken + free) // 2
-                if self._is_new(f"{base}_{middle}"):
-                    free = middle
-                else:
-                    taken = middle
-            name = f"{base}_{free}"
+        name = unused_name(
+            wanted or "value", lambda name: name in self._avoid or not self.is_free(name)
+        )
         self._avoid.add(name)
         return name
-
-    def _is_new(self, name: str) -> bool:
-        return name not in self._avoid and self.is_free(name)
 
     def keep(self, wanted: str) -> str:
         """Return a name that the copy has itself if it is free at the place, else another."""
