@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import relink
@@ -23,11 +23,11 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.text import clip, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
@@ -201,12 +201,8 @@ def _replace(
         protos.append(proto)
     transaction.append(home, "initializer", *protos)
     made = names.take(f"{tensor.name}_dequantized")
-    node = onnx.NodeProto(op_type="DequantizeLinear")
-    set_text(node, "name", free_node_name(home, made))
-    set_texts(node, "input", links)
-    set_texts(node, "output", [made])
-    if axis is not None:
-        node.attribute.append(helper.make_attribute("axis", axis))
+    name = free_node_name(home, made)
+    node = node_proto("DequantizeLinear", links, [made], name, axis=axis)
     transaction.do(Splice(home, "node", 0, [], [home.new_node(node)]))
     for user in nodes:
         relink(transaction, user, "input", tensor.name, made)

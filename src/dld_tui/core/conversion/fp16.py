@@ -31,17 +31,18 @@ from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, ch
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.batch import carry_out
-from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.initializers import list_as_input
+from dld_tui.core.document.edits.nodes import free_node_name, new_cast
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.primitives import SetAttribute, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.inference import ToldTypes
 from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of
+from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible
@@ -227,17 +228,10 @@ def _place(transaction: Transaction, weight: Stored, proto: onnx.TensorProto) ->
         else:
             at = home.place_of("initializer", old)
             transaction.do(Splice(home, "initializer", at + 1, [], [proto]))
-            _list_as_input(transaction, home, proto)
+            if home.owner is None:
+                list_as_input(transaction, home, proto)
         return
     _place_constant(transaction, weight, weight.node, proto, kept if not alone else "")
-
-
-def _list_as_input(transaction: Transaction, home: Scope, proto: onnx.TensorProto) -> None:
-    """Before version 4 of the format, initializers had to be inputs as well."""
-    if home.owner is None and home.document.model.ir_version < 4:
-        record = onnx.helper.make_tensor_value_info("", proto.data_type, list(proto.dims))
-        set_text(record, "name", text_of(proto.name))
-        transaction.append(home, "input", record)
 
 
 def _place_constant(
@@ -248,16 +242,9 @@ def _place_constant(
     attribute = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR)
     attribute.t.CopyFrom(proto)
     if new:
-        made = onnx.NodeProto(op_type=node.op_type)
-        set_texts(made, "input", node.inputs)
-        set_text(
-            made,
-            "name",
-            free_node_name(
-                home, f"{text_of(node.proto.name)}_{Tensor(proto, home.document).dtype}"
-            ),
-        )
-        set_texts(made, "output", [new])
+        dtype = Tensor(proto, home.document).dtype
+        name = free_node_name(home, f"{text_of(node.proto.name)}_{dtype}")
+        made = node_proto(node.op_type, node.inputs, [new], name)
         made.attribute.append(attribute)
         place = home.index_of(node) + 1
         transaction.do(Splice(home, "node", place, [], [home.new_node(made)]))
@@ -420,12 +407,7 @@ def _cast_type(node: Node) -> int:
 def _add_cast(
     transaction: Transaction, scope: Scope, place: int, source: str, target: str, to: int
 ) -> None:
-    proto = onnx.NodeProto(op_type="Cast")
-    set_text(proto, "name", free_node_name(scope, f"{target}_cast"))
-    set_texts(proto, "input", [source])
-    set_texts(proto, "output", [target])
-    proto.attribute.append(onnx.helper.make_attribute("to", to))
-    transaction.do(Splice(scope, "node", place, [], [scope.new_node(proto)]))
+    transaction.do(Splice(scope, "node", place, [], [new_cast(scope, source, target, to)]))
 
 
 def _declare_half(

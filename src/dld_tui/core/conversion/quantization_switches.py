@@ -17,10 +17,10 @@ from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Sca
 from dld_tui.core.document.casting import FreshNames, Switched, choice
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.types.value_types import dtype_number
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.files.proto_text import set_text
 
 _FLOATS = ("float32", "float64")
 """Types that can be switched: those of which ONNX Runtime's ``Where`` takes values on a CPU."""
@@ -137,9 +137,4 @@ class _Insertion:
 
 
 def _node(op_type: str, inputs: list[str], output: str, axis: int | None = None) -> onnx.NodeProto:
-    proto = onnx.NodeProto(op_type=op_type)
-    set_texts(proto, "input", inputs)
-    set_texts(proto, "output", [output])
-    if axis is not None:
-        proto.attribute.append(helper.make_attribute("axis", axis))
-    return proto
+    return node_proto(op_type, inputs, [output], axis=axis)

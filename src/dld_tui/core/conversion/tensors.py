@@ -17,7 +17,7 @@ from dld_tui.core.conversion.copies import copy_of, relink
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
-from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
@@ -26,7 +26,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.tensors.conversion import converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, visible
@@ -213,7 +213,8 @@ def _convert(
         place = scope.index_of(candidate.node) + 1
     tensors.count += 1
     if casts:
-        transaction.do(Splice(scope, "node", place, [], [_cast(scope, stored, name, before)]))
+        cast = new_cast(scope, stored, name, dtype_number(before) or 0)
+        transaction.do(Splice(scope, "node", place, [], [cast]))
         tensors.casts += 1
     else:
         _redeclare(scope, name, dtype)
@@ -227,15 +228,6 @@ def _set_value(node: Node, proto: onnx.TensorProto) -> None:
     copies = [deepcopy(a) for a in attributes]
     del node.proto.attribute[:]
     node.proto.attribute.extend(copies)
-
-
-def _cast(scope: Scope, source: str, target: str, dtype: str) -> Node:
-    proto = onnx.NodeProto(op_type="Cast")
-    set_text(proto, "name", free_node_name(scope, f"{target}_cast"))
-    set_texts(proto, "input", [source])
-    set_texts(proto, "output", [target])
-    proto.attribute.append(onnx.helper.make_attribute("to", dtype_number(dtype) or 0))
-    return scope.new_node(proto)
 
 
 def _redeclare(scope: Scope, name: str, dtype: str) -> None:

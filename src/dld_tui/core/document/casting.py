@@ -23,10 +23,11 @@ import onnx
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.document.metadata import precision_of
+from dld_tui.core.document.node import node_proto
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import unused_name
 from dld_tui.core.document.types.value_types import dtype_number, dtype_of, type_of_value
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
@@ -586,9 +587,4 @@ def _is_small(scope: Scope, value: str) -> bool:
 
 
 def _node(op_type: str, sources: list[str], target: str, to: str = "") -> onnx.NodeProto:
-    proto = onnx.NodeProto(op_type=op_type)
-    set_texts(proto, "input", sources)
-    set_texts(proto, "output", [target])
-    if to:
-        proto.attribute.append(onnx.helper.make_attribute("to", dtype_number(to)))
-    return proto
+    return node_proto(op_type, sources, [target], to=dtype_number(to) if to else None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
-from dld_tui.core.files.proto_text import text_of, texts_of
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
@@ -51,6 +51,42 @@ def attribute_type(proto: onnx.AttributeProto) -> int:
         if present:
             return number
     return 0
+
+
+def node_proto(
+    op_type: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    name: str = "",
+    domain: str = "",
+    **numbers: int | None,
+) -> onnx.NodeProto:
+    """Return the message of a new node, with attributes that are whole numbers, if not None."""
+    proto = onnx.NodeProto()
+    for field, text in (("op_type", op_type), ("name", name), ("domain", domain)):
+        if text:
+            set_text(proto, field, text)
+    set_texts(proto, "input", inputs)
+    set_texts(proto, "output", outputs)
+    for key, number in numbers.items():
+        if number is not None:
+            proto.attribute.add(name=key, type=_AttributeType.INT, i=number)
+    return proto
+
+
+def constant_node(
+    output: str, tensor: onnx.TensorProto | onnx.SparseTensorProto, name: str = ""
+) -> onnx.NodeProto:
+    """Return the message of a Constant that makes the value of an initializer."""
+    node = node_proto("Constant", (), [output], name)
+    if isinstance(tensor, onnx.SparseTensorProto):
+        attribute = node.attribute.add(name="sparse_value", type=_AttributeType.SPARSE_TENSOR)
+        attribute.sparse_tensor.CopyFrom(tensor)
+    else:
+        attribute = node.attribute.add(name="value", type=_AttributeType.TENSOR)
+        attribute.t.CopyFrom(tensor)
+        attribute.t.ClearField("name")
+    return node
 
 
 def body_count(proto: onnx.AttributeProto) -> int:

@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
 from dld_tui.core.document.edits.deletion import delete_from
-from dld_tui.core.document.edits.nodes import free_node_name
+from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.registry import edit, node_at, quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import PRECISIONS
@@ -18,8 +18,6 @@ from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
-from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -168,15 +166,10 @@ def carry_out(plan: CastPlan, transaction: Transaction) -> None:
         home, place = node.scope, node.scope.index_of(node)
         for casts, index in ((after.get(node, []), place + 1), (before.get(node, []), place)):
             for at, cast in enumerate(casts, index):  # one by one: each takes a free name
-                transaction.do(Splice(home, "node", at, [], [home.new_node(_proto(cast))]))
+                transaction.do(Splice(home, "node", at, [], [_node(cast)]))
 
 
-def _proto(cast: Cast) -> onnx.NodeProto:
-    proto = onnx.NodeProto(op_type="Cast")
-    set_text(proto, "name", free_node_name(cast.scope, f"{cast.target}_cast"))
-    set_texts(proto, "input", [cast.source])
-    set_texts(proto, "output", [cast.target])
+def _node(cast: Cast) -> Node:
     number = dtype_number(cast.dtype)
     assert number is not None
-    proto.attribute.append(onnx.AttributeProto(name="to", type=onnx.AttributeProto.INT, i=number))
-    return proto
+    return new_cast(cast.scope, cast.source, cast.target, number)

@@ -37,7 +37,7 @@ from dld_tui.core.document.local_functions import (
     key_of,
     shown_key,
 )
-from dld_tui.core.document.node import Node, attribute_type
+from dld_tui.core.document.node import Node, attribute_type, constant_node, node_proto
 from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import sources
@@ -128,13 +128,7 @@ def _constant(scope: Scope, value: str) -> onnx.NodeProto:
     assert definition is not None
     tensor = definition.scope.initializer(value)
     assert tensor is not None
-    node = onnx.NodeProto(op_type="Constant")
-    set_text(node, "name", f"Constant_{value}")
-    set_texts(node, "output", [value])
-    attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
-    attribute.t.CopyFrom(tensor.proto)
-    attribute.t.ClearField("name")
-    return node
+    return constant_node(value, tensor.proto, f"Constant_{value}")
 
 
 def _imports_used(home: Scope, nodes: Sequence[Node]) -> dict[str, int]:
@@ -328,11 +322,7 @@ def _fit(body: Scope, call: Node) -> list[onnx.NodeProto]:
 
 
 def _identity(source: str, target: str) -> onnx.NodeProto:
-    proto = onnx.NodeProto(op_type="Identity")
-    set_text(proto, "name", f"pass_{target}")
-    set_texts(proto, "input", [source])
-    set_texts(proto, "output", [target])
-    return proto
+    return node_proto("Identity", [source], [target], f"pass_{target}")
 
 
 def _give_values(

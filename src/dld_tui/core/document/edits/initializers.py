@@ -82,8 +82,13 @@ def add_initializer(
 def enter_initializer(transaction: Transaction, home: Scope, list_name: str, record: Any) -> None:
     """Put a new initializer at the end of its list; before IR version 4 it is an input as well."""
     transaction.append(home, list_name, record)
-    version = home.document.model.ir_version
-    name = text_of(record.name) if list_name == "initializer" else ""
+    if list_name == "initializer":
+        list_as_input(transaction, home, record)
+
+
+def list_as_input(transaction: Transaction, home: Scope, record: onnx.TensorProto) -> None:
+    """Make an initializer an input as well, as it had to be before version 4 of the format."""
+    version, name = home.document.model.ir_version, text_of(record.name)
     if not name or not 0 < version < INITIALIZERS_APART or name in home.inputs:
         return
     info = onnx.ValueInfoProto()

@@ -13,12 +13,10 @@ from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import typed
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
-from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import EditError
-from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.operators.registry import schema_for
 
 if TYPE_CHECKING:
@@ -321,14 +319,7 @@ def replace_output(
         transaction.do(SetLinks(home, None, "output", renamed))
         return f"output {quoted(by)} instead of {quoted(name)}"
     old = home.named("output").first(name)
-    new = onnx.ValueInfoProto()
-    set_text(new, "name", by)
-    declared = home.named("value_info").first(by) or home.named("input").first(by)
-    known = home.value_type(by)
-    if declared is not None:
-        new.type.CopyFrom(declared.type)
-    elif known is not None and (inferred := type_proto_of(known)) is not None:
-        new.type.CopyFrom(inferred)
+    new = typed(home, by)
     for record in list(home.named("value_info").all(by)):
         transaction.replace(home, "value_info", record)  # an output declares it itself
     transaction.replace(home, "output", old, new)

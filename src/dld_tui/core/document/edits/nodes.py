@@ -20,7 +20,7 @@ from dld_tui.core.document.edits.renaming import (
 )
 from dld_tui.core.document.edits.subgraphs import add_subgraph
 from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, node_proto
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import (
@@ -33,7 +33,6 @@ from dld_tui.core.document.traversal import (
 )
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.operators.registry import least_ir_version
 from dld_tui.core.types import JSON
 
@@ -196,19 +195,18 @@ def new_proto(
         raise EditError("a node needs an operator")
     if name and scope.nodes_named(name):
         raise EditError(f"another node is already called {quoted(name)}")
-    proto = onnx.NodeProto()
-    set_text(proto, "name", name or free_node_name(scope, op_type))
-    set_text(proto, "op_type", op_type)
-    if domain:
-        set_text(proto, "domain", domain)
-    set_texts(proto, "input", inputs)
-    set_texts(proto, "output", outputs)
-    return proto
+    return node_proto(op_type, inputs, outputs, name or free_node_name(scope, op_type), domain)
 
 
 def free_node_name(scope: Scope, wanted: str) -> str:
     """Return a node name that is free in a scope: `wanted`, or with a number behind it."""
     return unused_name(wanted, lambda name: bool(scope.nodes_named(name)))
+
+
+def new_cast(scope: Scope, source: str, target: str, to: int) -> Node:
+    """Return a Cast that is not in its scope yet, with a name that is free there."""
+    name = free_node_name(scope, f"{target}_cast")
+    return scope.new_node(node_proto("Cast", [source], [target], name, to=to))
 
 
 def place_after(scope: Scope, inputs: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from dld_tui.core.document.edits.registry import edit, quoted
 from dld_tui.core.document.edits.renaming import require_visible
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
+from dld_tui.core.document.node import constant_node
 from dld_tui.core.document.parts.extraction import imports_of, is_constant
 from dld_tui.core.document.parts.fragment import (
     inner_names,
@@ -279,7 +280,7 @@ class _Paste:
         added = list(nodes)
         for list_name, record in stored:
             if home.is_function:  # it has no initializers
-                added.insert(0, _constant_of(list_name, record))
+                added.insert(0, constant_node(record_name(list_name, record), record))
                 continue
             enter_initializer(self._transaction, home, list_name, record)
         for record in self._graph.quantization_annotation:
@@ -316,18 +317,3 @@ class _Paste:
 
 def _children(scope: Scope) -> list[Scope]:
     return [child for node in scope.holders for child in node.subgraphs()]
-
-
-def _constant_of(list_name: str, record: Any) -> onnx.NodeProto:
-    """Return a Constant node that makes the value of an initializer."""
-    dense = list_name == "initializer"
-    node = onnx.NodeProto(op_type="Constant")
-    set_texts(node, "output", [record_name(list_name, record)])
-    attribute = node.attribute.add(name="value" if dense else "sparse_value")
-    if dense:
-        attribute.type = onnx.AttributeProto.TENSOR
-        attribute.t.CopyFrom(record)
-    else:
-        attribute.type = onnx.AttributeProto.SPARSE_TENSOR
-        attribute.sparse_tensor.CopyFrom(record)
-    return node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
@@ -14,14 +14,14 @@ from dld_tui.core.document.edits.registry import EDITS, edit, node_at, quoted, s
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
-from dld_tui.core.document.node import permutation
+from dld_tui.core.document.node import node_proto, permutation
 from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
 from dld_tui.core.document.traversal import live_nodes, topological_order
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import get_text, set_text, set_texts
+from dld_tui.core.files.proto_text import get_text
 from dld_tui.core.files.wire import TENSOR, splice
 from dld_tui.core.types import JSON
 
@@ -161,10 +161,7 @@ def own_outputs(
 def _copy_out(transaction: Transaction, home: Scope, value: str) -> None:
     made = free_name(home, f"{value}_copy")
     ensure_known_import(transaction, home, "")
-    proto: Any = onnx.NodeProto(op_type="Identity")
-    set_texts(proto, "input", [value])
-    set_texts(proto, "output", [made])
-    set_text(proto, "name", free_node_name(home, made))
+    proto = node_proto("Identity", [value], [made], free_node_name(home, made))
     transaction.append(home, "node", home.new_node(proto))
     for record in list(home.named("output").all(value)):
         transaction.do(SetText(home, "output", record, record, "name", value, made))

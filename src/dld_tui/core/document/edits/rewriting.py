@@ -29,7 +29,7 @@ from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import calls_itself, key_of
-from dld_tui.core.document.node import Node
+from dld_tui.core.document.node import Node, constant_node, node_proto
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.rewrite.expression import plain
 from dld_tui.core.document.rewrite.functions import UNKNOWN, is_number
@@ -436,17 +436,6 @@ def _line(proto: onnx.NodeProto) -> str:
     return f"{', '.join(texts_of(proto.output))} = {operator}({', '.join(texts_of(proto.input))})"
 
 
-def _node(
-    domain: str, op_type: str, inputs: Sequence[str], outputs: Sequence[str]
-) -> onnx.NodeProto:
-    proto = onnx.NodeProto()
-    set_text(proto, "op_type", op_type)
-    set_text(proto, "domain", domain or None)
-    set_texts(proto, "input", inputs)
-    set_texts(proto, "output", outputs)
-    return proto
-
-
 def _schema(op_type: str, domain: str, scope: Scope) -> OperatorSchema | None:
     return schema_for(op_type, domain, versions_by_domain(scope).get(domain))
 
@@ -557,7 +546,7 @@ class _Plan:
             name = self._function_name(domain, name, inputs)
         self._imports[domain] = None
         self._require_operator(domain, name)
-        self._protos.append(_node(domain, name, inputs, self._outputs))
+        self._protos.append(node_proto(name, inputs, self._outputs, domain=domain))
 
     def _require_same_type(self, first: str, second: str) -> None:
         here, there = self._home.value_type(first), self._home.value_type(second)
@@ -616,7 +605,7 @@ class _Plan:
             ((domain, op_type),) = call.kinds
             self._imports[domain] = None
             self._require_operator(domain, op_type)
-            proto = _node(domain, op_type, (), outputs)
+            proto = node_proto(op_type, (), outputs, domain=domain)
         else:
             calls = self._hit.pattern.body.calls
             at = next((at for at, other in enumerate(calls) if other.label == call.label), None)
@@ -845,11 +834,7 @@ class _Plan:
         array = view.value
         if not isinstance(array, np.ndarray):
             raise Refused(f"{quoted(value)} comes from outside and is no input of the pattern")
-        node = onnx.NodeProto(op_type="Constant")
-        set_texts(node, "output", [name])
-        attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
-        attribute.t.CopyFrom(onnx.numpy_helper.from_array(array))
-        return node
+        return constant_node(name, onnx.numpy_helper.from_array(array))
 
     # --- carrying it out ------------------------------------------------------------------------
 
@@ -891,15 +876,7 @@ class _Plan:
             for tensor in self._weights:
                 enter_initializer(transaction, self._home, "initializer", tensor)
             return []
-        nodes = []
-        for tensor in self._weights:
-            node = onnx.NodeProto(op_type="Constant")
-            set_texts(node, "output", [text_of(tensor.name)])
-            attribute = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
-            attribute.t.CopyFrom(tensor)
-            attribute.t.ClearField("name")
-            nodes.append(node)
-        return nodes
+        return [constant_node(text_of(tensor.name), tensor) for tensor in self._weights]
 
     def _replace(self, transaction: Transaction, added: list[Node]) -> None:
         """Put the new nodes where the last old one was; what comes before and uses them, behind."""
@@ -955,7 +932,7 @@ class _Plan:
             records = [r for n in ("value_info",) for r in home.named(n).all(value)]
             splice_out_all(transaction, home, "value_info", records)
             return
-        node = home.new_node(_node("", "Identity", [instead], [value]))
+        node = home.new_node(node_proto("Identity", [instead], [value]))
         place = max([home.index_of(other) + 1 for other in self._makers(instead)], default=0)
         transaction.do(Splice(home, "node", place, [], [node]))
         added.append(node)
