@@ -110,6 +110,13 @@ def test_an_unexpected_error_is_reported_with_its_traceback() -> None:
     assert "fake_activity.py" in (failure.details or "")
 
 
+def test_a_full_disk_is_told_in_a_line() -> None:
+    failure = last_of(["raise", "space", "No space left on device"])
+
+    assert (failure.message, failure.status) == ("the disk is full", 5)
+    assert failure.details is None
+
+
 def test_a_script_without_an_end_is_a_failure() -> None:
     assert last_of().message == "the activity ended without a result"
 

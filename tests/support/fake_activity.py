@@ -7,6 +7,8 @@ Each step is a list: a verb and its arguments. A ``raise`` step, or the end of t
 from __future__ import annotations
 
 import ctypes
+import errno
+import functools
 import os
 import signal
 import subprocess
@@ -85,7 +87,7 @@ def _raise(kind: str, text: str) -> Iterator[Event]:
     yield from ()
     errors = {
         "activity": ActivityError, "input": InputError, "unavailable": UnavailableError,
-        "value": ValueError,
+        "value": ValueError, "space": functools.partial(OSError, errno.ENOSPC),
     }  # fmt: skip
     raise errors[kind](text)
 

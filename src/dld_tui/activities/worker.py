@@ -13,6 +13,7 @@ started the worker then sends SIGKILL.
 from __future__ import annotations
 
 import contextlib
+import errno
 import faulthandler
 import io
 import json
@@ -144,10 +145,19 @@ def run_request(
         return Failed.from_error(error)
     except MemoryError:
         return Failed("out of memory", name, "Close other programs or use a smaller input")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return _unexpected(error, name)
+        place = error.filename or "the disk of the model, of the result or of temporary files"
+        return Failed("the disk is full", str(place), "Free some space")
     # The seam: whatever a library raises must reach the user as one event.
     except BaseException as error:  # noqa: BLE001
-        message = f"unexpected {type(error).__name__}: {error}"[:500]
-        return Failed(message, name, "The details show where", traceback.format_exc())
+        return _unexpected(error, name)
+
+
+def _unexpected(error: BaseException, name: str) -> Failed:
+    message = f"unexpected {type(error).__name__}: {error}"[:500]
+    return Failed(message, name, "The details show where", traceback.format_exc())
 
 
 def _parse_request(line: bytes) -> tuple[str, Mapping[str, JSON]]:

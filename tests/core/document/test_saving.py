@@ -155,6 +155,10 @@ def test_data_is_linked_and_stays_the_same_file(tmp_path: Path) -> None:
     document = Document.open(path)
     (remark,) = save(document, other / "m.onnx", data="link")
     assert "holes.data is linked" in remark
+    assert "onnx loads neither model" in remark
+    for both in (path, other / "m.onnx"):
+        with pytest.raises(onnx.checker.ValidationError, match="hard link"):
+            onnx.load(both)
     linked = other / "holes.data"
     assert linked.samefile(tmp_path / "holes.data")
     # Saved again, there or elsewhere in that folder, nothing is copied.
@@ -178,6 +182,32 @@ def test_links_of_a_save_that_fails_are_taken_back(tmp_path: Path) -> None:
         save(document, other / "m.onnx", overwrite=False, data="link")
     document.close()
     assert [one.name for one in other.iterdir()] == ["m.onnx"]
+
+
+def test_data_of_bodies_is_not_linked_as_no_runtime_takes_it_then(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+m (bool p, float[2] x) => (float[2] y)
+{ y = If (p) < then_branch = a () => (float[2] t) <float[2] w = {1, 2}> { t = Add(x, w) },
+               else_branch = b () => (float[2] t) { t = Neg(x) } > }"""
+    model = onnx.parser.parse_model(text)
+    (weight,) = model.graph.node[0].attribute[0].g.initializer
+    numbers = onnx.numpy_helper.to_array(weight).tobytes()
+    (tmp_path / "w.data").write_bytes(numbers)
+    weight.ClearField("float_data")
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="w.data")
+    path, other = tmp_path / "m.onnx", tmp_path / "other"
+    path.write_bytes(model.SerializeToString())
+    other.mkdir()
+    document = Document.open(path)
+    with pytest.raises(SaveError, match="no weights of bodies"):
+        save(document, other / "m.onnx", data="link")
+    assert list(other.iterdir()) == []
+    save(document, other / "m.onnx")
+    document.close()
+    copied = onnx.load(other / "m.onnx").graph.node[0].attribute[0].g.initializer[0]
+    assert onnx.numpy_helper.to_array(copied).tobytes() == numbers
 
 
 class FakeClones:

@@ -234,7 +234,9 @@ def test_too_little_space_is_known_before_anything_is_written(
     space = SimpleNamespace(f_bavail=2000, f_frsize=1000, f_blocks=10_000)
     monkeypatch.setattr(os, "statvfs", lambda _: space)
     progress: list[int] = []
-    with pytest.raises(SaveError, match=r"1\.5 MB are needed and only 2 MB are free"):
+    with pytest.raises(
+        SaveError, match=r"1\.5 MB and a spare of 1\.05 MB are needed and only 2 MB"
+    ):
         write_pieces(
             tmp_path / "f", [bytes(1_500_000)], progress=lambda done, _: progress.append(done)
         )

@@ -277,9 +277,22 @@ def _data_files(document: Document, target: Path) -> list[tuple[Path, Path]]:
     return [(path, folder / place) for place, path in found.items() if path != folder / place]
 
 
+def _in_bodies(document: Document) -> bool:
+    """Return whether tensors of bodies, nodes or functions are in data files."""
+    model = onnx.ModelProto.FromString(skeleton_bytes(document))
+    outer = sum(map(is_external, model.graph.initializer))
+    return sum(map(is_external, dense_tensors(model))) > outer
+
+
 def _bring_data(document: Document, target: Path, mode: DataMode, undo: ExitStack) -> list[str]:
     """Link or clone data files beside the target; returns remarks, takes them back on errors."""
     remarks = []
+    if mode == "link" and _in_bodies(document):
+        raise SaveError(
+            "the data cannot be linked: ONNX Runtime takes no weights of bodies from data with two"
+            " names, not for the opened model, either",
+            where=str(target), hint="Copy it instead",
+        )  # fmt: skip
     for source, place in _data_files(document, target):
         if os.path.lexists(place):
             continue  # it is the same file, or else another one: then the data is copied
@@ -300,7 +313,8 @@ def _bring_data(document: Document, target: Path, mode: DataMode, undo: ExitStac
         undo.callback(place.unlink, missing_ok=True)
         if mode == "link":
             remarks.append(
-                f"{place.name} is linked: what changes it in place changes {source} as well"
+                f"{place.name} is linked: what changes it in place changes {source} as well, and"
+                " onnx loads neither model while it has two names"
             )
     return remarks
 

@@ -329,7 +329,8 @@ class StagedFile:
         # Some network file systems say 0 of 0.
         if space.f_blocks and length + _SPARE > free:
             raise SaveError(
-                f"{fmt.size(length)} are needed and only {fmt.size(free)} are free on its disk",
+                f"{fmt.size(length)} and a spare of {fmt.size(_SPARE)} are needed and only"
+                f" {fmt.size(free)} are free on its disk",
                 where=str(self.path),
                 hint="Free some space or save to another disk",
             )

@@ -94,7 +94,9 @@ class Saving(Controller):
         if data.size >= _ASK_BYTES:
             choices = [
                 Choice("c", f"copy them: {fmt.size(data.stored)} more on the disk", "copy"),
-                Choice("l", "link them: no room, one file under two names", "link"),
+                Choice(
+                    "l", "link them: no room, one file under two names (onnx takes none)", "link"
+                ),
             ]
             if data.can_reflink:
                 text = "reflink them: no room until one of the two files is changed"
