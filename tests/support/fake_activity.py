@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def _crash() -> Iterator[Event]:
 
 def _raise(kind: str, text: str) -> Iterator[Event]:
     yield from ()
-    errors = {
+    errors: dict[str, Callable[[str], Exception]] = {
         "activity": ActivityError, "input": InputError, "unavailable": UnavailableError,
         "value": ValueError, "space": functools.partial(OSError, errno.ENOSPC),
     }  # fmt: skip
