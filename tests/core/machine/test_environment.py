@@ -79,13 +79,18 @@ def test_names_of_processors(
 
 
 def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four processors this process may use two; what the others do is not its concern."""
     ticks = os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 10})
     seconds = iter([(100, 10.0, 5.0), (108, 14.0, 7.0)])
 
     def at(now: tuple[float, float, float]) -> None:
         busy, clock, own = now
-        line = f"cpu {int(busy * ticks)} 0 0 500 9 0 0 0 0 0\ncpu0 1"
-        monkeypatch.setattr(module, "_read", lambda path: line)
+        idle_and_more = "0 0 500 9 0 0 0 0 0"
+        share = {"cpu1": busy / 4, "cpu10": 3 * busy / 4, "cpu0": 77 * clock, "cpu11": 9 * clock}
+        share = {"cpu": sum(share.values()), **share}
+        lines = [f"{name} {int(each * ticks)} {idle_and_more}" for name, each in share.items()]
+        monkeypatch.setattr(module, "_read", lambda path: "\n".join([*lines, "intr 1 2"]))
         monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: clock)
         monkeypatch.setattr(module, "_own_seconds", lambda: own)
 

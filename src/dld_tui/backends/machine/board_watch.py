@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from statistics import linear_regression
 from time import monotonic
 from typing import TypeAlias
 
@@ -542,6 +543,8 @@ class EnergyWatch:
     def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
         self._gpu_mj, self._root = gpu_mj, root
         self._begin = self._last = self._counters(0)
+        self._read = [(self._last.at, 0.0)]
+        """When, and the joules since the last repeat."""
         self._repeats: list[float] = []
 
     def _counters(self, passes: int) -> _Counters:
@@ -551,16 +554,21 @@ class EnergyWatch:
     def mark(self, passes: int) -> None:
         """Note a repeat, where one is over: they tell how far the figure of a pass can be trusted.
 
+        A counter of a GPU stands still for up to a tenth of a second, which is 5 % of a repeat at
+        either end. So the watts of a repeat are those of the line through all that was read.
+
         Args:
             passes: How many were made since the start.
         """
-        if monotonic() - self._last.at < REPEAT_S or passes <= self._last.passes:
-            return
         now = self._counters(passes)
-        joules = sum(now.since(self._last).values())
-        if joules > 0:
-            self._repeats.append(joules / (passes - self._last.passes))
-        self._last = now
+        self._read.append((now.at, sum(now.since(self._last).values())))
+        seconds, count = now.at - self._last.at, passes - self._last.passes
+        if seconds < REPEAT_S or count <= 0:
+            return
+        watts = linear_regression(*zip(*self._read, strict=True)).slope
+        if watts > 0:
+            self._repeats.append(watts * seconds / count)
+        self._last, self._read = now, [(now.at, 0.0)]
 
     def read(self, passes: int) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.

@@ -198,8 +198,8 @@ def _read(path: Path) -> str | None:
 class CpuWatch:
     """How busy other programs keep the processors while something is measured.
 
-    Read from ``/proc/stat`` and this process's own times; unknown elsewhere. In a container the
-    whole machine counts, since that is what one shares.
+    Read from ``/proc/stat`` and this process's own times; unknown elsewhere. The processors are
+    those that this process may run on, whoever else uses them.
     """
 
     def __init__(self) -> None:
@@ -223,12 +223,19 @@ def _own_seconds() -> float:
 
 
 def _busy_seconds() -> float | None:
-    """Return the seconds that all processors have worked, or worked for another machine."""
-    fields = (_read(Path("/proc/stat")) or "").partition("\n")[0].split()
-    if len(fields) < 9 or fields[0] != "cpu" or not all(part.isdecimal() for part in fields[1:9]):
+    """Return the seconds that the usable processors have worked, or worked for another machine."""
+    try:
+        usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+    except AttributeError:  # not on macOS
         return None
-    user, nice, system, _idle, _wait, interrupts, soft, stolen = map(int, fields[1:9])
-    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+    rows = [line.split() for line in (_read(Path("/proc/stat")) or "").splitlines()]
+    rows = [row[1:9] for row in rows if row and row[0] in usable]
+    if not rows or not all(len(row) == 8 and all(map(str.isdecimal, row)) for row in rows):
+        return None
+    ticks = 0
+    for user, nice, system, _idle, _wait, interrupts, soft, stolen in (map(int, r) for r in rows):
+        ticks += user + nice + system + interrupts + soft + stolen
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 HASHED_BYTES = 1_000_000_000
