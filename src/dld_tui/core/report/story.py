@@ -139,12 +139,17 @@ class Step:
     @property
     def line(self) -> str:
         """What, why, and how much it could bring."""
+        return f"{self.text}: {self.about}"
+
+    @property
+    def about(self) -> str:
+        """Why, and how much it could bring."""
         could = "" if self.most is None else f"; at most {self.most:.1f} x as fast"
         gains = measured_gains(self.changes)
         if gains is not None:
             could += f", measured {gains.least:.1f} to {gains.most:.1f} x in {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
-        return f"{self.text}: {self.basis}{could}{command}"
+        return f"{self.basis}{could}{command}"
 
 
 def _less_percent(factor: float) -> float:

@@ -56,7 +56,7 @@ async def choose_activity(services: Host, values: Mapping[str, JSON]) -> None:
     choices = []
     for key, activity in zip(_CHOICE_KEYS, offered, strict=False):
         why_not = activities.why_unavailable(activity)
-        choices.append(Choice(key, f"{activity.title}   {why_not or activity.help}", activity.id))
+        choices.append(Choice(key, activity.title, activity.id, why_not or activity.help))
 
     answer = await services.tasks.ask(ChoiceDialog("Activities", "What to run?", choices))
     if answer is not None and not services.page.show_activity(answer):

@@ -502,7 +502,9 @@ class ReportScreen(Panes):
         if not story.steps:
             self.notify("The figures name nothing that may help", timeout=4)
             return
-        choices = [Choice(_LETTERS[n], step.line, str(n)) for n, step in enumerate(story.steps)]
+        choices = [
+            Choice(_LETTERS[n], step.text, str(n), step.about) for n, step in enumerate(story.steps)
+        ]
         text = f"{story.opening} What you choose is tried: it is kept where it is faster for sure."
         answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
         if answer is None:

@@ -222,7 +222,7 @@ class Conversion(Controller):
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         rows = [
-            Choice(about.modification.key, f"{about.title}   {about.help}", about.id)
+            Choice(about.modification.key, about.title, about.id, about.help)
             for about in activities.activities()
             if about.modification is not None
         ]

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.errors import DldError
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.forms.param_form import ChoiceField, field_text
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import TextField
@@ -126,6 +126,10 @@ def explain(error: BaseException) -> tuple[str, str, str]:
     return message, hint, "".join(traceback.format_exception(error))
 
 
+_OTHER_ROWS = 9
+"""Rows of the screen that a question leaves free, and its frame takes."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One answer of a question."""
@@ -134,6 +138,8 @@ class Choice:
     """A letter that chooses it at once."""
     label: str
     value: str
+    about: str = ""
+    """More about it: beside the label as far as it fits, and whole for the one at the cursor."""
 
 
 class ChoiceDialog(Dialog[str]):
@@ -150,15 +156,22 @@ class ChoiceDialog(Dialog[str]):
     def body(self) -> Iterable[Widget]:
         yield Rows([*_rows(self.message, self.text_width), []])
         room = self.text_width - 6
-        rows = [
-            [(choice.key, "key"), (f"  {clip(choice.label, room)}", "")] for choice in self.choices
-        ]
+        labels = max(cell_width(choice.label) for choice in self.choices)
+        rows: list[list[Piece]] = []
+        for choice in self.choices:
+            label = fit(choice.label, min(labels, room)) if choice.about else choice.label
+            about = clip(f"  {choice.about}", max(0, room - labels)) if choice.about else ""
+            row: list[Piece] = [(choice.key, "key"), (f"  {clip(label, room)}", ""), (about, "dim")]
+            rows.append(row)
         view = LineView(ListSource(rows, [choice.value for choice in self.choices]))
-        view.styles.height = len(rows)
+        cells = (labels + 2 + cell_width(one.about) if one.about else cell_width(one.label)
+                 for one in self.choices)  # fmt: skip
+        whole = self._whole(0) if max(cells) > room else []
+        below = len(whole) + len(_rows(self.message, self.text_width)) + _OTHER_ROWS
+        view.styles.height = max(1, min(len(rows), self.app.size.height - below))
         yield view
-        labels = [choice.label for choice in self.choices]
-        if any(clip(label, room) != label for label in labels):
-            yield Rows(self._whole(0), id="whole")
+        if whole:
+            yield Rows(whole, id="whole")
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Show the whole answer under the cursor where answers are cut."""
@@ -167,7 +180,7 @@ class ChoiceDialog(Dialog[str]):
 
     def _whole(self, index: int) -> list[list[Piece]]:
         """Return an answer in as many rows as the longest one takes, below a blank one."""
-        texts = [_rows(choice.label, self.text_width, "dim") for choice in self.choices]
+        texts = [_rows(one.about or one.label, self.text_width, "dim") for one in self.choices]
         blank = max(map(len, texts)) - len(texts[index])
         return [[], *texts[index], *([] for _ in range(blank))]
 

@@ -374,8 +374,7 @@ def story_lines(story: Story | None, width: int) -> list[Line]:
     for number, step in enumerate(story.steps):
         key = hint("{report.improve}") if not number else " "
         text = f"{key}  {step.text}"
-        line = step.line.partition(": ")[2]
-        basis = clip(line, max(width - cell_width(text) - 2, 0))
+        basis = clip(step.about, max(width - cell_width(text) - 2, 0))
         lines.append([(text, "key"), (f"  {basis}", "dim")])
     return [*lines, []]
 
