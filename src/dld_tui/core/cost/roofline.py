@@ -138,7 +138,9 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         + ("" if word == "launch" else _of_roof(*by[word]))
         for word in ("compute", "memory", "launch") if word in by
     ]  # fmt: skip
-    said = f"{', '.join(parts)}; {100 * covered / whole:.1f} % of the time is covered"
+    said = ", ".join(parts)
+    if covered < 0.9995 * whole:  # by layers whose limit is known
+        said += f"; {100 * covered / whole:.1f} % of the time is covered"
     if any(part.endswith(_HIGHER) for part in parts):
         said += "; the roof was measured on a busy machine, or the data were in a cache"
     return said
