@@ -47,7 +47,7 @@ def test_the_times_of_reports_between_give_way_first() -> None:
     assert "delta_ms_C" in narrow
     wide = [column.key for column, _ in view.layout_columns(190)]
     assert wide[:4] == ["key", "time_ms_A", "time_ms_B", "time_ms_C"]
-    assert table.columns[4].title == "A>C ms"
+    assert table.columns[4].title == "C-A ms"
 
 
 def test_the_text_fits_its_width_and_begins_with_what_differs() -> None:

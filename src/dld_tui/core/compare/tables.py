@@ -134,7 +134,7 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         pair = f" {letters[base]}>{letter}" if len(letters) > 2 else ""
         return [
             Column(f"delta_ms_{letter}",
-                   f"{letters[base]}>{letter} ms" if view == "screen" else f"delta{pair}",
+                   f"{letter}-{letters[base]} ms" if view == "screen" else f"delta{pair}",
                    cell(at, "delta_ms"), _DELTA, 10,
                    style=style),
             Column(f"ratio_{letter}", f"ratio{pair}", cell(at, "ratio"), RATIO, 7, priority=1,
@@ -208,7 +208,7 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
             Column(f"time_ms_{letter}", f"{letter} ms", lambda one: one.row.cells[at].time_ms,
                    MS, 9),
             Column(f"delta_ms_{letter}",
-                   f"{letters[base]}>{letter} ms" if view == "screen" else f"delta{pair(letter)}",
+                   f"{letter}-{letters[base]} ms" if view == "screen" else f"delta{pair(letter)}",
                    lambda one: one.row.cells[at].delta_ms, _DELTA, 10,
                    style=lambda one: delta_style(one.row.cells[at])),
         ]  # fmt: skip

@@ -386,7 +386,7 @@ class CompareScreen(Page):
 
 
 def _tab_title(paths: Sequence[Path]) -> str:
-    return " : ".join(apart([path.name for path in paths], paths))
+    return "compare " + " : ".join(apart([path.name for path in paths], paths))
 
 
 def _subject(
