@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.screens.activity.results import TableResult
+from dld_tui.screens.activity.results import ParagraphsDialog, TableResult
 from tests.support import models
-from tests.support.workspace import opened
+from tests.support.workspace import NARROW, opened
 
 
 async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path) -> None:
@@ -23,3 +23,23 @@ async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path)
         await session.until(lambda: "1 of 2" in session.text)
         await session.press("shift+tab", "right")
         await session.until(lambda: "2 of 2  2.05 kB  while last runs" in session.text)
+
+
+async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
+    tmp_path: Path,
+) -> None:
+    text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    async with opened(path, NARROW) as session:
+        session.screen.profiling.memory()
+        await session.settle()
+        await session.press("f5")
+        await session.until(lambda: isinstance(session.app.page, TableResult))
+        await session.settle()
+        page = session.app.page
+        assert isinstance(page, TableResult)
+        await session.until(lambda: page.view.size.height >= 4)
+        assert "an output" in session.text
+        await session.press("i")
+        await session.until(lambda: isinstance(session.app.screen, ParagraphsDialog))
+        assert "scratch memory" in session.text

@@ -14,7 +14,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.inputs.guess import Guess, InputGuess, input_specs
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import parse_shapes
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -204,9 +204,12 @@ class GuessedShapes:
                 hint = f"; Enter in {self._label} changes it{also}"
             rows = wrap(f"{same[0].text[:-1]}{hint}){more}", width - 2)
             rest = len(groups) - at
-            if len(lines) + len(rows) > most - (rest > 1):
+            room = most - (rest > 1) - len(lines)
+            if hint and len(rows) > room:
+                rows = wrap(f"{same[0].text}{more}", width - 2)
+            if len(rows) > room:
                 if not lines:
-                    lines = [rows[0]]
+                    lines = [clip(f"{same[0].text}{more}", width - 2)]
                 left = fmt.plural(rest - (len(lines) == 1), "more shape")
                 return [*lines[: most - 1], f"and {left}"]
             lines += [rows[0], *(f"  {row}" for row in rows[1:])]

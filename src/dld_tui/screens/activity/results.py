@@ -44,6 +44,8 @@ _LEAST_TABLE = 10
 """Rows of the screen that the table keeps."""
 _MOST = 11
 """Rows of the head, at most."""
+_LOW, _LOW_PLOT = 36, 8
+"""A screen of fewer rows is low; rows of a chart there."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,19 @@ class Paragraph:
 class ResultHead(Rows):
     """Paragraphs, of which the last ones give way; a row then says how to see them."""
 
-    def __init__(self, paragraphs: Sequence[Paragraph] = (), *, keys: str = "") -> None:
-        """Make it; `keys` says how to see what there is no room for."""
+    def __init__(
+        self, paragraphs: Sequence[Paragraph] = (), *, keys: str = "", below: int = 0
+    ) -> None:
+        """Make it.
+
+        Args:
+            paragraphs: What is shown.
+            keys: How to see what there is no room for.
+            below: Rows that something between it and the table takes.
+        """
         super().__init__(id="head")
         self._paragraphs = list(paragraphs)
-        self._keys = keys
+        self._keys, self._below = keys, below
         self._made: tuple[tuple[int, int], list[list[Piece]]] | None = None
 
     def set_paragraphs(self, paragraphs: Sequence[Paragraph]) -> None:
@@ -73,7 +83,7 @@ class ResultHead(Rows):
             self.refresh(layout=True)
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
-        room = max(4, min(_MOST, self.app.size.height - _LEAST_TABLE))
+        room = max(4, min(_MOST, self.app.size.height - _LEAST_TABLE - self._below))
         if self._made is None or self._made[0] != (width, room):
             rows = paragraph_rows(self._paragraphs, width)
             if len(rows) > room:
@@ -217,9 +227,14 @@ class TableResult(ListPage[Any]):
 
     def body(self) -> Iterable[Widget]:
         styles = ["strong", *[""] * len(self.said)]
-        yield ResultHead([Paragraph(*pair) for pair in zip(self.said, styles, strict=False)])
+        paragraphs = [Paragraph(*pair) for pair in zip(self.said, styles, strict=False)]
+        below = _LOW_PLOT if self._plot is not None and self.app.size.height < _LOW else 0
+        yield ResultHead(paragraphs, keys="{result.about} all of it", below=below)
         if self._plot is not None:
-            yield ChartView(id="plot")
+            plot = ChartView(id="plot")
+            if below:
+                plot.styles.height = below
+            yield plot
         yield from super().body()
 
     def on_mount(self) -> None:
@@ -232,6 +247,11 @@ class TableResult(ListPage[Any]):
     def table(self) -> Table[Any]:
         """Return the rows."""
         return self._rows
+
+    def action_about(self) -> None:
+        """Show all that is said above the table."""
+        said = [Paragraph(text) for text in self.said]
+        self.app.push_screen(ParagraphsDialog(self.tab_title, said))
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard("\n".join(self.said))

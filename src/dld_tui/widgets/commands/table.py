@@ -591,7 +591,8 @@ _RESULT = table(
     "result",
     ("result.copy", "copy", "y", "", "copy", "Copy what is said above the table."),
     ("result.csv", "save_csv", "w", "", "save csv", "Write the table as a CSV file."),
-    footer="result.copy result.csv",
+    ("result.about", "about", "i", "", "all of it", "Show all that is said above the table."),
+    footer="result.copy result.csv result.about",
 )
 # The graph pane.
 _VIEWS = table(
