@@ -20,7 +20,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.arguments import named_value
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -270,7 +270,7 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
         for node in scope.nodes:
             if precision := precision_of(node):
                 if precision not in PRECISIONS:
-                    raise UsageError(f"{_shown(node.name)} has the unknown precision {precision!r}")
+                    raise UsageError(f"{quoted(node.name)} has the unknown precision {precision!r}")
                 wanted[_qualified(parser_name(node.name, node.outputs), scope)] = precision
     for item in settings.layer_precision:
         name, kind = named_value(item)
@@ -321,7 +321,7 @@ def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSett
                     layer.set_output_type(index, kinds[min(index, len(kinds) - 1)])
     missing = sorted(name for name in {*types, *outputs} - used)
     if missing:
-        shown = ", ".join(_shown(name) for name in missing[:8])
+        shown = ", ".join(quoted(name) for name in missing[:8])
         more = f" and {len(missing) - 8:,} more" if len(missing) > 8 else ""
         network.remarks.append(f"no layer has the name of {shown}{more}: its type is not set")
     if used and settings.typing not in ("obey", "prefer"):
@@ -399,14 +399,10 @@ def _set_format(network: Network, tensor: trt.ITensor, text: str, flag: str) -> 
         mask |= 1 << int(member)
     if network.strong and tensor.dtype != dtype:
         raise UsageError(
-            f"{flag} {text!r}: {_shown(tensor.name)} is {tensor.dtype.name}, and a strongly typed"
+            f"{flag} {text!r}: {quoted(tensor.name)} is {tensor.dtype.name}, and a strongly typed"
             " network keeps the types of the model",
             hint="Change the type in the model",
         )
     if not network.strong:
         tensor.dtype = dtype
     tensor.allowed_formats = mask
-
-
-def _shown(name: str) -> str:
-    return f"'{clip(visible(name), 60, keep='middle')}'"

@@ -28,7 +28,7 @@ from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.files.proto_text import set_text
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN")
@@ -269,7 +269,7 @@ def reason_lines(reasons: Collection[tuple[Node, str]]) -> Iterator[str]:
     """Yield a line on the nodes of each operator and reason. Fit for a terminal."""
     grouped = defaultdict[tuple[str, str], "list[str]"](list)
     for node, why in reasons:
-        grouped[node.op_type, why].append(clip(visible(node.ref), 60, keep="middle"))
+        grouped[node.op_type, why].append(shortened(node.ref))
     for (op_type, why), nodes in grouped.items():
         more = f" and {len(nodes) - _NAMED:,} more" if len(nodes) > _NAMED else ""
         shown = ", ".join(nodes[:_NAMED])

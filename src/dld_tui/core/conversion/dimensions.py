@@ -19,7 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.types import plain_domain
 
 Sizes: TypeAlias = "tuple[int, ...]"
@@ -1028,7 +1028,7 @@ class _Walk:
         sizes[axis] = other.new[source_axis]
         self.known[made] = Value(value.dtype, value.old, tuple(sizes))
         node.input[index] = made
-        self.changed.append(f"{label}: {clip(visible(name), 60, keep='middle')} is repeated")
+        self.changed.append(f"{label}: {shortened(name)} is repeated")
 
     def _is_uniform(self, name: str, value: Value, axis: int) -> bool:
         values = value.old_values if value.old_values is not None else self._read(name)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
@@ -82,7 +82,7 @@ def point_lines(points: Sequence[Point]) -> list[str]:
     for point in points:
         users = [clip(visible(node), 40, keep="middle") for node in point.nodes[:_NAMED]]
         more = f" and {len(point.nodes) - _NAMED} more" if len(point.nodes) > _NAMED else ""
-        name = clip(visible(point.tensor), 60, keep="middle")
+        name = shortened(point.tensor)
         lines.append(f"  {point.kind:<10} {name}  for {', '.join(users)}{more}")
     return lines
 

@@ -29,7 +29,7 @@ from dld_tui.core.conversion.result import (
 )
 from dld_tui.core.conversion.tensors import TensorLoss
 from dld_tui.core.tensorrt.retyping import CastLoss
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, shortened, visible
 
 _LISTED = 12
 """Operators that a summary names."""
@@ -270,7 +270,7 @@ def range_lines(losses: Sequence[WeightLoss], dtype: str, *, all_losses: bool) -
         lines.append(f"{fmt.plural(len(losses), 'weight')} with values out of {dtype}'s range:")
     for loss in losses if all_losses else losses[:_LISTED_LINES]:
         lines.append(
-            f"  {clip(visible(loss.name), 60, keep='middle')}:"
+            f"  {shortened(loss.name)}:"
             f" {fmt.count(loss.overflow)} too large and"
             f" {fmt.count(loss.underflow)} too small of {fmt.count(loss.count)};"
             f" largest {loss.largest:.3g}"

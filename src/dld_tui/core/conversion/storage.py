@@ -23,7 +23,7 @@ from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import dense_tensors
 from dld_tui.core.tensors.elements import encoded
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 HASH_KEY = "dld.sha256"
 """Metadata of a tensor whose values were taken out: their SHA-256, as ``raw_data`` has them."""
@@ -196,7 +196,7 @@ def _weight(home: Scope | None, name: str) -> Tensor | None:
 def _same_weight(
     name: str, tensor: Tensor, found: Tensor | None, *, any_values: bool
 ) -> Blob | bytes:
-    name = clip(visible(name), 60, keep="middle")
+    name = shortened(name)
     if found is None:
         raise InputError(f"there is no weight {name!r} to restore from")
     if (found.dtype, found.shape) != (tensor.dtype, tensor.shape):
@@ -247,7 +247,7 @@ def _payload(tensor: Tensor, moved: Moved) -> Blob | bytes | None:
     try:
         return _values(tensor)
     except InputError as error:
-        name = clip(visible(tensor.name), 60, keep="middle")
+        name = shortened(tensor.name)
         moved.notes.append(f"{name} stays as it is: {visible(error.message)}")
         return None
 

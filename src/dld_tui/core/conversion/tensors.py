@@ -29,7 +29,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_text import set_text
 from dld_tui.core.tensors.conversion import converted_payload, plan_conversion
 from dld_tui.core.tensors.elements import require_dtype
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 KINDS = ("initializer", "constant", "list")
 _LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value_ints": "ints"}
@@ -187,7 +187,7 @@ def convert_tensors(
 def _convert(
     tensors: ConvertedTensors, names: FreshNames, candidate: Candidate, dtype: str, *, casts: bool
 ) -> None:
-    shown = clip(visible(candidate.name), 60, keep="middle")
+    shown = shortened(candidate.name)
     scope, transaction = candidate.scope, Transaction("convert_tensors", {})
     if casts and candidate.node is None and candidate.name in scope.named("input"):
         tensors.notes.append(f"{shown} stays as it is: it is an input, too")

@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def parse_profiles(value: JSON) -> list[Profile]:
 def _profile(value: JSON, number: int) -> Profile:
     if not isinstance(value, dict):
         raise InputError(f"profile {number} must be a table of inputs")
-    return {name: _range(item, f"profile {number}, {_shown(name)}") for name, item in value.items()}
+    return {
+        name: _range(item, f"profile {number}, {shortened(name)}") for name, item in value.items()
+    }
 
 
 def _range(value: JSON, where: str) -> Range:
@@ -198,7 +200,7 @@ def _named_problem(dims: Dims, found: Range) -> str | None:
         sizes: dict[str, int] = {}
         for name, size in zip(dims, found.shape(kind), strict=True):
             if isinstance(name, str) and sizes.setdefault(name, size) != size:
-                return f"{kind}: {_shown(name)} is both {sizes[name]} and {size}"
+                return f"{kind}: {shortened(name)} is both {sizes[name]} and {size}"
     return None
 
 
@@ -216,7 +218,7 @@ def validate(
     problems = []
     for number, profile in enumerate(profiles, 1):
         for name, found in profile.items():
-            where = f"profile {number}, {_shown(name)}"
+            where = f"profile {number}, {shortened(name)}"
             if (name, found) in same:
                 continue
             if name not in document.main.inputs:
@@ -226,9 +228,5 @@ def validate(
         if any(profile.keys() >= other.keys() for other in known):
             continue
         missing = [n for n, dims in inputs.items() if is_dynamic(dims) and n not in profile]
-        problems += [f"profile {number}: {_shown(name)} has no range" for name in missing]
+        problems += [f"profile {number}: {shortened(name)} has no range" for name in missing]
     return problems
-
-
-def _shown(name: str) -> str:
-    return clip(visible(name), 60, keep="middle")

@@ -32,7 +32,7 @@ from dld_tui.core.inputs.shapes import (
     parse_shapes,
 )
 from dld_tui.core.tensors.npy import read_npy_header
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -110,7 +110,7 @@ def _load_set(folder: Path, specs: Sequence[InputSpec]) -> dict[str, Value]:
 def _others(folder: Path) -> str:
     """Return what there is instead, for a hint."""
     other = next((path for path in sorted(folder.iterdir()) if path.is_file()), None)
-    return "" if other is None else f", not as {clip(visible(other.name), 60, keep='middle')}"
+    return "" if other is None else f", not as {shortened(other.name)}"
 
 
 def _spec_of(path: Path, specs: Sequence[InputSpec]) -> InputSpec | None:

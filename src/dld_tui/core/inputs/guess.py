@@ -18,7 +18,7 @@ from dld_tui.core.inputs.fills import Fill, random_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape
 from dld_tui.core.report.measured_facts import INPUTS as INPUTS
 from dld_tui.core.report.measured_facts import GuessedInput
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -81,7 +81,7 @@ class InputGuess:
     @property
     def text(self) -> str:
         """The input for people, as ``x → 1x3x640x640 (height and width 640 by the name x)``."""
-        named = clip(visible(self.name), 60, keep="middle")
+        named = shortened(self.name)
         how = f"guessed: {self.why}" if self.is_guessed else FOLLOWS if self.follows else GIVEN
         is_told = self.is_guessed or self.follows or GIVEN in self.reasons
         return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, shortened, visible
 
 _SIZE = re.compile(
     r"(?P<number>\d+(?:\.\d*)?(?:E[+-]?\d+)?|\.\d+)\s*(?P<suffix>[KMG]|)(?P<bytes>I?B)?"
@@ -133,7 +133,7 @@ def parse_profile_shapes(
                 if current < len(profiles) and known in profiles[current]:
                     if number is not None:
                         raise UsageError(
-                            f"{flag} gives input {_shown(known)} twice in profile {current}"
+                            f"{flag} gives input {shortened(known)} twice in profile {current}"
                         )
                     current += 1
                 profiles += [{} for _ in range(current + 1 - len(profiles))]
@@ -202,15 +202,11 @@ def _known(name: str, names: Collection[str] | None, flag: str) -> list[str]:
         found = [n for n in names if len(n) >= len(start + end) and n.startswith(start)]
         if matching := [n for n in found if n.endswith(end)]:
             return matching
-    listed = ", ".join(map(_shown, list(names)[:20])) or "none"
+    listed = ", ".join(map(shortened, list(names)[:20])) or "none"
     raise UsageError(
         f"{flag} names {clip(visible(name), 60)!r}, which is not an input of the model",
         hint=f"Its inputs: {listed}",
     )
-
-
-def _shown(name: str) -> str:
-    return clip(visible(name), 60, keep="middle")
 
 
 SHAPE_OPTIONS = frozenset(

@@ -22,7 +22,7 @@ from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.inputs.guess import Guess, input_specs
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.tensorrt.arguments import Shape, parse_profile_shapes
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
@@ -203,7 +203,9 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
             for array in arrays
         ]
         if len({*map(len, shapes)}) > 1:
-            raise UsageError(f"input {_shown(name)} has another number of dimensions in each set")
+            raise UsageError(
+                f"input {shortened(name)} has another number of dimensions in each set"
+            )
         if shapes:
             sizes = [*zip(*shapes, strict=True)]
             profile[name] = Range(tuple(map(min, sizes)), shapes[0], tuple(map(max, sizes)))
@@ -260,7 +262,7 @@ class _Needed:
         for name, found in profile.items():
             problem = self._problem(name, found)
             if problem:
-                raise UsageError(f"input {_shown(name)}: {problem}", where=where)
+                raise UsageError(f"input {shortened(name)}: {problem}", where=where)
         missing = [name for name in self.ranged if name not in profile]
         if missing:
             raise _missing(missing, self.dims, self.values, where)
@@ -339,12 +341,12 @@ def _missing(
     for name in names:
         shape = dims.get(name)
         if name in values:
-            texts.append(f"{_shown(name)} ({fmt.plural(values[name], 'value')} of a shape)")
-            options.append(f"{_shown(name)}:{'x'.join('?' * max(values[name], 1))}")
+            texts.append(f"{shortened(name)} ({fmt.plural(values[name], 'value')} of a shape)")
+            options.append(f"{shortened(name)}:{'x'.join('?' * max(values[name], 1))}")
         else:
-            texts.append(f"{_shown(name)} {visible(fmt.shape(shape))}")
+            texts.append(f"{shortened(name)} {visible(fmt.shape(shape))}")
             sizes = (str(d) if isinstance(d, int) else f"<{d or '?'}>" for d in shape or ("?",))
-            options.append(visible(f"{_shown(name)}:{'x'.join(sizes)}"))
+            options.append(visible(f"{shortened(name)}:{'x'.join(sizes)}"))
     more = len(texts) - _MOST_NAMED
     if more > 0:
         texts = [*texts[:_MOST_NAMED], f"{more} more"]
@@ -356,7 +358,3 @@ def _missing(
         hint=f"Give --min-shapes, --opt-shapes and --max-shapes {','.join(options)}, or set"
         " profiles in the model",
     )
-
-
-def _shown(name: str) -> str:
-    return clip(visible(name), 60, keep="middle")

@@ -39,7 +39,7 @@ from dld_tui.core.errors import DldError, EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.tensors.conversion import plan_conversion
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened, visible
 from dld_tui.core.types import JSON, CancelCheck
 
 Spec: TypeAlias = "tuple[str, str]"
@@ -135,7 +135,7 @@ class Retyping:
         if self.inlined:
             lines.append(f"{fmt.plural(self.inlined, 'function call')} inlined in the copy")
         for refused in self.plan.refused:
-            name = clip(visible(refused.node.ref), 60, keep="middle")
+            name = shortened(refused.node.ref)
             lines.append(
                 f"{name} cannot run in {visible(refused.precision)}: {visible(refused.reason)}"
             )

@@ -85,6 +85,16 @@ def _take(text: str, cells: int) -> str:
     return text
 
 
+def shortened(name: str) -> str:
+    """Return a foreign name fit for a message: escaped, and of bounded length."""
+    return clip(visible(name), 60, keep="middle")
+
+
+def quoted(name: str) -> str:
+    """Return a foreign name fit for a message, in quotes; see :func:`shortened`."""
+    return f"'{shortened(name)}'"
+
+
 def fit(text: str, cells: int, *, align: str = "left", keep: str = "start") -> str:
     """Cut or pad visible text to exactly `cells` cells; `align` is ``left`` or ``right``."""
     cut = clip(text, cells, keep=keep)

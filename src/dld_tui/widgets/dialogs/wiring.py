@@ -10,7 +10,6 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.operands import attribute_words
-from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.literals import LISTS, format_literal
 from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
@@ -23,7 +22,7 @@ from dld_tui.core.operators.palette import (
     domain_title,
 )
 from dld_tui.core.operators.schema import AttributeSchema, Formal
-from dld_tui.core.text import clip, fit, visible
+from dld_tui.core.text import clip, fit, quoted, visible
 from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser

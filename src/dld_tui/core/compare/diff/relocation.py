@@ -21,7 +21,7 @@ from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.scripting.scripts import Relocated
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 _VALUE_ARGUMENTS = {
@@ -147,8 +147,8 @@ class Relocation:
                 return None  # the name decides
             if partner.ref != ref:
                 raise EditError(
-                    f"node {_quoted(ref)} is not there, and several nodes are like it",
-                    hint=f"One of them is {_quoted(partner.ref)}",
+                    f"node {quoted(ref)} is not there, and several nodes are like it",
+                    hint=f"One of them is {quoted(partner.ref)}",
                 )
         return partner
 
@@ -335,7 +335,3 @@ class _Line:
 
 def _is_path(value: JSON) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(step, str) for step in value)
-
-
-def _quoted(name: str) -> str:
-    return f"'{clip(visible(name), 60, keep='middle')}'"

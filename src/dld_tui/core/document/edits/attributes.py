@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import VALUE_FIELDS, Node
 from dld_tui.core.document.primitives import SetAttribute
@@ -15,6 +15,7 @@ from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dld_tui.core.document.casting import Cast, CastPlan, plan_casts
 from dld_tui.core.document.edits.attributes import find_attribute, remove_attribute, set_attribute
 from dld_tui.core.document.edits.deletion import delete_from
 from dld_tui.core.document.edits.nodes import new_cast
-from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node
@@ -18,6 +18,7 @@ from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

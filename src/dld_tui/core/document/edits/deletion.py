@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
+from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

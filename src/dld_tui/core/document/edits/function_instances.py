@@ -16,7 +16,7 @@ from dld_tui.core.document.edits.functions import (
 )
 from dld_tui.core.document.edits.imports import ensure_import, versions_by_domain
 from dld_tui.core.document.edits.nodes import boundary, in_order, new_proto, require_convex
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.subgraphs import (
     Names,
     all_names,
@@ -45,6 +45,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, set_texts, text_of
 from dld_tui.core.operators.registry import same_meaning
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:

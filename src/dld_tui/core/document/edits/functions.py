@@ -17,7 +17,7 @@ from dld_tui.core.document.edits.imports import (
     import_messages,
     versions_by_domain,
 )
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.subgraphs import whole_function
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import (
@@ -36,6 +36,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import get_text, set_text, set_texts, text_of, texts_of
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import quoted
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.parts.extraction import imports_of
@@ -18,6 +17,7 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
 from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.operators.registry import importable_version, schema_for
+from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.links import with_item
-from dld_tui.core.document.edits.registry import edit, quoted, strings
+from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.edits.renaming import require_free
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
 from dld_tui.core.document.history import Transaction
@@ -27,6 +27,7 @@ from dld_tui.core.tensors.elements import (
     require_dtype,
 )
 from dld_tui.core.tensors.generate import filled, given_strings
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

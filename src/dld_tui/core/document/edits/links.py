@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.deletion import take_over
 from dld_tui.core.document.edits.imports import versions_by_domain
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
 from dld_tui.core.document.edits.terminals import add_input
 from dld_tui.core.document.history import Transaction
@@ -18,6 +18,7 @@ from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

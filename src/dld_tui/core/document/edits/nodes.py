@@ -10,7 +10,7 @@ from dld_tui.core.document.edits.deletion import remove_node
 from dld_tui.core.document.edits.imports import ensure_import, ensure_ir, ensure_known_import
 from dld_tui.core.document.edits.initializers import add_initializer
 from dld_tui.core.document.edits.links import MOST_LINKS, move_behind, replace_uses, with_item
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import (
     feeds_output,
     free_name,
@@ -34,6 +34,7 @@ from dld_tui.core.document.traversal import (
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.registry import least_ir_version
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
-from dld_tui.core.document.edits.registry import edit, quoted
+from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import require_visible
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
@@ -30,6 +30,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

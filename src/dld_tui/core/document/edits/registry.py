@@ -10,7 +10,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.document.scripting.arguments import Entry, check_arguments
 from dld_tui.core.errors import EditError
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import quoted
 
 EditFunction: TypeAlias = "Callable[..., str]"
 """Called with (document, transaction, **arguments); returns a title for people."""
@@ -59,11 +59,6 @@ def node_at(document: ScopeOwner, scope: Sequence[str], node: str) -> Node:
     if found is None:
         raise EditError(f"there is no node {quoted(node)}", where=" › ".join(scope) or "main")
     return found
-
-
-def quoted(name: str) -> str:
-    """Return a foreign name fit for a message: escaped, of bounded length, in quotes."""
-    return f"'{clip(visible(name), 60, keep='middle')}'"
 
 
 def strings(value: object, what: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
 from dld_tui.core.document.primitives import SetLinks, SetText
@@ -14,6 +14,7 @@ from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import get_text, set_text, text_of
+from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

@@ -10,7 +10,7 @@ from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import
 from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.edits.registry import EDITS, edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
@@ -23,6 +23,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import get_text
 from dld_tui.core.files.wire import TENSOR, splice
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

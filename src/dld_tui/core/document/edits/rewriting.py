@@ -23,7 +23,7 @@ from dld_tui.core.document.edits.imports import (
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.metadata import set_precision
 from dld_tui.core.document.edits.nodes import require_convex
-from dld_tui.core.document.edits.registry import edit, quoted
+from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
@@ -51,6 +51,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

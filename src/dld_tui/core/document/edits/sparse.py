@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.core.document.edits.initializers import require_new_initializer
-from dld_tui.core.document.edits.registry import edit, quoted, strings
+from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.tensor import Tensor
@@ -31,6 +31,7 @@ from dld_tui.core.tensors.elements import (
     to_json,
 )
 from dld_tui.core.tensors.generate import require_room
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.imports import versions_by_domain
-from dld_tui.core.document.edits.registry import edit, node_at, quoted, strings
+from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import rename_everywhere
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, attribute_type
@@ -21,6 +21,7 @@ from dld_tui.core.document.types.value_types import ValueType, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

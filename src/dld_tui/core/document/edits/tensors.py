@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dld_tui.core.document.edits.attributes import find_attribute
-from dld_tui.core.document.edits.registry import edit, node_at, quoted
+from dld_tui.core.document.edits.registry import edit, node_at
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetAttribute, Splice
@@ -35,6 +35,7 @@ from dld_tui.core.tensors.elements import (
     require_dims,
 )
 from dld_tui.core.tensors.generate import given, given_strings
+from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

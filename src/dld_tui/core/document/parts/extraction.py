@@ -27,7 +27,7 @@ from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain
 
 
@@ -267,7 +267,7 @@ def extract_between(
     given = list(dict.fromkeys(inputs))
     for name in (*given, *wanted):
         if scope.resolve(name) is None:
-            raise UsageError(f"there is no value {_shown(name)}", where=_place(scope))
+            raise UsageError(f"there is no value {quoted(name)}", where=_place(scope))
     nodes = feeding(scope, wanted, given)
     parts = parts_of(scope, nodes, more=wanted, cut=given)
     used = [name for name in given if name in parts.taken or _is_made(nodes, name)]
@@ -275,10 +275,10 @@ def extract_between(
     found = _assembled(document, parts, ordered, wanted, cut=set(used))
     for name in given:
         if name not in used and name not in wanted:
-            found.remarks.append(f"input {_shown(name)} is left out: no output depends on it")
+            found.remarks.append(f"input {quoted(name)} is left out: no output depends on it")
     more = [name for name in ordered if name not in given]
     if given and more:
-        listed = ", ".join(_shown(name) for name in more[:3]) + (", …" if len(more) > 3 else "")
+        listed = ", ".join(quoted(name) for name in more[:3]) + (", …" if len(more) > 3 else "")
         found.remarks.append(f"{fmt.plural(len(more), 'further input')} needed: {listed}")
     return found
 
@@ -490,7 +490,7 @@ def _set_parameters(graph: onnx.GraphProto, function: Scope, call: Node | None) 
                 attribute.CopyFrom(value)
                 set_text(attribute, "name", name)
     return [
-        f"parameter {_shown(parameter)} has no value: attributes that take it are unset"
+        f"parameter {quoted(parameter)} has no value: attributes that take it are unset"
         for parameter in removed
     ]
 
@@ -520,7 +520,7 @@ def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:
         node = scope.find(ref)
         if node is None:
             raise UsageError(
-                f"there is no node {_shown(ref)}",
+                f"there is no node {quoted(ref)}",
                 where=_place(scope),
                 hint="`dld inspect --nodes` lists them",
             )
@@ -538,12 +538,8 @@ def body_at(document: Document, path: Sequence[str]) -> Scope:
         return document.scope_at(path)
     except EditError:
         wanted = " › ".join(path)
-        raise UsageError(f"there is no graph {_shown(wanted)}") from None
+        raise UsageError(f"there is no graph {quoted(wanted)}") from None
 
 
 def _place(scope: Scope) -> str:
     return " › ".join(scope.path) or "main"
-
-
-def _shown(name: str) -> str:
-    return f"'{clip(visible(name), 60, keep='middle')}'"

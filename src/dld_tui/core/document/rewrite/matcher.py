@@ -32,7 +32,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import captures, places, scope_of, terminals
 from dld_tui.core.errors import UsageError
 from dld_tui.core.machine.collector import collector_paused
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened
 
 MOST_STEPS = 10_000
 """Tries around one node before a search gives up there."""
@@ -224,7 +224,7 @@ class Matcher:
             if used:
                 if known is not None:
                     continue
-                shown = clip(visible(used[0]), 60, keep="middle")
+                shown = shortened(used[0])
                 problem = f"{shown!r} is used elsewhere, too"
                 hit = Hit(self.pattern, nodes, state.values, state.attributes, problem)
             seen[key] = hit

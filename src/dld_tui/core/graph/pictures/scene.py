@@ -11,7 +11,7 @@ from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.layout import Layout, lay_out
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import LONGEST_TOOLTIP, Content
-from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.core.text import cell_width, clip, shortened, visible
 
 _LABEL_CELLS, _NAME_CELLS = 30, 30
 _PAD = 7
@@ -305,7 +305,7 @@ class _Builder:
         x, y, width = style.MARGIN, style.MARGIN, max(480, self.layout.width * style.CELL)
         if content.title:
             y += 8
-            title = clip(visible(content.title), 60, keep="middle")
+            title = shortened(content.title)
             scene.heading.append(Line(title, "title", x, y, starts=True))
             y += 19
             nodes = fmt.plural(content.nodes, content.noun)

@@ -16,7 +16,7 @@ from dld_tui.core.report.statistics import summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
 from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
 from dld_tui.core.tensorrt.plan.model import EngineLayer, TimeStatistics, TimingSummary
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON, Foreign
 
 _BANNER = re.compile(
@@ -554,7 +554,7 @@ def _mismatches(
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(clip(visible(name), 60, keep="middle") for name in names[:_NAMED])
+    shown = ", ".join(shortened(name) for name in names[:_NAMED])
     return shown + (", …" if len(names) > _NAMED else "")
 
 
