@@ -42,3 +42,9 @@ def test_shapes_counts_times_and_percentages() -> None:
     assert [fmt.percent(one) for one in (99.94, 99.96, 459.8, 1234.5)] == [
         "99.9", "100", "460", "1,234",
     ]  # fmt: skip
+
+
+def test_of_many_texts_the_first_ones_and_how_many_more() -> None:
+    assert fmt.listed([], 2) == ""
+    assert fmt.listed(["a", "b"], 2) == "a, b"
+    assert fmt.listed([*"abcd"], 2) == "a, b and 2 more"

@@ -17,6 +17,12 @@ def plural(value: int, word: str, many: str | None = None) -> str:
     return f"{value:,} {word}" if value == 1 else f"{value:,} {many or f'{word}s'}"
 
 
+def listed(texts: Sequence[str], most: int) -> str:
+    """Return texts, of many the first ones and how many more there are: ``a, b and 7 more``."""
+    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def short_count(value: float | None) -> str:
     """Return a count in three significant digits, e.g. ``25.6 M``."""
     if value is None:

@@ -51,9 +51,8 @@ def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str
     yield from one.remarks
     yield from two.remarks
     for reason, names in grouped(comparison.not_compared).items():
-        shown = ", ".join(clip(visible(name), 40, keep="middle") for name in names[:_MOST_NAMED])
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        yield f"not compared: {fmt.plural(len(names), 'tensor')}, {visible(reason)} ({shown}{more})"
+        shown = fmt.listed([clip(visible(name), 40, keep="middle") for name in names], _MOST_NAMED)
+        yield f"not compared: {fmt.plural(len(names), 'tensor')}, {visible(reason)} ({shown})"
 
 
 def grouped(reasons: Mapping[str, str]) -> dict[str, list[str]]:

@@ -239,9 +239,8 @@ def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
     copies = sum(kernel.op_type in _COPY_TYPES for kernel in kernels)
     notes = []
     if on_cpu:
-        named = ", ".join(_label(kernel) for kernel in on_cpu[:_LISTED])
-        more = f" and {len(on_cpu) - _LISTED:,} more" if len(on_cpu) > _LISTED else ""
-        text = f"{len(on_cpu):,} of {len(kernels):,} nodes ran on the CPU: {named}{more}."
+        named = fmt.listed([*map(_label, on_cpu)], _LISTED)
+        text = f"{len(on_cpu):,} of {len(kernels):,} nodes ran on the CPU: {named}."
         notes.append(Note(text, "warning"))
     if copies:
         noun = "node copies" if copies == 1 else "nodes copy"

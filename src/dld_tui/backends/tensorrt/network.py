@@ -321,9 +321,8 @@ def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSett
                     layer.set_output_type(index, kinds[min(index, len(kinds) - 1)])
     missing = sorted(name for name in {*types, *outputs} - used)
     if missing:
-        shown = ", ".join(quoted(name) for name in missing[:8])
-        more = f" and {len(missing) - 8:,} more" if len(missing) > 8 else ""
-        network.remarks.append(f"no layer has the name of {shown}{more}: its type is not set")
+        shown = fmt.listed([*map(quoted, missing)], 8)
+        network.remarks.append(f"no layer has the name of {shown}: its type is not set")
     if used and settings.typing not in ("obey", "prefer"):
         count = fmt.plural(network.constrained, "layer")
         network.remarks.append(

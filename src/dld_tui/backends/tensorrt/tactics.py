@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
+from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.settings.paths import cache_dir, ensure
@@ -152,9 +153,8 @@ class Selection:
         layers = list(dict.fromkeys([*self.missing, *lost]))
         if not layers:
             return ""
-        names = ", ".join(clip(visible(name), 60) for name in layers[:_NAMED])
-        more = f" and {len(layers) - _NAMED:,} more" if len(layers) > _NAMED else ""
-        return f"the library does not offer the tactic of the replay for {names}{more}"
+        names = fmt.listed([clip(visible(name), 60) for name in layers], _NAMED)
+        return f"the library does not offer the tactic of the replay for {names}"
 
 
 def selector_of(selection: Selection) -> trt.IAlgorithmSelector:

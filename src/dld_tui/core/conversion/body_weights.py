@@ -271,7 +271,5 @@ def reason_lines(reasons: Collection[tuple[Node, str]]) -> Iterator[str]:
     for node, why in reasons:
         grouped[node.op_type, why].append(shortened(node.ref))
     for (op_type, why), nodes in grouped.items():
-        more = f" and {len(nodes) - _NAMED:,} more" if len(nodes) > _NAMED else ""
-        shown = ", ".join(nodes[:_NAMED])
         count = fmt.plural(len(nodes), f"{visible(op_type)} node")
-        yield f"{count} not quantized ({shown}{more}): {why}"
+        yield f"{count} not quantized ({fmt.listed(nodes, _NAMED)}): {why}"

@@ -80,10 +80,9 @@ def point_lines(points: Sequence[Point]) -> list[str]:
     lines = [f"{tensors} quantized for {fmt.plural(nodes, 'node')}: {said}" if points else
              "no tensor would be quantized"]  # fmt: skip
     for point in points:
-        users = [clip(visible(node), 40, keep="middle") for node in point.nodes[:_NAMED]]
-        more = f" and {len(point.nodes) - _NAMED} more" if len(point.nodes) > _NAMED else ""
+        users = [clip(visible(node), 40, keep="middle") for node in point.nodes]
         name = shortened(point.tensor)
-        lines.append(f"  {point.kind:<10} {name}  for {', '.join(users)}{more}")
+        lines.append(f"  {point.kind:<10} {name}  for {fmt.listed(users, _NAMED)}")
     return lines
 
 

@@ -145,11 +145,10 @@ def fallback_lines(report: Report) -> list[str]:
         (layer for layer in report.layers if layer.provider == _CPU),
         key=lambda layer: -(layer.time_ms or 0.0),
     )
-    named = ", ".join(_named(layer) for layer in layers[:_NAMED_LAYERS])
-    more = f" and {len(layers) - _NAMED_LAYERS:,} more" if len(layers) > _NAMED_LAYERS else ""
+    named = fmt.listed([*map(_named, layers)], _NAMED_LAYERS)
     return [
         f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU"
-        f" ({fmt.percent(cpu.percent)} % of layer time): {named}{more}."
+        f" ({fmt.percent(cpu.percent)} % of layer time): {named}."
     ]
 
 

@@ -244,10 +244,7 @@ def shown(type_name: str) -> str:
 
 def types_text(types: Sequence[str], most: int = _MOST_NAMED) -> str:
     """Return accepted types for people, the first of many."""
-    names = [shown(name) for name in types]
-    if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
-    return ", ".join(names) or "any type"
+    return fmt.listed([shown(name) for name in types], most) or "any type"
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -352,10 +352,9 @@ def _named(group: FindingGroup) -> str:
     shown = [
         f"{layer.name} ({fmt.percent(layer.percent)} %)" if layer.percent is not None
         else layer.name
-        for layer in group.layers[:_FINDING_LAYERS]
+        for layer in group.layers
     ]  # fmt: skip
-    more = len(group.layers) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+    return fmt.listed(shown, _FINDING_LAYERS)
 
 
 def _bars(plan_groups: Iterable[PlanGroup]) -> str:
