@@ -45,7 +45,7 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.errors import ActivityError, CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.errors import ActivityError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.feeds import load_input_sets
@@ -474,13 +474,11 @@ class ProfilingRun:
         return self._writer
 
     def _give_up(self, error: BaseException) -> None:
-        if self._writer is None or isinstance(error, SaveError):  # what is on disk is all there is
+        if self._writer is None:
             return
-        self._write_latencies()
-        cancelled = isinstance(error, (GeneratorExit, CancelledError))
-        kept = self._writer.abort("the run was cancelled" if cancelled else str(error))
-        if kept is not None and isinstance(error, DldError) and error.hint is None:
-            error.hint = f"What was measured before is in {kept}"
+        if not isinstance(error, SaveError):
+            self._write_latencies()
+        self._writer.give_up(error)
 
     def _make_inputs(self, session: Session) -> None:
         """Take the data given, or the first guess that runs: a model that cannot run says why."""

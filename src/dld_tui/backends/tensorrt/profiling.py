@@ -28,7 +28,7 @@ from dld_tui.backends.tensorrt.execution import Execution, Values, engine_inputs
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.backends.tensorrt.runtime import Engine, refit
 from dld_tui.core import fmt
-from dld_tui.core.errors import ActivityError, CancelledError, DldError, InputError, SaveError
+from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import INPUTS, Guess
@@ -537,7 +537,8 @@ class ProfilingRun:
             self.report_path = self._report.finish()
         except BaseException as error:
             self._close()
-            self._give_up(error)
+            if self._writer is not None:
+                self._writer.give_up(error)
             raise
 
     def _close(self) -> None:
@@ -745,11 +746,3 @@ class ProfilingRun:
             for text, level in self._notes:
                 self._writer.note(text, level)
         return self._writer
-
-    def _give_up(self, error: BaseException) -> None:
-        if self._writer is None or isinstance(error, SaveError):  # what is on disk is all there is
-            return
-        cancelled = isinstance(error, (GeneratorExit, CancelledError))
-        kept = self._writer.abort("the run was cancelled" if cancelled else str(error))
-        if kept is not None and isinstance(error, DldError) and error.hint is None:
-            error.hint = f"What was measured before is in {kept}"

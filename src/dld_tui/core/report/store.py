@@ -46,7 +46,7 @@ from types import TracebackType
 from typing import Any
 
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import SaveError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import CounterSource, GpuEvent, Layer, PassState
 from dld_tui.core.report.schema import as_json, as_text, layer_row, link_row, saving, store_counters
@@ -370,6 +370,15 @@ class ReportWriter(GpuWriting):
         finally:
             self._close()
         return self.written_path
+
+    def give_up(self, error: BaseException) -> None:
+        """Keep what was measured before an error, where it is of use, and say so in its hint."""
+        if isinstance(error, SaveError):  # what is on disk is all there is
+            return
+        cancelled = isinstance(error, (GeneratorExit, CancelledError))
+        kept = self.abort("the run was cancelled" if cancelled else str(error))
+        if kept is not None and isinstance(error, DldError) and error.hint is None:
+            error.hint = f"What was measured before is in {kept}"
 
     def __enter__(self) -> ReportWriter:
         return self

@@ -9,12 +9,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.errors import DldError, InputError, SaveError
 from dld_tui.core.params import (
     Setting,
     param,
@@ -234,11 +234,37 @@ def read_document(path: Path) -> TOMLDocument:
     """
     import tomlkit
 
-    problems: list[str] = []
-    document = _parse(path, problems)
-    if problems:
-        raise InputError(problems[0], hint="Correct the file by hand first")
+    document = parse_document(path)
     return tomlkit.document() if document is None else document
+
+
+def put_table(tables: Any, name: str, values: Mapping[str, Any]) -> None:
+    """Add a table, or change the one of the same name: what is said beside its values stays."""
+    table = tables.get(name)
+    if isinstance(table, dict):
+        for gone in [key for key in table if key not in values]:
+            del table[gone]
+        table.update(values)
+    else:
+        tables[name] = values
+
+
+def typed_values(
+    table: Any, types: Mapping[str, type], refused: Callable[[str], DldError]
+) -> dict[str, Any]:
+    """Return the values of a table, each of the very type that its name asks for.
+
+    Raises:
+        DldError: What `refused` makes of the reason.
+    """
+    if not isinstance(table, Mapping):
+        raise refused("expected a table")
+    for key, value in table.items():
+        if key not in types:
+            raise refused(f"unknown setting {key!r}")
+        if type(value) is not types[key]:
+            raise refused(f"{key} is {value!r}, not a {types[key].__name__}")
+    return dict(table)
 
 
 def write_document(path: Path, document: TOMLDocument) -> None:
@@ -264,11 +290,20 @@ def changed(config: Config, **values: Any) -> Config:
 
 
 def _read(path: Path, problems: list[str]) -> Mapping[str, Any]:
-    document = _parse(path, problems)
+    try:
+        document = parse_document(path)
+    except InputError as error:
+        problems.append(f"{path.name}: {error.message}")
+        return {}
     return document.unwrap() if document is not None else {}
 
 
-def _parse(path: Path, problems: list[str]) -> TOMLDocument | None:
+def parse_document(path: Path) -> TOMLDocument | None:
+    """Return a TOML file with its comments; None when there is none.
+
+    Raises:
+        InputError: It cannot be read or is not valid TOML.
+    """
     if not path.is_file():  # the usual case, and no reason to import a parser
         return None
     import tomlkit
@@ -277,10 +312,10 @@ def _parse(path: Path, problems: list[str]) -> TOMLDocument | None:
     try:
         return tomlkit.parse(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"{path.name} cannot be read: {error}")
+        raise InputError(f"cannot be read: {error}", where=str(path)) from None
     except TOMLKitError as error:
-        problems.append(f"{path.name} is not valid TOML: {error}")
-    return None
+        hint = "Correct it by hand"
+        raise InputError(f"not valid TOML: {error}", where=str(path), hint=hint) from None
 
 
 def _keys(value: Any, problems: list[str]) -> dict[str, str]:

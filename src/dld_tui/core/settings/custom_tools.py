@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,7 @@ def tool_from(name: str, table: Any) -> Tool:
         UsageError: Something in it is unknown, of a wrong type, or cannot be used.
     """
     where = f"tool {name!r}"
-    if not isinstance(table, Mapping):
-        raise UsageError("expected a table with an application", where=where)
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _TYPES:
-            raise UsageError(f"unknown setting {key!r}", where=where)
-        if type(value) is not _TYPES[key]:
-            raise UsageError(f"{key} is {value!r}, not a {_TYPES[key].__name__}", where=where)
-        values[key] = value
+    values = config.typed_values(table, _TYPES, partial(UsageError, where=where))
     arguments = values.pop("arguments", list(Tool.arguments))
     if not all(isinstance(argument, str) for argument in arguments):
         raise UsageError("arguments holds text only", where=where)
@@ -408,14 +401,7 @@ def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
     tables = _tables(document, target)
     if instead_of and instead_of != tool.name:
         tables.pop(instead_of, None)
-    values = table_of(tool)
-    table = tables.get(tool.name)
-    if isinstance(table, dict):
-        for gone in [key for key in table if key not in values]:
-            del table[gone]
-        table.update(values)
-    else:
-        tables[tool.name] = values
+    config.put_table(tables, tool.name, table_of(tool))
     config.write_document(target, document)
 
 

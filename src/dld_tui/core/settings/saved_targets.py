@@ -11,18 +11,15 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dld_tui.core.errors import InputError, SaveError, UsageError
-from dld_tui.core.files.writer import write_text
+from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import RequestData, from_json, param, settings_of, text_of, to_json
-from dld_tui.core.settings import paths
+from dld_tui.core.settings import config, paths
 from dld_tui.core.tables.table import Column, Table
-
-if TYPE_CHECKING:
-    from tomlkit import TOMLDocument
 
 AUTH = ("auto", "password", "key", "agent")
 REMEMBER = ("memory", "keyring")
@@ -211,7 +208,7 @@ def load(path: Path | None = None) -> dict[str, Connection]:
         InputError: The file cannot be read, is not TOML, or a connection in it cannot be used.
     """
     source = store_path() if path is None else path
-    document = _parse(source)
+    document = config.parse_document(source)
     data = {} if document is None else document.unwrap()
     return {str(name): _connection(str(name), table, source) for name, table in data.items()}
 
@@ -238,20 +235,11 @@ def save(connection: Connection, path: Path | None = None) -> None:
         InputError: The file that is there is not valid TOML.
         SaveError: The file cannot be written; the old one is intact.
     """
-    import tomlkit
-
     validate(connection)
     target = store_path() if path is None else path
-    document = _parse(target) or tomlkit.document()
-    values = _values(connection)
-    table = document.get(connection.name)
-    if isinstance(table, dict):
-        for gone in [key for key in table if key not in values]:
-            del table[gone]
-        table.update(values)
-    else:
-        document[connection.name] = values
-    _write(target, tomlkit.dumps(document))
+    document = config.read_document(target)
+    config.put_table(document, connection.name, _values(connection))
+    config.write_document(target, document)
 
 
 def remove(name: str, path: Path | None = None) -> None:
@@ -262,42 +250,18 @@ def remove(name: str, path: Path | None = None) -> None:
         InputError: The file is not valid TOML.
         SaveError: The file cannot be written.
     """
-    import tomlkit
-
     target = store_path() if path is None else path
-    document = _parse(target)
-    if document is None or name not in document:
+    document = config.read_document(target)
+    if name not in document:
         raise UsageError(f"there is no target {name!r}")
     del document[name]
-    _write(target, tomlkit.dumps(document))
-
-
-def _parse(path: Path) -> TOMLDocument | None:
-    if not path.is_file():  # the usual case, and no reason to import a parser
-        return None
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    try:
-        return tomlkit.parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"the file cannot be read: {error}", where=str(path)) from None
-    except TOMLKitError as error:
-        hint = "Correct it by hand"
-        raise InputError(f"not valid TOML: {error}", where=str(path), hint=hint) from None
+    config.write_document(target, document)
 
 
 def _connection(name: str, table: Any, path: Path) -> Connection:
     where = f"{path}: target {name!r}"
-    if not isinstance(table, Mapping):
-        raise InputError("expected a table with a host", where=where)
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _TYPES:
-            raise InputError(f"unknown setting {key!r}", where=where)
-        if type(value) is not _TYPES[key]:
-            raise InputError(f"{key} is {value!r}, not a {_TYPES[key].__name__}", where=where)
-        values[key] = Path(str(value)) if key in _PATHS else value
+    values = config.typed_values(table, _TYPES, partial(InputError, where=where))
+    values.update({key: Path(values[key]) for key in _PATHS if key in values})
     if "host" not in values:
         raise InputError("it has no host", where=where)
     words = values.pop("launcher", [])
@@ -326,14 +290,6 @@ def _values(connection: Connection) -> dict[str, Any]:
             value = dict(value)
         values[key] = value
     return values
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        paths.ensure(path.parent)
-    except OSError as error:
-        raise SaveError(f"targets not saved: {error.strerror}", where=str(path)) from None
-    write_text(path, text)
 
 
 # --- A connection as a person writes it: the one declaration of the command line and of the form
