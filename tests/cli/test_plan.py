@@ -37,7 +37,7 @@ def test_summary(dld: Dld, layers: Path) -> None:
     lines = outcome.out.splitlines()
     assert lines[0] == f"plan         {layers}"
     assert "layer sum    4.000 ms, mean of 100 passes" in lines
-    assert any(line.startswith("warning long-layer (100.0 %, ") for line in lines)
+    assert any(line.startswith("warning long-layer (100 %, ") for line in lines)
     assert any(line.startswith("int8 ") and "75.0" in line for line in lines)
     assert "\x1b" not in outcome.out
     assert "odd\\x1b[2J" in outcome.out

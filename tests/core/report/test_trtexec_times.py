@@ -147,7 +147,7 @@ def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path
         assert report.profiled_latency is None
         text = "\n".join(triage(report))
         document: Any = report_json(report)
-    assert "Phases sum to 3.000 ms of 3.000 ms end to end (medians), 100.0 %" in text
+    assert "Phases sum to 3.000 ms of 3.000 ms end to end (medians), 100 %" in text
     assert "over 7 inferences" in text
     assert not any(word in text for word in ("profiled run", "Layers", "layer time", "Top "))
     assert (document["profiled_passes"], document["profiled_latency_ms"]) == (0, None)
