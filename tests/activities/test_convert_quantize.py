@@ -322,6 +322,48 @@ def test_weights_alone_in_blocks_of_four_bits(tmp_path: Path, runtime: str) -> N
     assert 0.001 < 10 ** (-values["outputs"]["y"]["snr_db"] / 20) < 0.3
 
 
+STAYING = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (int64[N, 4] ids, float[N, 4, 64] z) => (float[N, 4, 100] logits)
+{
+    [table] e = Gather(emb, ids)
+    [first] a = MatMul(e, w)
+    [flat] f = Reshape(z, rows)
+    [dense] g = Gemm <transB = 1> (f, w)
+    [turned] t = Transpose <perm = [1, 0]> (emb)
+    [deep] d = MatMul(e, cube)
+    [back] h = Reshape(g, like)
+    b = Add(a, h)
+    c = Add(b, d)
+    [head] logits = MatMul(c, t)
+}
+"""
+
+
+@pytest.mark.parametrize("lm_head", [False, True])
+def test_products_that_stay_in_floating_point_are_named(tmp_path: Path, lm_head: bool) -> None:
+    model = models.parse(STAYING)
+    for name, array in (
+        ("w", np.eye(64, dtype=np.float32)), ("emb", np.ones((100, 64), np.float32)),
+        ("cube", np.ones((2, 64, 64), np.float32)), ("rows", np.array([-1, 64])),
+        ("like", np.array([-1, 4, 64])),
+    ):  # fmt: skip
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    path, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    onnx.save(model, path)
+    result = convert("quantize", path, out, weights_only=True, weights="int4", lm_head=lm_head)
+    kinds = {node.name: node.op_type for node in onnx.load(out).graph.node}
+    assert "MatMulNBits" in kinds.values()
+    assert [kinds[name] for name in ("dense", "deep", "head")] == ["Gemm", "MatMul", "MatMul"]
+    notes = cast("list[str]", result["notes"])
+    assert [note for note in notes if "floating point" in note] == [
+        "dense stays in floating point: blocks are of MatMul alone (dld rewrite gemm-apart makes it"
+        " of Gemm)",
+        "deep stays in floating point: the weight is no matrix",
+        "head stays in floating point: the weight comes through Transpose",
+    ]
+
+
 SHARED = """
 <ir_version: 10, opset_import: ["" : 21]>
 net (float[N, 64] x, bool c) => (float[N, 64] y)

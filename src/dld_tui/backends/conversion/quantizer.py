@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.primitives import SetLinks, SetText, Splice
+from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.document.types.value_types import type_proto_of
@@ -176,8 +178,14 @@ class Quantizer:
         if not settings.weights_only:
             _declare_types(prepared, self._document.path)
         self._refused = [] if settings.weights_only else _refused_by_library(prepared)
+        left = dict(_stay_in_float(prepared)) if settings.weights_only else {}
+        for why in dict.fromkeys(left.values()):
+            first, *others = [visible(node.name) for node, one in left.items() if one == why]
+            more = f" and {len(others)} more stay" if others else " stays"
+            self.notes.append(f"{first}{more} in floating point: {why}")
         if settings.weights_only and not settings.lm_head:
-            self._refused = [node.name for node in _makes_logits(prepared)]
+            found = [node for node in _makes_logits(prepared) if node not in left]
+            self._refused = [node.name for node in found]
             if self._refused:
                 self.notes.append(
                     f"{visible(self._refused[0])} makes the logits and stays in floating point"
@@ -469,6 +477,39 @@ def _refused_by_library(prepared: Document) -> list[str]:
         or node.domain not in ("", registry.CONTRIB_DOMAIN)
         or (node.op_type == "Attention" and node.domain == "")
     ]
+
+
+def _stay_in_float(prepared: Document) -> Iterator[tuple[Node, str]]:
+    """Yield products with stored weights that the library does not look at, and why."""
+    for scope in prepared.main.walk():
+        for node in scope.nodes:
+            if node.domain or node.op_type not in ("MatMul", "Gemm") or len(node.inputs) < 2:
+                continue
+            through, kind = _stored_behind(scope, node.inputs[1])
+            if kind is None or kind.dtype not in ("float32", "float16"):
+                continue
+            if node.op_type == "Gemm":
+                yield node, "blocks are of MatMul alone (dld rewrite gemm-apart makes it of Gemm)"
+            elif through:
+                yield node, f"the weight comes through {' and '.join(through)}"
+            elif math.prod(kind.shape[:-2]) != 1 or len(kind.shape) < 2:
+                yield node, "the weight is no matrix"
+
+
+def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
+    """Return what a value goes through after the initializer that it is, and that; or None."""
+    through: list[str] = []
+    while True:
+        found = scope.resolve(name)
+        if found is None:
+            return through, None
+        scope, node = found.scope, found.node
+        if node is None:
+            return through, scope.initializer(name)
+        if node.op_type not in ("Transpose", "Reshape", "Cast", "Identity") or not node.inputs:
+            return through, None
+        through.insert(0, node.op_type)
+        name = node.inputs[0]
 
 
 def _makes_logits(prepared: Document) -> list[Node]:
