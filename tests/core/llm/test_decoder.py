@@ -97,10 +97,14 @@ def test_the_story_compares_prompts_and_batches() -> None:
     def figures(batch: int, prompt: int, ms: float) -> GenerationFigures:
         return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
 
+    uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
+    assert [*generation_story([uneven])][0].endswith(
+        "each further one after 1.000 ms (250 tokens a second, as some took longer)."
+    )
     said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
     assert said == [
         "The first token of a prompt of 8 comes after 12.000 ms, each further one after 1.000 ms"
-        " (1,000.0 tokens a second).",
+        " (1,000 tokens a second).",
         "At a prompt of 64 a token takes 1.50 times as long.",
         "A batch of 4 makes 2.0 times as many tokens a second.",
     ]

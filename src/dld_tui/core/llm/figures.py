@@ -136,15 +136,23 @@ def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
     }  # fmt: skip
 
 
+_UNEVEN = 0.8
+"""The part of the rate that the median would give, below which the difference is explained."""
+
+
 def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     """Yield sentences on time to first token, speed, and how both depend on batch and context."""
     if not figures:
         return
     one = figures[0]
+    speed = one.tokens_per_s or 0.0
+    rate = f"{speed:,.{0 if speed >= 100 else 1}f} tokens a second"
+    if one.token_ms and speed * one.token_ms < _UNEVEN * 1000 * one.batch:
+        rate += ", as some took longer"  # the time is a median, and the rate of all tokens
     yield (
         f"The first token of a prompt of {one.prompt:,} comes after"
         f" {fmt.milliseconds(one.first_token_ms)} ms, each further one after"
-        f" {fmt.milliseconds(one.token_ms)} ms ({one.tokens_per_s or 0:,.1f} tokens a second)."
+        f" {fmt.milliseconds(one.token_ms)} ms ({rate})."
     )
     longest = max((f for f in figures if f.batch == one.batch), key=lambda f: f.prompt)
     if longest.prompt > one.prompt and one.token_ms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -99,6 +100,8 @@ def _common(texts: Collection[str]) -> str:
 
 _LONGEST_DIMENSION = 4
 """Characters of a dimension's name that needs no alias."""
+_LEAST_COMMON = 6
+"""Characters that names have in common, which are worth saying once."""
 _UNKNOWN = re.compile(r"unk__\d+")
 """What shape inference calls dimensions that it knows nothing of."""
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -147,8 +150,18 @@ def aliases_in(scope: _Typed) -> dict[str, str]:
 
 
 def said_aliases(aliases: Mapping[str, str]) -> str:
-    """Return what short names stand for, as ``B batch  S sequence``; fit for a terminal."""
-    return visible("  ".join(f"{alias} {name}" for name, alias in aliases.items()))
+    """Return what short names stand for, as ``B batch  S sequence``; fit for a terminal.
+
+    What a name has in common with the one before, up to a separator, is said once.
+    """
+    said, before = [], ""
+    for name, alias in aliases.items():
+        common = os.path.commonprefix([before, name])
+        cut = 1 + max(map(common.rfind, "._/"))
+        rest = f"…{name[cut:]}" if cut > _LEAST_COMMON else name
+        said.append(f"{alias} {rest}")
+        before = name
+    return visible("  ".join(said))
 
 
 def with_aliases(shape: str, aliases: Mapping[str, str]) -> str:
