@@ -98,7 +98,7 @@ def test_the_story_compares_prompts_and_batches() -> None:
         return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
 
     uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
-    assert [*generation_story([uneven])][0].endswith(
+    assert next(iter(generation_story([uneven]))).endswith(
         "each further one after 1.000 ms (250 tokens a second, as some took longer)."
     )
     said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]

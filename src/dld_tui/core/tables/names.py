@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -156,7 +155,7 @@ def said_aliases(aliases: Mapping[str, str]) -> str:
     """
     said, before = [], ""
     for name, alias in aliases.items():
-        common = os.path.commonprefix([before, name])
+        common = _common((before, name))
         cut = 1 + max(map(common.rfind, "._/"))
         rest = f"…{name[cut:]}" if cut > _LEAST_COMMON else name
         said.append(f"{alias} {rest}")

@@ -259,8 +259,8 @@ class InitializersPane(TablePane):
             if not words or all(word in text_of(row).lower() for word in words)
         ]
         none = hint(
-            "No initializer here. {initializers.create} makes one, {initializers.scopes} lists all"
-            " scopes."
+            "No initializer here. {initializers.constants} lists Constant nodes, too,"
+            " {initializers.scopes} all scopes; {initializers.create} makes one."
         )
         self.table.empty = "Nothing passes the filter. Esc clears it." if self.rows else none
         table = initializer_table(self.rows, self.problem_of, with_scope=self._with_scope)
