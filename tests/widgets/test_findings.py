@@ -9,8 +9,9 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.document import Document
-from dld_tui.widgets.explorer.findings import FindingLines, NoticeLine, summary_text
+from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
 from tests.support import models
+from tests.support.tui import HostApp, screen_text
 
 
 def test_summary_counts_by_level() -> None:
@@ -57,3 +58,22 @@ def test_the_notice_line_shows_the_worst() -> None:
     assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 remark  first"
     line.show([])
     assert list(line.rows) == [[]]
+
+
+async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None:
+    name = "gpu_0/imagenet1k_blobs_queue_f22e83c9-22cd-4a8b-a66d-113af6b832b4_0"
+    pane = Findings()
+
+    app = HostApp(pane)
+    async with app.run_test(size=(60, 14)) as pilot:
+        long = Finding("warning", "a", f"Initializer {name} is never used")
+        pane.show([long, Finding("info", "b", "short")], state="")
+        await pilot.pause()
+        assert "is never used" in screen_text(app)
+        pane.list.cursor = 1
+        await pilot.pause()
+        assert "is never used" not in screen_text(app)
+        pane.list.cursor = 0
+        await pilot.resize_terminal(60, 7)
+        await pilot.pause()
+        assert "is never used" not in screen_text(app)

@@ -20,13 +20,15 @@ from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
-from dld_tui.widgets.lists.styled import Rows, operator_style
+from dld_tui.widgets.lists.styled import Rows, operator_style, wrap
 from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}
 _NODE_CELLS = 34
+_LEAST_WHOLE, _LEAST_LIST = 20, 6
+"""Cells and rows of the pane from which a message that is cut is said whole below the list."""
 
 
 def level_glyph(level: str) -> str:
@@ -166,6 +168,7 @@ class Findings(Framed, Vertical):
         self.shown: list[Finding] = []
         """Those that the filter lets through."""
         self.list = FindingsList(self)
+        self._whole = Rows()
         self._state = ""
         self._rule = ""
         self._text = ""
@@ -173,6 +176,25 @@ class Findings(Framed, Vertical):
     def compose(self) -> ComposeResult:
         yield FilterBar("rule, node or words", "findings-filter")
         yield self.list
+        yield self._whole
+
+    def on_resize(self) -> None:
+        """Say more of the finding under the cursor, or less."""
+        self._tell()
+
+    def _tell(self) -> None:
+        """Say the whole message of the finding under the cursor below the list, where it is cut."""
+        finding, width = self.current, self.list.size.width
+        rows: list[list[Piece]] = []
+        if finding is not None and width > _LEAST_WHOLE:
+            message = visible(finding.message)
+            row = FindingLines([finding]).line(0, width - 2)
+            if message not in "".join(text for text, _ in row):
+                rows = [[(f"  {row}", "dim")] for row in wrap(message, width - 3)]
+        if self.size.height < len(rows) + _LEAST_LIST:
+            rows = []
+        self._whole.styles.height = len(rows)
+        self._whole.set_rows(rows)
 
     def on_mount(self) -> None:
         """Hide the filter line."""
@@ -216,6 +238,7 @@ class Findings(Framed, Vertical):
         )
         self.list.set_lines(FindingLines(self.shown))
         self.say(self._state)
+        self._tell()
 
     def _passes(self, finding: Finding, words: list[str]) -> bool:
         if self._rule and finding.rule != self._rule:
@@ -279,6 +302,7 @@ class Findings(Framed, Vertical):
     def cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Keep the list's message inside."""
         event.stop()
+        self._tell()
 
     @on(LineView.Activated)
     def row_activated(self, event: LineView.Activated) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.document.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.document.edits.deletion import delete_from, splice_out_all
 from dld_tui.core.document.edits.imports import ensure_known_import
@@ -203,17 +204,18 @@ def remove_unused(
         names: Only initializers with these names; None for all that are unused.
     """
     home = document.scope_at(scope)
-    removed = 0
+    removed: list[str] = []
     if nodes:
         live = live_nodes(home)
         dead = [node for node in home.nodes if node not in live]
         delete_from(transaction, home, dead, reconnect=False)
-        removed = len(dead)
+        removed += [fmt.plural(len(dead), "unused node")] if dead else []
     if initializers and "initializer" in home.records:
         wanted = None if names is None else set(strings(names, "names"))
         used = _names_meant(home)
         inputs = set(home.inputs)
         version = document.model.ir_version
+        count = 0
         apart = home.parent is not None or not 0 < version < INITIALIZERS_APART
         for list_name in ("initializer", "sparse_initializer"):
             index = home.named(list_name)
@@ -231,8 +233,9 @@ def remove_unused(
             for record in given:
                 name = record_name(list_name, record)
                 splice_out_all(transaction, home, "input", home.named("input").all(name))
-            removed += len(unwanted)
-    return f"remove {removed} unused"
+            count += len(unwanted)
+        removed += [fmt.plural(count, "unused initializer")] if count else []
+    return f"remove {' and '.join(removed) or 'nothing'}"
 
 
 def _names_meant(scope: Scope) -> set[str]:
