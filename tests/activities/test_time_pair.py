@@ -14,8 +14,8 @@ from dld_tui.activities.profile_onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Finished
+from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.events import Finished, Progress
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.model import open_report
 from tests.support.models import write
@@ -42,6 +42,17 @@ def measured(request: Request) -> Pair:
     (end,) = (event for event in time_pair.run(request) if isinstance(event, Finished))
     assert isinstance(end.result, Pair)
     return end.result
+
+
+def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
+    """The first one is finished by then, and stays as it is."""
+    model = chain(tmp_path, 4)
+    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
+    written = (one for one in events if isinstance(one, Progress) and "Writing" in str(one.stage))
+    next(written), next(written)
+    with pytest.raises(CancelledError) as caught:
+        events.throw(CancelledError())  # type: ignore[attr-defined]
+    assert caught.value.hint is None  # its folder is gone
 
 
 @pytest.mark.parametrize("new_first", [False, True])

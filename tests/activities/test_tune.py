@@ -20,8 +20,9 @@ from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.events import Finished
+from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.model import Report
@@ -147,6 +148,27 @@ def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
     assert read == shown
     assert result.nodes[0].after_ms == min(shown)
     assert [Path(one).exists() for one in result.reports] == [True, True]
+
+
+def test_what_was_found_outlives_a_result_that_cannot_be_written(
+    tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast |= {"simplified.onnx": 0.5, "deep.tune.onnx": 0.5}
+    path = write(tmp_path, DEEP, "deep.onnx")
+    write_text = writer.write_text
+
+    def fails(target: Path, text: str) -> None:
+        if target.suffix == ".json":
+            raise SaveError("the disk is full", where=str(target))
+        write_text(target, text)
+
+    monkeypatch.setattr(writer, "write_text", fails)
+    with pytest.raises(SaveError, match="What was found is kept"):
+        tuned(path, budget=60.0, only=("simplified",))
+    assert [one.name for one in tmp_path.iterdir()] == ["deep.onnx"]
+    monkeypatch.setattr(writer, "write_text", write_text)
+    monkeypatch.setattr(tune._Tuning, "_convert", lambda *asked: pytest.fail("it is made"))
+    assert tuned(path, budget=60.0, only=("simplified",)).best == "simplified"
 
 
 def test_waiting_for_threads_is_no_measuring(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,34 +12,41 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dld_tui.api import pytest_plugin, runs
+from dld_tui.api import pytest_plugin
 from dld_tui.cli.jobs import gate as command
+from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
+from dld_tui.core.events import Event, Finished
+from dld_tui.core.types import JSON
+from dld_tui.targets.process import LocalTarget, ProcessJob
 
 assert_not_slower = pytest_plugin.assert_not_slower
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def times(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+def times(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, float]]:
     """What a run of each version takes, in place of running it."""
     told = {"base.onnx": 1.0, "new.onnx": 1.0}
     turn = count()
 
-    def run(path: Path | None) -> RunFigures:
-        ms, noise = told[str(path)], 1 + 0.001 * (next(turn) * 7 % 5)
+    def run(path: str) -> RunFigures:
+        ms, noise = told[path], 1 + 0.001 * (next(turn) * 7 % 5)
         return RunFigures(ms * noise, {"conv": ms / 2 * noise, "relu": 0.1 * noise})
 
-    def timed(request_of: Callable[[int], Any], target: str | None, number: int) -> Pair:
-        request = request_of(number)
-        assert request.new_first == (number % 2 == 1)
-        base, new = run(request.model), run(request.new)
+    def result_of(
+        activity_id: str, request: dict[str, Any], target: str | None, kind: type[Pair]
+    ) -> Pair:
+        assert (activity_id, kind) == ("time_pair", Pair)
+        firsts.append(request["new_first"])
+        base, new = run(request["model"]), run(request["new"])
         return Pair(base, new, new.ms / base.ms)
 
-    monkeypatch.setattr(runs, "_timed", timed)
-    monkeypatch.setattr(command, "_timed", timed)
-    return told
+    firsts: list[bool] = []
+    monkeypatch.setattr("dld_tui.targets.registry.result_of", result_of)
+    yield told
+    assert firsts.count(True) <= firsts.count(False)
 
 
 def test_the_fixture_fails_what_is_slower(
@@ -77,6 +84,65 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
     assert run("--slower", "60%", "--budget", "9s").return_value == 0
     assert isinstance(run("--markdown", str(page)).exception, UsageError), "the file is there"
     assert isinstance(run("--commands", "--threads", "2").exception, UsageError)
+
+
+def test_no_verdict_takes_the_place_of_a_model_or_of_the_other_verdict(
+    times: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("base.onnx").write_bytes(b"model")
+    for words in (["--markdown", "base.onnx"], ["--markdown", "v", "--junit", "./v"],
+                  ["--junit", "."], ["--junit", "none/v"]):  # fmt: skip
+        called = CliRunner().invoke(
+            command.command, ["base.onnx", "new.onnx", "--force", *words], standalone_mode=False
+        )
+        assert isinstance(called.exception, DldError), words
+    assert [path.name for path in tmp_path.iterdir()] == ["base.onnx"]
+    assert Path("base.onnx").read_bytes() == b"model"
+
+
+def test_a_verdict_that_cannot_be_written_is_printed(
+    times: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_text(path: Path, text: str, *, overwrite: bool) -> None:
+        raise SaveError("the disk is full", where=str(path))
+
+    monkeypatch.setattr(command, "write_text", write_text)
+    words = ["base.onnx", "new.onnx", "--runs", "8", "--markdown", str(tmp_path / "v.md")]
+    called = CliRunner().invoke(command.command, words, standalone_mode=False)
+    assert isinstance(called.exception, SaveError)
+    assert called.stdout.startswith("no difference:")
+
+
+def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Late(ProcessJob):
+        """Ctrl+C comes when the pair is done, and before that was read."""
+
+        def __init__(self) -> None:
+            self.turns = 0
+
+        def events(self) -> Iterator[Event]:
+            self.turns += 1
+            if self.turns == 1:
+                raise KeyboardInterrupt
+            yield Finished(encode(Pair(RunFigures(1.0), RunFigures(1.0), 1.0)))
+
+        def cancel(self) -> None:
+            """It is over."""
+
+        def close(self) -> None:
+            """It is over."""
+
+    class Here(LocalTarget):
+        def start(self, activity_id: str, request: Mapping[str, JSON]) -> ProcessJob:
+            return Late()
+
+    monkeypatch.setattr("dld_tui.targets.registry.LocalTarget", Here)
+    called = CliRunner().invoke(command.command, ["base.onnx", "new.onnx"], standalone_mode=False)
+    assert isinstance(called.exception, CancelledError)
+    assert "cancelled: gate after 0 pairs of runs" in str(called.exception)
 
 
 def test_settings_of_one_version_are_those_of_a_profile() -> None:

@@ -20,7 +20,9 @@ from dld_tui.core.params import param
 @dataclass(frozen=True)
 class Request:
     model: Path = param(label="Model", help="The model.", positional=True)
-    output: Path | None = param(None, label="Out", help="The result.", kind="output")
+    output: Path | None = param(
+        None, label="Out", help="The result.", kind="output", beside=("{stem}.extra", "{stem}.log")
+    )
     count: int = param(1, label="Count", help="How many.", minimum=1)
 
 
@@ -71,6 +73,20 @@ def test_existing_output_is_refused_before_anything_runs(
         command(calls).main(arguments, standalone_mode=False)
     assert calls == []
     assert command(calls).main([*arguments, "--force"], standalone_mode=False) == 7
+
+
+@pytest.mark.parametrize(("name", "is_kept"), [("out.extra", True), ("out.log", False)])
+def test_files_beside_an_output_are_not_overwritten_either(
+    name: str, is_kept: bool, calls: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text("")
+    arguments = ["m.onnx", "--output", str(tmp_path / "out.x")]
+    if is_kept:
+        with pytest.raises(UsageError, match="--force"):
+            command(calls).main(arguments, standalone_mode=False)
+        assert calls == []
+        arguments.append("--force")
+    assert command(calls).main(arguments, standalone_mode=False) == 7
 
 
 def test_limits_are_checked_before_a_worker_starts() -> None:

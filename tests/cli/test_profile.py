@@ -80,6 +80,9 @@ def test_existing_report_is_kept_without_force(dld: Dld, tmp_path: Path) -> None
     [
         (["--iterations", "0"], 2, "the least is 1"),
         (["--iterations", "many"], 2, "--iterations"),
+        (["--duration", "nan"], 2, "nan is not a valid number"),
+        (["--duration", "inf"], 2, "inf is not a valid number"),
+        (["-o", "."], 2, "it is a folder"),
         (["--target", "nowhere"], 2, "nowhere"),
     ],
 )

@@ -108,3 +108,9 @@ def test_a_result_does_not_replace_what_it_is_made_from(tmp_path: Path) -> None:
     for path in (model, link, tmp_path / "." / "m.onnx"):
         with pytest.raises(UsageError, match="would replace the file that it is made from"):
             validate(Made(model, report=path))
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_no_number_is_within_no_limits(limit: float) -> None:
+    with pytest.raises(UsageError, match="write a number"):
+        validate(Request(Path("m.onnx"), limit=limit))

@@ -144,7 +144,7 @@ def run(request: Request) -> Iterator[Event]:
                 yield from require_memory(document, facts)
             sessions.append(plan.session)
             runs.append(ProfilingRun(plan, document, dict(facts)))
-            stack.enter_context(runs[-1].kept_report())
+            stack.enter_context(runs[-1].kept_report(stays=False))
         memory = facts.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
         if fits and all(session.memory == "cpu" for session in sessions):

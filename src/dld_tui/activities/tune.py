@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
 from dld_tui.core.accuracy.statistics import ToleranceSettings
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, SaveError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
@@ -177,7 +177,14 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Reading the model")
     yield Metric("budget", request.budget, "s")  # beside the time that has passed
     with contextlib.closing(Document.open(request.model)) as document:
-        yield from _Tuning(request, document).events()
+        tuning = _Tuning(request, document)
+        try:
+            yield from tuning.events()
+        except (CancelledError, SaveError) as error:
+            error.hint = tuning.left_behind() or error.hint
+            raise
+        finally:
+            tuning.close()
 
 
 class _Tuning:
@@ -204,8 +211,22 @@ class _Tuning:
         self._setups: dict[str, Setup] = {self._base.key: self._base}
         self._races: list[Race] = []
         self._is_whole = True
+        self._written: list[Path] = []
+        """What a result has beside it."""
         self._feeds: Feeds | None = None
         self._reference: list[dict[str, Any]] = []
+
+    def close(self) -> None:
+        """Let the next run of the same have what was found."""
+        self._journal.close()
+
+    def left_behind(self) -> str:
+        """Remove the files of a result that is not whole, and return what is kept, for people."""
+        for path in self._written:
+            path.unlink(missing_ok=True)
+        if not self._journal.is_kept:
+            return ""
+        return "What was found is kept, and the same command, with any --output, goes on from there"
 
     # --- the course -----------------------------------------------------------------------------
 
@@ -629,9 +650,12 @@ class _Tuning:
         share = None
         if confirmed is not None and is_faster:
             if chosen.model != self._base.model:
-                model = str(self._copy_model(chosen.model, path.with_name(f"{path.stem}.onnx")))
+                copied = path.with_name(f"{path.stem}.onnx")
+                self._written += [copied, copied.with_name(f"{copied.name}.data")]
+                model = str(self._copy_model(chosen.model, copied))
             used = replace(chosen, model=Path(model or self._base.model))
             targets = [path.with_name(f"{path.stem}.{name}.dldprof") for name in _PROFILES]
+            self._written += targets
             gain = yield from self._profiled_pair([self._base, used], targets, confirmed)
             reports = [str(target) for target in targets]
             if isinstance(gain, Gain):
@@ -660,8 +684,10 @@ class _Tuning:
             other_busy_threads=others if isinstance(others, float) else None,
         )  # fmt: skip
         if is_faster:
-            write_text(path.with_name(f"{path.stem}.py"), code.python)
+            self._written.append(path.with_name(f"{path.stem}.py"))
+            write_text(self._written[-1], code.python)
         write_text(path, json.dumps(encode(result), indent=1) + "\n")
+        self._written.clear()
         self._journal.forget()
         yield Finished(result)
 
@@ -709,7 +735,7 @@ class _Tuning:
                 yield from self._profiled(setup, target)
             return _gain_of(targets)
         tried: list[tuple[float, Gain | str, Sequence[Path]]] = []
-        begin = time.monotonic()
+        begin, most_s = time.monotonic(), min(_PROFILE_S, self._request.budget / 3)
         with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
             while len(tried) < _PROFILE_PAIRS:
                 folder = Path(name) / str(len(tried))
@@ -719,7 +745,7 @@ class _Tuning:
                     yield from self._turned(setups, paths)
                 gain = _gain_of(paths)
                 tried.append((_difference(gain, confirmed), gain, paths))
-                if tried[-1][0] < _AS_CONFIRMED or time.monotonic() - begin > _PROFILE_S:
+                if tried[-1][0] < _AS_CONFIRMED or time.monotonic() - begin > most_s:
                     break
             _, gain, kept = min(tried, key=lambda one: one[0])
             for path, target in zip(kept, targets, strict=True):
@@ -740,7 +766,7 @@ class _Tuning:
                 plan = plan_of(self._profile_request(setup, output=str(path), warm_up=3))
                 document = stack.enter_context(contextlib.closing(Document.open(setup.model)))
                 runs.append(ProfilingRun(plan, document, dict(facts)))
-                stack.enter_context(runs[-1].kept_report())
+                stack.enter_context(runs[-1].kept_report(stays=False))
             for event in profile_in_turns(runs, _TURNS_S):
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"Profiling both: {event.stage}")

@@ -18,12 +18,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dld_tui.activities import registry
-from dld_tui.activities.time_pair import Request, pairs_of
+from dld_tui.activities.time_pair import pairs_of
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.comparison import Comparison
@@ -164,17 +163,15 @@ def gate(
         request_of = pairs_of(
             Path(base), Path(new), settings, base_settings or {}, new_settings or {}, target
         )
-        time_pair = partial(_timed, request_of, target)
+
+        def time_pair(number: int) -> Pair:
+            return targets.result_of("time_pair", to_json(request_of(number)), target, Pair)
+
     pairs = in_turns(
         time_pair, runs, within_percent=within_percent, limit_s=limit_s, progress=progress
     )
     aim = within_percent if runs is None else None
     return gate_result(str(base), str(new), pairs, tolerance_percent, aim)
-
-
-def _timed(request_of: Callable[[int], Request], target: str | None, number: int) -> Pair:
-    with targets.get(target).start("time_pair", to_json(request_of(number))) as job:
-        return job.result(kind=Pair)
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -137,7 +138,13 @@ class Measure(click.FloatRange):
         """Return the number."""
         if isinstance(value, str) and self._unit:
             value = value.strip().removesuffix(self._unit)
-        return super().convert(value, param, ctx)
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):  # nothing is above or below what is no number
+            self.fail(f"{number} is not a valid number.", param, ctx)
+        return number
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if self.min is not None else ""
 
 
 def click_type(setting: Setting) -> click.ParamType[Any]:

@@ -67,6 +67,9 @@ def narrate(text: str) -> None:
     click.echo(visible(text), err=True)
 
 
+_ELSEWHERE = "Save to another folder"
+
+
 def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None:
     """Refuse to overwrite a file, or to begin work whose result has no folder to go to.
 
@@ -76,11 +79,16 @@ def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None
         makes_folder: A folder that is not there is made.
 
     Raises:
-        SaveError: There is no such folder.
-        UsageError: There is something at `path` and `force` is False.
+        SaveError: There is no such folder, or it may not be written to.
+        UsageError: There is something at `path` and `force` is False, or a folder.
     """
-    if not makes_folder and not path.absolute().parent.is_dir():
+    folder = path.absolute().parent
+    if not makes_folder and not folder.is_dir():
         raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        raise SaveError("the folder may not be written to", where=str(path), hint=_ELSEWHERE)
+    if not makes_folder and path.is_dir():
+        raise UsageError("it is a folder", where=str(path), hint="Name a file in it")
     if not force and os.path.lexists(path):
         raise UsageError("the file exists", where=str(path), hint="Add --force to overwrite it")
 

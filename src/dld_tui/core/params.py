@@ -8,6 +8,7 @@ report all come from it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
 import shlex
@@ -135,6 +136,14 @@ def _settings_of(request: Any) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=lambda setting: setting.param.page != FIRST_PAGE))
 
 
+def beside(about: Param, output: Path) -> list[Path]:
+    """Return the files that may be written beside an output."""
+    return [
+        output.with_name(pattern.replace("{stem}", output.stem).replace("{name}", output.name))
+        for pattern in about.beside
+    ]
+
+
 def problem_with(setting: Setting, value: Any) -> str | None:
     """Return what is wrong with a value by the choices and limits declared, or None."""
     about = setting.param
@@ -144,6 +153,8 @@ def problem_with(setting: Setting, value: Any) -> str | None:
         return f"{value!r}; choose one of {', '.join(about.choices)}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         unit = f" {about.unit}" if about.unit else ""
+        if not math.isfinite(value):
+            return f"{value}; write a number{unit and ' of'}{unit}"
         if about.minimum is not None and value < about.minimum:
             return f"{value}; the least is {about.minimum:g}{unit}"
         if about.maximum is not None and value > about.maximum:

@@ -25,6 +25,9 @@ class Job(ABC):
     manager, or call :meth:`close`, so that nothing of it is left.
     """
 
+    was_interrupted: bool = False
+    """Whether Ctrl+C was pressed while its result was waited for, though it may have one."""
+
     @abstractmethod
     def events(self) -> Iterator[Event]:
         """Yield events until the terminal one, which is always the last.
@@ -68,6 +71,8 @@ class Job(ABC):
     def result(self, on_event: Callable[[Event], None] | None = None, *, kind: Any = None) -> Any:
         """Run to the end and return the result. Ctrl+C cancels, a second one ends it at once.
 
+        One that comes too late to end the job is noted: see :attr:`was_interrupted`.
+
         Args:
             on_event: Called with every event but the terminal one.
             kind: What the result is; JSON data without.
@@ -84,7 +89,7 @@ class Job(ABC):
                 if asked:
                     self.close()
                     raise CancelledError from None
-                asked = True
+                asked = self.was_interrupted = True
                 self.cancel()
 
     def _result(self, on_event: Callable[[Event], None] | None) -> JSON:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import Setting, settings_of
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.paths import unused
+from dld_tui.core.types import JSON
 from dld_tui.targets.base import Target
 from dld_tui.targets.process import LocalTarget
 
 LOCAL = LocalTarget.name
+T = TypeVar("T")
 
 
 def names() -> list[str]:
@@ -46,6 +48,28 @@ def get(name: str | None = None) -> Target:
     from dld_tui.targets.ssh.target import SshTarget
 
     return SshTarget(connection)
+
+
+def result_of(
+    activity_id: str, request: Mapping[str, JSON], target: str | None, kind: type[T]
+) -> T:
+    """Run one of several jobs and return its result.
+
+    Args:
+        activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
+        request: As JSON data.
+        target: Its name; None for this machine.
+        kind: What the result is.
+
+    Raises:
+        DldError: It failed or was cancelled.
+        KeyboardInterrupt: Ctrl+C came too late for it: the next one is not to start.
+    """
+    with get(target).start(activity_id, request) as job:
+        found = job.result(kind=kind)
+    if job.was_interrupted:
+        raise KeyboardInterrupt
+    return found
 
 
 def requests_for(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import count
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -116,11 +117,19 @@ def test_commands_take_turns_and_each_is_first_as_often(monkeypatch: pytest.Monk
     monkeypatch.setattr(gate, "time_command", time_command)
     told: list[tuple[int, int]] = []
     pairs = in_turns(
-        command_pairs("base", "newer"), 4, progress=lambda *counts: told.append(counts)
+        command_pairs("base", "newer"), 6, progress=lambda *counts: told.append(counts)
     )
-    assert order == ["base", "newer", "newer", "base"] * 2
-    assert [(pair.base.ms, pair.new.ms, pair.ratio) for pair in pairs] == [(4, 5, 1.25)] * 4
-    assert told[-1] == (4, 4)
+    assert order == ["base", "newer", "newer", "base"] * 3
+    assert [(pair.base.ms, pair.new.ms, pair.ratio) for pair in pairs] == [(4, 5, 1.25)] * 6
+    assert told[-1] == (6, 6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"runs": 5}, {"limit_s": math.nan}, {"limit_s": math.inf}, {"within_percent": 0.0}]
+)
+def test_a_gate_without_an_end_or_a_verdict_does_not_begin(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        in_turns(lambda number: pytest.fail("it began"), **wrong)
 
 
 def drawn(dice: np.random.Generator, noise: float, middle: float = 1.0) -> Callable[[int], Pair]:
@@ -146,7 +155,7 @@ def test_pairs_end_when_the_change_is_clear_or_the_time_is_up() -> None:
     assert len(late) == 30
     found = gate_result("a", "b", late, within_percent=1.0)
     assert found.within_percent == 1.0
-    assert found.line.endswith("; the machine is too busy for ±1 % in this time")
+    assert found.line.endswith("; ±1 % was not reached in this time")
 
 
 def busy_pair(waited: tuple[float, float], ratio: float, processor: float) -> Pair:

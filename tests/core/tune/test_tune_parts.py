@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.document.document import Document
 from dld_tui.core.tune.changes import CHANGES, Setup, thread_changes, usable_changes
 from dld_tui.core.tune.journal import Journal
 from dld_tui.core.tune.result import cpp_code, python_code
 from dld_tui.core.types import JSON
+from tests.support import models
 
 _BY_ID = {change.id: change for change in CHANGES}
 SESSION: dict[str, JSON] = {
@@ -88,6 +90,12 @@ def test_cpp_code_has_every_setting() -> None:
     assert "AppendExecutionProvider_CUDA_V2(*cuda);" in gpu
 
 
+def test_code_of_a_provider_that_nobody_named_is_that_of_the_cpu() -> None:
+    for nobody in ("", ",", " "):
+        code = python_code("m.onnx", {"provider": nobody})
+        assert 'providers=["CPUExecutionProvider"]' in code
+
+
 def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
     first = Journal(tmp_path / "run")
     first.model("fp16").write_bytes(b"model")
@@ -108,3 +116,24 @@ def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
     assert second.made("fp16") is None  # its model is gone: it is made again
     second.forget()
     assert Journal(tmp_path / "run").made("bf16") is None
+
+
+def test_two_runs_at_once_do_not_share_what_they_find(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    first, beside = (Journal.of({"model": "m"}, document) for _ in range(2))
+    first.add_made("fp16", "")
+    beside.add_made("bf16", "no kernels")
+    assert (first.is_kept, beside.is_kept) == (True, False)
+    beside.forget()
+    first.close()
+    again = Journal.of({"model": "m"}, document)
+    assert (again.is_kept, again.made("bf16")) == (True, None)
+    again.model("fp16").write_bytes(b"")
+    assert again.made("fp16") == ""
+    again.forget()
+    assert [*(tmp_path / "cache" / "dld-tui" / "tune").iterdir()] == []
+    again.close()
+    document.close()

@@ -358,13 +358,17 @@ class ProfilingRun:
             yield from self.finish()
 
     @contextlib.contextmanager
-    def kept_report(self) -> Generator[None]:
-        """Close what is open at the end, and keep of the report what is of use after an error."""
+    def kept_report(self, *, stays: bool = True) -> Generator[None]:
+        """Close what is open at the end, and keep of the report what is of use after an error.
+
+        Args:
+            stays: Whether its folder does: else an error need not say where it is.
+        """
         try:
             yield
         except BaseException as error:
             self._close()
-            self._give_up(error)
+            self._give_up(error, stays=stays)
             raise
 
     def _close(self) -> None:
@@ -473,12 +477,12 @@ class ProfilingRun:
                 self._writer.set_fact(CUDA_GRAPH, True)
         return self._writer
 
-    def _give_up(self, error: BaseException) -> None:
-        if self._writer is None:
+    def _give_up(self, error: BaseException, *, stays: bool) -> None:
+        if self._writer is None or not self._writer.is_open:
             return
         if not isinstance(error, SaveError):
             self._write_latencies()
-        self._writer.give_up(error)
+        self._writer.give_up(error, stays=stays)
 
     def _make_inputs(self, session: Session) -> None:
         """Take the data given, or the first guess that runs: a model that cannot run says why."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.time_pair import NOT_SET, Request, pairs_of
+from dld_tui.activities.time_pair import NOT_SET, pairs_of
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import PLACE, Measure, click_type, parameters_of
 from dld_tui.cli.output import narrate, require_free, write, write_json, write_table
@@ -31,10 +31,10 @@ from dld_tui.core.compare.gate import (
     markdown,
     more_nodes,
 )
-from dld_tui.core.errors import ExitStatus, UsageError
+from dld_tui.core.errors import CancelledError, ExitStatus, UsageError
 from dld_tui.core.events import Progress
-from dld_tui.core.files.writer import write_text
-from dld_tui.core.params import Setting, settings_of, to_json
+from dld_tui.core.files.writer import require_distinct, write_text
+from dld_tui.core.params import Setting, is_same_file, settings_of, to_json
 from dld_tui.targets import registry
 
 _SETTINGS = {one.name: one for one in settings_of(Profile) if one.name not in NOT_SET}
@@ -71,6 +71,10 @@ def _callback(
     for path in (markdown_file, junit_file):
         if path is not None:
             require_free(path, force)
+            if not commands and any(is_same_file(path, Path(one)) for one in (base, new)):
+                raise UsageError("the verdict would replace a model", where=str(path))
+    if markdown_file is not None and junit_file is not None:
+        require_distinct([markdown_file, junit_file])
     settings = {name: value for name, value in values.items() if value not in (None, ())}
     if commands:
         if settings or base_set or new_set or target:
@@ -80,21 +84,34 @@ def _callback(
         request_of = pairs_of(
             Path(base), Path(new), settings, _parsed(base_set), _parsed(new_set), target
         )
-        time_pair = partial(_timed, request_of, target)
-    with ProgressReporter() as reporter:
-        pairs = in_turns(
-            time_pair, runs, within_percent=within, limit_s=limit,
-            progress=lambda done, of: reporter.event(Progress(done, of, "Pairs of runs")),
-        )  # fmt: skip
+
+        def time_pair(number: int) -> Pair:
+            return registry.result_of("time_pair", to_json(request_of(number)), target, Pair)
+
+    begin, made = time.monotonic(), 0
+
+    def progress(done: int, of: int) -> None:
+        nonlocal made
+        made = done
+        reporter.event(Progress(done, of, "Pairs of runs"))
+
+    try:
+        with ProgressReporter() as reporter:
+            pairs = in_turns(
+                time_pair, runs, within_percent=within, limit_s=limit, progress=progress
+            )
+    except (CancelledError, KeyboardInterrupt):
+        after = f"{fmt.plural(made, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
+        raise CancelledError(f"cancelled: gate after {after}; no verdict") from None
     result = gate_result(base, new, pairs, tolerance, within if runs is None else None)
-    for path, text in ((markdown_file, markdown), (junit_file, junit)):
-        if path is not None:
-            write_text(path, text(result), overwrite=True)
-            narrate(f"wrote {path}")
     if as_json:
         write_json(_document(result))
     else:
         _print(result)
+    for path, text in ((markdown_file, markdown), (junit_file, junit)):
+        if path is not None:  # behind the verdict, which a full disk does not lose
+            write_text(path, text(result), overwrite=True)
+            narrate(f"wrote {path}")
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
 
 
@@ -109,11 +126,6 @@ def _ratio(row: GateRow) -> dict[str, Any]:
         1 + percent / 100 for percent in (row.change_percent, row.low_percent, row.high_percent)
     )
     return {"ratio": ratio, "interval": [low, high]}
-
-
-def _timed(request_of: Callable[[int], Request], target: str | None, number: int) -> Pair:
-    with registry.get(target).start("time_pair", to_json(request_of(number))) as job:
-        return job.result(kind=Pair)
 
 
 def _parsed(texts: Sequence[str]) -> dict[str, Any]:

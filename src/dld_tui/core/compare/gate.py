@@ -218,7 +218,14 @@ def in_turns(
         limit_s: How long to try.
         progress: Called with how many pairs there are, and about how many there will be.
         clock: In seconds.
+
+    Raises:
+        UsageError: There would be too few, or no end.
     """
+    if runs is not None and runs < LEAST_RUNS:
+        raise UsageError(f"a gate needs {LEAST_RUNS} or more runs of each")
+    if not (math.isfinite(limit_s) and limit_s >= 0 and 0 < within_percent < math.inf):
+        raise UsageError(f"a gate of {limit_s} s and ±{within_percent} % has no end")
     begin, pairs, look = clock(), list[Pair](), _FIRST_LOOK
     while runs is None or len(pairs) < runs:
         pairs.append(time_pair(len(pairs)))
@@ -306,7 +313,7 @@ class GateResult:
         may = f", {self.tolerance_percent:g} % allowed" if self.tolerance_percent else ""
         wide = ""
         if self.within_percent is not None:
-            wide = f"; the machine is too busy for ±{self.within_percent:g} % in this time"
+            wide = f"; ±{self.within_percent:g} % was not reached in this time"
         of, waited = "", ""
         if self.waited_percent is not None:
             of = " of processor time"

@@ -317,6 +317,11 @@ class ReportWriter(GpuWriting):
         self._sequence[pass_index] = first + len(made)
         self._extend("samples", made)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something can be added: it was neither finished nor aborted."""
+        return self._open
+
     def note(self, text: str, level: str = "info") -> None:
         """Add a remark for people; `level` is ``info`` or ``warning``."""
         self._extend("notes", [(self._notes, level, as_text(text))])
@@ -371,13 +376,18 @@ class ReportWriter(GpuWriting):
             self._close()
         return self.written_path
 
-    def give_up(self, error: BaseException) -> None:
-        """Keep what was measured before an error, where it is of use, and say so in its hint."""
+    def give_up(self, error: BaseException, *, stays: bool = True) -> None:
+        """Keep what was measured before an error, where it is of use, and say so in its hint.
+
+        Args:
+            error: What ended it.
+            stays: Whether the folder does: else nothing is said.
+        """
         if isinstance(error, SaveError):  # what is on disk is all there is
             return
         cancelled = isinstance(error, (GeneratorExit, CancelledError))
         kept = self.abort("the run was cancelled" if cancelled else str(error))
-        if kept is not None and isinstance(error, DldError) and error.hint is None:
+        if stays and kept is not None and isinstance(error, DldError) and error.hint is None:
             error.hint = f"What was measured before is in {kept}"
 
     def __enter__(self) -> ReportWriter:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -26,10 +29,11 @@ class Journal:
 
     Args:
         folder: It need not be there.
+        lock: A descriptor that keeps others away, as long as this process lives.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, lock: int | None = None) -> None:
+        self._folder, self._lock = folder, lock
         self._made: dict[str, str] = {}
         self._rounds: dict[str, list[dict[str, float]]] = {}
         self._read()
@@ -51,9 +55,12 @@ class Journal:
         if isinstance(calibration, str):
             facts["calibration"] = stamps(sorted(Path(calibration).rglob("*")))
         path = cache_dir() / "tune" / search_name(facts)
+        lock = _locked(path.with_suffix(".lock"))
+        if lock is None:  # of another run, which goes on: this one keeps nothing for a next one
+            return cls(Path(tempfile.mkdtemp(prefix="dld-tune-")))
         if again:
             shutil.rmtree(path, ignore_errors=True)
-        return cls(path)
+        return cls(path, lock)
 
     def _read(self) -> None:
         """Take what is there up to the first line that is damaged."""
@@ -104,9 +111,37 @@ class Journal:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps(data)}\n")
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether the next run of the same finds something here."""
+        return self._lock is not None and self._path.is_file()
+
     def forget(self) -> None:
         """Remove all: it came to an end."""
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._folder.with_suffix(".lock").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let the next run have it."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _locked(path: Path) -> int | None:
+    """Return the descriptor of a file that only this process has; None where another one has it."""
+    try:
+        ensure(path.parent)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _race(stage: str, keys: Sequence[str]) -> str:

@@ -323,7 +323,8 @@ def _pairs(session: Mapping[str, JSON], name: str) -> list[tuple[str, str]]:
 
 def _providers(session: Mapping[str, JSON]) -> list[str]:
     names = str(session.get("provider", "CPU")).split(",")
-    full = [f"{name.strip()}ExecutionProvider" for name in names if name.strip()]
+    known = [name.strip() for name in names if name.strip()] or ["CPU"]
+    full = [f"{name}ExecutionProvider" for name in known]
     return [name.replace("TensorRTExec", "TensorrtExec") for name in full]
 
 

@@ -34,7 +34,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.tensors import dense_tensors, entries_of, has_external, is_external
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
-from dld_tui.core.params import RequestData, Setting
+from dld_tui.core.params import RequestData, Setting, beside
 from dld_tui.core.report.schema import moved_paths
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.types import JSON
@@ -541,11 +541,10 @@ class _Planner:
         _require_writable(path)
         self.plan.folders.append(f"out/{setting.name}")
         self.plan.outputs.append(Output(place, path.absolute()))
-        for pattern in setting.param.beside:
-            name = pattern.replace("{stem}", path.stem).replace("{name}", path.name)
-            beside = path.absolute().with_name(name)
-            self.plan.outputs.append(Output(f"{setting.name}/{name}", beside, needed=False))
-            self._remember(f"out/{setting.name}/{name}", str(path.with_name(name)))
+        for other in beside(setting.param, path):
+            part = f"{setting.name}/{other.name}"
+            self.plan.outputs.append(Output(part, other.absolute(), needed=False))
+            self._remember(f"out/{part}", str(other))
         self.plan.request[setting.name] = self._remember(f"out/{place}", text)
 
     def _remember(self, place: str, text: str) -> str:
