@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.params import to_json
 from dld_tui.core.report.measured_facts import GuessedInput
@@ -73,15 +73,14 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.availability import refused
+    from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
     yield Log(f"Building with {library.facts.title}")
-    if problems := refused(request, library.facts):
-        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    require_available(request, library.facts)
     yield Progress(0, None, stage="Reading the model")
     with (
         contextlib.closing(Document.open(request.model)) as document,

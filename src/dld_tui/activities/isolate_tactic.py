@@ -177,7 +177,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.availability import refused
+    from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
     request.require()
@@ -185,8 +185,7 @@ def run(request: Request) -> Iterator[Event]:
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
     way = _way(request, library.facts)
-    if problems := refused(request, library.facts):
-        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    require_available(request, library.facts)
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
         chosen = profiles_for(document, request)
@@ -205,6 +204,7 @@ def _way(request: Request, facts: LibraryFacts) -> str:
     Raises:
         UnavailableError: They cannot be with this library, or it cannot run engines here.
     """
+    from dld_tui.core.tensorrt.availability import require_driver
     from dld_tui.core.tensorrt.tactics import CACHE, REPLAY, reason_against
 
     ways = (REPLAY, CACHE) if request.way == "auto" else (request.way,)
@@ -215,11 +215,7 @@ def _way(request: Request, facts: LibraryFacts) -> str:
             f"the tactics of {facts.title} cannot be chosen: {' and '.join(reasons.values())}",
             hint="Use TensorRT: 8 to 10 can replay tactics, 10.8 and later edit the timing cache",
         )
-    if facts.no_driver:
-        raise UnavailableError(
-            f"{facts.title} cannot run engines here: {facts.no_driver}",
-            hint="Run it on a target that has a GPU, with --target NAME",
-        )
+    require_driver(facts)
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.codec import encode, optional
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import to_json, words_again
 from dld_tui.core.report.latency import LatencyFigures
@@ -84,6 +84,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.document.document import Document
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.report.latency import latency_summary, parse_percentiles
+    from dld_tui.core.tensorrt.availability import require_driver
 
     percentiles = parse_percentiles(request.percentile)
     request.require()
@@ -96,11 +97,9 @@ def run(request: Request) -> Iterator[Event]:
     library = find_library(request.library)
     title = library.facts.title
     yield Log(f"Profiling with {title}")
-    if library.facts.no_driver:
-        raise UnavailableError(
-            f"{title} cannot run engines here: {library.facts.no_driver}",
-            hint="Run it on a target that has a GPU, or only build the engine with dld build",
-        )
+    require_driver(
+        library.facts, "Run it on a target that has a GPU, or only build the engine with dld build"
+    )
     with contextlib.ExitStack() as stack:
         document = None
         identity = None
@@ -144,11 +143,10 @@ def _build(
 ) -> Generator[Event, None, tuple[bytes, Guess | None]]:
     """Build the engine; return its bytes, and what was guessed of its shapes."""
     from dld_tui.backends.tensorrt.builder import build
-    from dld_tui.core.tensorrt.availability import refused
+    from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
-    if problems := refused(request, library.facts):
-        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    require_available(request, library.facts)
     chosen = profiles_for(document, request)
     profiles = chosen.ranges
     for remark in chosen.remarks:

@@ -212,7 +212,7 @@ def _library(request: Request) -> Library:
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.outputs import require_gpu
-    from dld_tui.core.tensorrt.availability import refused
+    from dld_tui.core.tensorrt.availability import require_available
 
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
@@ -220,8 +220,7 @@ def _library(request: Request) -> Library:
     settings = trial_settings(
         request.build_settings(request.model, request.model), request.precision, library
     )
-    if problems := refused(settings, library.facts):
-        raise UsageError(f"{library.facts.title}: {'; '.join(problems)}")
+    require_available(settings, library.facts)
     return library
 
 

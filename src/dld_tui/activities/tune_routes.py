@@ -179,7 +179,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.availability import refused
+    from dld_tui.core.tensorrt.availability import require_available, require_driver
 
     request.require()
     yield Progress(0, None, stage="Loading TensorRT")
@@ -193,13 +193,8 @@ def run(request: Request) -> Iterator[Event]:
         yield Finished(RouteSearch(title, knobs.version, request.search, (), True, knobs=listed))
         return
     tried = parse_routes(expression, knobs)
-    if problems := refused(request, library.facts):
-        raise UsageError(f"{title}: {'; '.join(problems)}")
-    if library.facts.no_driver:
-        raise UnavailableError(
-            f"{title} cannot run engines here: {library.facts.no_driver}",
-            hint="Run it on a target that has a GPU, with --target NAME",
-        )
+    require_available(request, library.facts)
+    require_driver(library.facts)
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(Document.open(request.model)) as document:
         yield from _Searching(request, library, document, knobs, tried).events()

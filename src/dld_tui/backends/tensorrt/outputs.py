@@ -24,6 +24,7 @@ from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype
+from dld_tui.core.tensorrt.availability import require_driver
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 
@@ -244,19 +245,14 @@ def require_gpu(library: Library) -> None:
     Raises:
         UnavailableError: There is no driver, or the library does not support the GPU.
     """
-    title = library.facts.title
-    if library.facts.no_driver:
-        raise UnavailableError(
-            f"{title} cannot run engines here: {library.facts.no_driver}",
-            hint="Run it on a target that has a GPU, with --target NAME",
-        )
+    require_driver(library.facts)
     log = BuildLog(None, lambda _: None)
     try:
         trt.Runtime(logger_of(log))
     # The bindings raise what they have when the library makes no runtime.
     except (TypeError, RuntimeError) as error:
         said = [*log.errors] or [str(error)]
-        raise loading_problem(said, None, title, "", "") from None
+        raise loading_problem(said, None, library.facts.title, "", "") from None
 
 
 def refusal(binding: Binding) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import settings_of
 from dld_tui.core.tensorrt.arguments import named_value
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
@@ -142,6 +143,9 @@ def _typing_reasons() -> dict[str, str]:
     return {"typing": _TYPED, **types, **dict.fromkeys(_CALIBRATION, _NO_CALIBRATION)}
 
 
+ON_A_TARGET = "Run it on a target that has a GPU, with --target NAME"
+
+
 def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
     """Return what is asked for that cannot be done, one sentence each, with the option.
 
@@ -160,6 +164,27 @@ def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
     for check in _CHECKS:
         problems += check(settings, facts)
     return problems
+
+
+def require_available(settings: BuildSettings, facts: LibraryFacts) -> None:
+    """Refuse settings of a build that a library cannot carry out.
+
+    Raises:
+        UsageError: Says which, and why.
+    """
+    if problems := refused(settings, facts):
+        raise UsageError(f"{facts.title}: {'; '.join(problems)}")
+
+
+def require_driver(facts: LibraryFacts, hint: str = ON_A_TARGET) -> None:
+    """Refuse to go on where a library cannot run engines.
+
+    Raises:
+        UnavailableError: There is no driver.
+    """
+    if facts.no_driver:
+        message = f"{facts.title} cannot run engines here: {facts.no_driver}"
+        raise UnavailableError(message, hint=hint)
 
 
 def _is_harmless(name: str, value: Any) -> bool:
