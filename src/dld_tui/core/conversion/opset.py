@@ -155,15 +155,21 @@ def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
     return typed
 
 
-def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
-    """Replace such operators in the body of a function, where that needs no types."""
-    model = onnx.ModelProto(ir_version=10, opset_import=function.opset_import)
+def _model_of(function: onnx.FunctionProto, ir_version: int) -> onnx.ModelProto:
+    """Return a model whose graph is the body of a function."""
+    model = onnx.ModelProto(ir_version=ir_version, opset_import=function.opset_import)
     model.graph.name = "function"
     for name in function.input:
         model.graph.input.add(name=name)
     for name in function.output:
         model.graph.output.add(name=name)
     model.graph.node.extend(function.node)
+    return model
+
+
+def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
+    """Replace such operators in the body of a function, where that needs no types."""
+    model = _model_of(function, 10)
     names = [("", op_type) for op_type in newer]
     try:
         flat = onnx.inliner.inline_selected_functions(model, names, inline_schema_functions=True)
@@ -636,13 +642,7 @@ def _convert_function(
     before = _version_of(function.opset_import)
     if before is None or before == version:
         return
-    model = onnx.ModelProto(ir_version=onnx.IR_VERSION, opset_import=function.opset_import)
-    model.graph.name = "function"
-    for name in function.input:
-        model.graph.input.add(name=name)
-    for name in function.output:
-        model.graph.output.add(name=name)
-    model.graph.node.extend(function.node)
+    model = _model_of(function, onnx.IR_VERSION)
     whole = deepcopy(function)
     mine = OpsetChanges(from_=before, to=version)
     try:

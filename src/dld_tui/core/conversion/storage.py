@@ -103,13 +103,19 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
         payload = _payload(tensor, moved)
         if payload is None:
             continue
-        proto = emptied(tensor.proto)
-        entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
-        del proto.metadata_props[:]
-        proto.metadata_props.extend(entries)
+        proto = _unhashed(tensor)
         proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
         _take(tensor, proto, moved)
     return moved
+
+
+def _unhashed(tensor: Tensor) -> onnx.TensorProto:
+    """Return the message of a tensor without its values, and without what was noted of them."""
+    proto = emptied(tensor.proto)
+    entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(entries)
+    return proto
 
 
 def restored(document: Document, source: Document, *, any_values: bool = False) -> Moved:
@@ -131,10 +137,7 @@ def restored(document: Document, source: Document, *, any_values: bool = False) 
                 continue
             found = _weight(homes.get(scope.path), name)
             payload = _same_weight(name, tensor, found, any_values=any_values)
-            proto = emptied(tensor.proto)
-            entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
-            del proto.metadata_props[:]
-            proto.metadata_props.extend(entries)
+            proto = _unhashed(tensor)
             put_payload(moved.document, proto, payload)
             _take(tensor, proto, moved)
     except BaseException:
