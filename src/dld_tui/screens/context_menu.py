@@ -151,7 +151,7 @@ def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> boo
     Args:
         app: The app.
         screen: The screen below, whose focused widget has the cursor.
-        place: What is under the cursor: a key of ``commands.menus.PLACES``.
+        place: What is under the cursor: a key of ``commands.model.PLACES``.
         title: What it is called: foreign text.
     """
     entries = [entry for entry in entries_for(screen) if fits(entry.command, place)]

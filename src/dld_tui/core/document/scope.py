@@ -92,7 +92,7 @@ class Scope:
         """What shape inference found, by value name; may be older than the last edit. In a
         function: where its calls agree; :class:`CallTypes` has what each of them has."""
         self.stale: set[str] = set()
-        """Values whose types an edit may have made wrong; see :mod:`.staleness`."""
+        """Values whose types an edit may have made wrong; see :mod:`.types.staleness`."""
         self.touched: set[str] = set()
         """Values that were stale once: what the file's ``value_info`` says of them is not sure."""
         self.is_function = isinstance(proto, onnx.FunctionProto)

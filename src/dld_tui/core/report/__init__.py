@@ -3,7 +3,7 @@
 - :mod:`.model`: `Report` and `open_report`, what a screen or a command reads.
 - :mod:`.store`: `ReportWriter`, what an activity writes.
 - :mod:`.records`: the rows of both.
-- :mod:`.import_ort`: an ONNX Runtime profile JSON into a report.
+- :mod:`.formats`: files of other profilers into a report, and out of one.
 - :mod:`.triage`, :mod:`.export`: text for people, CSV and JSON for programs.
 
 The file is SQLite 3; docs/report-format.md documents its tables.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dld_tui.core.report.model import Report
 
 INPUTS = "inputs"
-"""The fact of a report that has :attr:`.inputs.guess.Guess.told`; here, as that needs onnx."""
+"""The fact of a report that has :attr:`..inputs.guess.Guess.told`; here, as that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
 

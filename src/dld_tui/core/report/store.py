@@ -218,7 +218,7 @@ class ReportWriter(GpuWriting):
             execution_provider: Of the session, e.g. ``CPU`` or ``CUDA``.
             device: The processor's name.
             model: ``path``, and where known ``bytes`` and ``mtime_ns`` as they were when the model
-                was read (:meth:`.reader.Report.model_problem` compares them), and anything else.
+                was read (:meth:`.model.Report.model_problem` compares them), and anything else.
             settings: The request, from :func:`dld_tui.core.params.to_json`.
             environment: Versions, clocks, power mode and the like.
             overwrite: Replace an existing file when the report is finished.

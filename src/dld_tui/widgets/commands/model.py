@@ -123,7 +123,7 @@ class Command:
     parameter: str = ""
     """An argument of the action."""
     menu: tuple[str, ...] = ()
-    """What the context menu offers it on, besides what its needs tell: see :mod:`.menus`."""
+    """What the context menu offers it on, besides what its needs tell: see :data:`PLACES`."""
 
     synonyms: tuple[str, ...] = ()
     """Other words under which the palette finds it."""
@@ -163,7 +163,7 @@ def table(
         footer: The ids that the footer shows.
         palette: False for movements, which make no sense in a menu.
         priority: True when they win over a text field.
-        menus: What the context menu offers a command on, by its id: see :mod:`.menus`.
+        menus: What the context menu offers a command on, by its id: see :data:`PLACES`.
     """
     made = []
     for id, action, keys, needs, title, help in rows:
