@@ -403,6 +403,8 @@ _NOT_TYPED = {"attention-onnxruntime", "attention-grouped"}
 @pytest.mark.parametrize("other", _OTHERS)
 @pytest.mark.parametrize("name", sorted(set(CASES) - _NOT_TYPED))
 def test_what_only_looks_like_it_keeps_its_values_or_stays(name: str, other: str) -> None:
+    if name.startswith("attention"):
+        needs_onnxruntime("1.31")  # older ones drop a dimension of doubles
     opset, body, _ = CASES[name]
     model = parse(HEAD % opset + body)
     _OTHERS[other](model)
