@@ -27,7 +27,14 @@ import numpy as np
 
 from benchmarks import harness
 from dld_tui.api import gate
-from dld_tui.core.compare.gate import GateResult, Pair, RunFigures, gate_result, in_turns
+from dld_tui.core.compare.gate import (
+    TOLERANCE_PERCENT,
+    GateResult,
+    Pair,
+    RunFigures,
+    gate_result,
+    in_turns,
+)
 
 _MORE = 1.03
 _BYTES = 6_000_000
@@ -97,7 +104,8 @@ def _drawn(ratios: Sequence[float], pair_s: float, limit: float, seed: int) -> s
         return Pair(RunFigures(1.0, {}), RunFigures(ratio, {}), ratio)
 
     now: Callable[[], float] = lambda: clock  # noqa: E731
-    return gate_result("base", "new", in_turns(time_pair, limit_s=limit, clock=now)).verdict
+    pairs = in_turns(time_pair, limit_s=limit, clock=now)
+    return gate_result("base", "new", pairs, TOLERANCE_PERCENT).verdict
 
 
 def _commands(folder: Path) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dld_tui.api import pytest_plugin
+from dld_tui.api import gate, pytest_plugin
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
@@ -143,6 +143,21 @@ def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(
     called = CliRunner().invoke(command.command, ["base.onnx", "new.onnx"], standalone_mode=False)
     assert isinstance(called.exception, CancelledError)
     assert "cancelled: gate after 0 pairs of runs" in str(called.exception)
+
+
+def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exact(*args: object) -> Pair:
+        return Pair(RunFigures(1.0), RunFigures(1.003), 1.003)
+
+    monkeypatch.setattr("dld_tui.targets.registry.result_of", exact)
+    words = ["base.onnx", "new.onnx"]
+    statuses = [
+        CliRunner().invoke(command.command, [*words, *more], standalone_mode=False).return_value
+        for more in ([], ["--tolerance", "0"])
+    ]
+    assert statuses == [0, 1]
+    assert not gate(*words).is_regression
+    assert gate(*words, tolerance_percent=0.0).is_regression
 
 
 def test_settings_of_one_version_are_those_of_a_profile() -> None:

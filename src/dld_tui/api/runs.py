@@ -28,6 +28,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.gate import (
     LIMIT_S,
+    TOLERANCE_PERCENT,
     WITHIN_PERCENT,
     GateResult,
     Pair,
@@ -131,7 +132,7 @@ def gate(
     runs: int | None = None,
     within_percent: float = WITHIN_PERCENT,
     limit_s: float = LIMIT_S,
-    tolerance_percent: float = 0.0,
+    tolerance_percent: float = TOLERANCE_PERCENT,
     commands: bool = False,
     base_settings: Mapping[str, Any] | None = None,
     new_settings: Mapping[str, Any] | None = None,

@@ -19,6 +19,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import (
     LEAST_RUNS,
     LIMIT_S,
+    TOLERANCE_PERCENT,
     WITHIN_PERCENT,
     GateResult,
     GateRow,
@@ -186,8 +187,8 @@ command = click.Command(
             show_default=True, help="But no longer than this.",
         ),
         click.Option(
-            ["--tolerance", "--slower"], type=Measure("%", 0), default=0.0, metavar="PERCENT",
-            show_default=True, help="NEW may be slower by so much.",
+            ["--tolerance", "--slower"], type=Measure("%", 0), default=TOLERANCE_PERCENT,
+            metavar="PERCENT", show_default=True, help="NEW may be slower by so much.",
         ),
         click.Option(["--commands"], is_flag=True, help="BASE and NEW are command lines."),
         click.Option(
