@@ -33,15 +33,15 @@ _NAME_CELLS = 24
 
 
 def about_lines(comparison: Comparison, width: int) -> list[Line]:
-    """Return what differs, what is unfair, the end-to-end times and where the time went."""
+    """Return the end-to-end times, what is unfair, what differs, and where the time went."""
     lines: list[Line] = []
     for index, subject in enumerate(comparison.subjects):
         mark = " base " if index == comparison.base else " "
         text = _subject_text(subject, width - len(mark) - 1)
         lines.append([(label(index), "accent strong"), (mark, "key"), (text, "")])
-    lines += _difference_lines(comparison, width)
-    lines += _warning_lines(comparison.unfair, width)
     lines.append(_total_line(comparison, comparison.end_to_end))
+    lines += _warning_lines(comparison.unfair, width)
+    lines += _difference_lines(comparison, width)
     lines += _warning_lines(comparison.doubts, width)
     lines += [_total_line(comparison, comparison.layer_sum), []]
     for text in comparison.explanation():
@@ -105,8 +105,8 @@ class CompareAbout(ChartView):
     """What differs, what makes it unfair, and where the time went."""
 
     HELP = (
-        "Settings that differ and what makes the comparison unfair come first, then the times end "
-        "to end, and where the time went. Tab goes to the rows."
+        "The times end to end come first, then what makes the comparison unfair, settings that "
+        "differ, and where the time went. Tab goes to the rows."
     )
     comparison: Comparison | None = None
     runs: Sequence[tuple[str, Sequence[float]]] = ()
