@@ -16,6 +16,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.files.preview import preview
 from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.text import fit
 from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
 from dld_tui.core.tune.result import (
     COLUMNS,
@@ -30,7 +31,7 @@ from dld_tui.screens.activity.results import ParagraphsDialog
 from dld_tui.screens.list_page import ListPage, ListTable
 from dld_tui.screens.report.tuned import TuneScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.lists.table_view import windows
+from dld_tui.widgets.lists.table_view import TableView, windows
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 
@@ -105,6 +106,20 @@ def test_what_was_tried_is_read_at_80_columns() -> None:
     assert dict((column.key, cells) for column, cells in shown.sizes)["key"] >= max(
         len(change.title) for change in CHANGES if change.id != "weights-int8"
     )
+
+
+def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Path) -> None:
+    begin = "int8, scales while it runs"
+    ends = ("1 thread", "2 threads", "work in small blocks", "denormal numbers are zero")
+    many = tuple(
+        Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, "slower")
+        for at, end in enumerate(ends)
+    )
+    view = TableView(tune_table(replace(found(tmp_path), candidates=(CANDIDATES[0], *many))))
+    sizes = dict(view.layout_columns(NARROW[0] - 5))
+    [key] = [column for column in sizes if column.key == "key"]
+    shown = {fit(one.title, sizes[key], keep=key.keep) for one in many}
+    assert len(shown) == len(many)
 
 
 def test_every_change_says_why_it_can_be_faster() -> None:

@@ -185,7 +185,7 @@ class TuneResult:
 
 
 COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("key", "set-up", lambda one: one.title, least=29),
+    Column("key", "set-up", lambda one: one.title, least=29, keep="middle"),
     Column("ms", "ms", lambda one: one.ms, MS, 9),
     Column(
         "speed", "speed", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f} x",

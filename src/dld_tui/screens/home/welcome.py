@@ -389,7 +389,9 @@ class WelcomeScreen(Page):
 def _counted(files: Sequence[FoundFile]) -> str:
     """Return how many models, engines and reports there are; empty without any."""
     kinds = Counter(KINDS.get(file.kind, "file") for file in files)
-    shown = {kind: kinds.pop(kind) for kind in ("model", "engine", "report") if kind in kinds}
+    shown = {
+        kind: kinds.pop(kind) for kind in ("model", "engine", "report", "tuning") if kind in kinds
+    }
     others = {"other": kinds.total()} if kinds.total() else {}
     return "  ".join(f"{count:,} {kind}" if kind == "other" else fmt.plural(count, kind)
                      for kind, count in {**shown, **others}.items())  # fmt: skip
