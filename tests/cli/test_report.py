@@ -179,8 +179,9 @@ def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
         "in_use_bytes": 4096, "arena_bytes": 8192,
     }  # fmt: skip
     layers = [
-        writer.add_layer(replace(LAYERS[0], details=details)), writer.add_layer(LAYERS[1])
-    ]  # fmt: skip
+        writer.add_layer(replace(LAYERS[0], details=details)),
+        writer.add_layer(replace(LAYERS[1], details={"flops": 500}, nodes=())),
+    ]
     for index in range(3):
         start = 10_000.0 * index
         writer.add_pass(index, start, 5000.0)
@@ -201,8 +202,12 @@ def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
         "at": {"layer": 0, "name": "fused", "nodes": ["stem/Conv", "stem/Relu"]},
     }  # fmt: skip
     cost = data["cost"]
-    assert (cost["flops"], cost["moved_bytes"], cost["limiter"]) == (3000, 600, "compute")
-    assert cost["achieved_flops"] == pytest.approx(1e6)  # 3,000 in 3 ms
+    assert (cost["flops"], cost["moved_bytes"], cost["limiter"]) == (3500, 600, "compute")
+    assert cost["achieved_flops"] == pytest.approx(875e3)  # 3,500 in 4 ms
+    assert cost["achieved_bytes_s"] == pytest.approx(
+        2e5
+    )  # 600 in 3 ms: of the other none are known
+    assert cost["uncounted_layers"] == 1
     assert [(one["node"], one["achieved_bytes_s"], one["limiter"]) for one in cost["nodes"]] == [
         ("stem/Conv", pytest.approx(2e5), "compute"), ("stem/Relu", pytest.approx(2e5), "compute"),
     ]  # fmt: skip

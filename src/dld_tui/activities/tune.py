@@ -56,6 +56,7 @@ _PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 8, 20.0, 0.5
 """How often both are profiled in new sessions, after how long no more, and for how long each."""
 _AS_CONFIRMED = 0.15
 """A difference from what was confirmed below which no more profiles are taken."""
+_MOST_ITEMS = 1_000_000
 _MOST_NODES = 500
 """Of those that a result lists."""
 _SETS = 3
@@ -237,13 +238,15 @@ class _Tuning:
         self._make_inputs()
         known = self._changes()
         self._require_known(known)
-        mine = [*self._request.only]
-        only = [part.strip() for text in mine for part in text.split(",") if part.strip()]
         provider = self._settings(self._base).providers[0]
         nodes = (node for scope in self._document.scopes() for node in scope.nodes)
         operators = frozenset(node.op_type for node in nodes)
         usable = usable_changes(
-            known, provider, operators, lambda name: getattr(self._request, name), only
+            known,
+            provider,
+            operators,
+            lambda name: getattr(self._request, name),
+            _listed(self._request.only),
         )
         models = yield from self._converted([one for one in usable if one.convert])
         best = yield from self._raced("models", [self._base, *models], _MODELS)
@@ -269,10 +272,11 @@ class _Tuning:
         sizes = self._free_sizes() if self._request.fix_shapes else {}
         if sizes:
             changes.append(shape_change(sizes))
-        texts = [part for text in self._request.batch for part in text.split(",") if part.strip()]
-        for text in texts:
-            if not text.strip().isdecimal() or int(text) < 2:
-                raise UsageError(f"--batch is {text!r}", hint="Write sizes of 2 and more: 2,4,8")
+        for text in _listed(self._request.batch):
+            if not text.isdecimal() or not 2 <= int(text) <= _MOST_ITEMS:
+                raise UsageError(
+                    f"--batch is {text!r}", hint="Write sizes from 2 to a million: 2,4,8"
+                )
             changes.append(batch_change(int(text)))
         opset = next((o.version for o in self._document.model.opset_import if not o.domain), 0)
         newest = newest_opset()
@@ -284,13 +288,12 @@ class _Tuning:
 
     def _require_known(self, known: Sequence[Change]) -> None:
         names = {one.id for one in known} | {one.id for one in CHANGES}
-        for text in self._request.only:
-            for part in text.split(","):
-                if part.strip() and part.strip() not in names:
-                    raise UsageError(
-                        f"there is no change {visible(part.strip())}",
-                        hint=f"There are {', '.join(sorted(names))}",
-                    )
+        for name in _listed(self._request.only):
+            if name not in names:
+                raise UsageError(
+                    f"there is no change {visible(name)}",
+                    hint=f"There are {', '.join(sorted(names))}",
+                )
 
     def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
         """Return the settings that helped, together and on the second best model, too."""
@@ -325,8 +328,6 @@ class _Tuning:
     # --- what is run, and on what ---------------------------------------------------------------
 
     def _profile_request(self, setup: Setup, **more: JSON) -> Any:
-        from dld_tui.activities.profile_onnxruntime import Request as Profile
-
         asked = self._request
         values: dict[str, JSON] = {
             "model": str(setup.model), "provider": asked.provider, "device_id": asked.device_id,
@@ -371,8 +372,6 @@ class _Tuning:
                 self._reference = [dict(zip(session.outputs, one, strict=True)) for one in runs]
 
     def _first_settings(self) -> Any:
-        from dld_tui.activities.profile_onnxruntime import Request as Profile
-
         asked = self._request
         first = Profile(model=asked.model, provider=asked.provider, device_id=asked.device_id)
         return replace(first.session_settings(), quiet=True)
@@ -692,7 +691,6 @@ class _Tuning:
         yield Finished(result)
 
     def _code(self, setup: Setup) -> Any:
-        from dld_tui.activities.profile_onnxruntime import Request as Profile
         from dld_tui.core.params import command_line
         from dld_tui.core.tune.result import Code, cpp_code, python_code
 
@@ -782,6 +780,11 @@ class _Tuning:
             for event in profile.run(request):
                 if isinstance(event, Progress):
                     yield replace(event, stage=f"Profiling {setup.title}: {event.stage}")
+
+
+def _listed(texts: Sequence[str]) -> list[str]:
+    """Return what is separated by commas."""
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
 
 
 def _value_problem(result: object) -> str:

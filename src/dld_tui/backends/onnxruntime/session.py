@@ -914,7 +914,6 @@ def _spec(argument: Any) -> InputSpec:
 def _fed(value: AnyArray | Sequence[AnyArray], dtype: str | None) -> Any:
     if dtype is None:
         return value
-    import numpy as np
     from onnx import TensorProto
 
     array = np.asarray(value)

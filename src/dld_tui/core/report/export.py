@@ -110,24 +110,26 @@ def gpu_json(report: Report) -> JSON:
 def cost_json(layers: Sequence[Layer]) -> JSON:
     """Return operations and bytes of a pass, and by node; None where no layer has any.
 
-    Rates and limiters of nodes are those of the layer that they are in.
+    Sums and rates are of the layers where they are known, ``uncounted_layers`` the others that
+    took time. Rates and limiters of nodes are those of the layer that they are in.
     """
     counted = [layer for layer in layers if layer.flops is not None]
     if not counted:
         return None
-    times = [(measured_ms(layer) or 0.0) * (layer.count or 1.0) for layer in counted]
-    flops, moved = (sum((getattr(layer, name) or 0.0) * (layer.count or 1.0) for layer in counted)
-                    for name in ("flops", "moved_bytes"))  # fmt: skip
-    whole = sum(times)
+    flops, achieved_flops = _amount(layers, lambda layer: layer.flops)
+    moved, achieved_bytes = _amount(layers, lambda layer: layer.moved_bytes)
     by_limiter: dict[str, float] = {}
-    for layer, ms in zip(counted, times, strict=True):
+    for layer in counted:
         if (found := limiter(layer)) is not None:
-            by_limiter[found] = by_limiter.get(found, 0.0) + ms
+            by_limiter[found] = by_limiter.get(found, 0.0) + _pass_ms(layer)
     return {
         "flops": flops,
         "moved_bytes": moved,
-        "achieved_flops": 1000 * flops / whole if whole else None,
-        "achieved_bytes_s": 1000 * moved / whole if whole else None,
+        "uncounted_layers": sum(
+            1 for layer in layers if None in (layer.flops, layer.moved_bytes) and _pass_ms(layer)
+        ),
+        "achieved_flops": achieved_flops,
+        "achieved_bytes_s": achieved_bytes,
         "limiter": max(by_limiter, key=lambda name: by_limiter[name], default=None),
         "nodes": [
             {
@@ -144,6 +146,20 @@ def cost_json(layers: Sequence[Layer]) -> JSON:
             for link in layer.nodes
         ],
     }
+
+
+def _pass_ms(layer: Layer) -> float:
+    return (measured_ms(layer) or 0.0) * (layer.count or 1.0)
+
+
+def _amount(
+    layers: Sequence[Layer], of: Callable[[Layer], float | None]
+) -> tuple[float | None, float | None]:
+    """Return how much of something a pass has, and how much a second; None where nothing tells."""
+    known = [(layer, amount) for layer in layers if (amount := of(layer)) is not None]
+    total = sum(amount * (layer.count or 1.0) for layer, amount in known)
+    ms = sum(_pass_ms(layer) for layer, _ in known)
+    return (total if known else None, 1000 * total / ms if ms else None)
 
 
 def memory_json(layers: Sequence[Layer]) -> JSON:
