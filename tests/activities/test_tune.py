@@ -291,6 +291,17 @@ def test_outputs_and_times_are_of_the_model_bound_or_not(tmp_path: Path, binds: 
     assert one.time(0.0) > 0  # it is made again
 
 
+def test_a_folder_that_may_not_be_written_to_is_said_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, DEEP, "deep.onnx")
+    monkeypatch.setattr(tune.os, "access", lambda folder, mode: folder != tmp_path)
+    for output in (tmp_path / "o.tune.json", None):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(SaveError, match="may not be written to"):
+            next(run(Request(model=path, output=output)))
+
+
 def test_a_change_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no change faster"):
         tuned(write(tmp_path, DEEP, "deep.onnx"), only=("faster",))

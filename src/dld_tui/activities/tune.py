@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
@@ -175,6 +176,11 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.document.document import Document
 
     request.require()
+    folder = Path.cwd() if request.output is None else request.output.absolute().parent
+    if not os.access(folder, os.W_OK | os.X_OK):  # said before the work
+        raise SaveError(
+            "the folder may not be written to", where=str(folder), hint="Give another --output"
+        )
     yield Progress(0, None, stage="Reading the model")
     yield Metric("budget", request.budget, "s")  # beside the time that has passed
     with contextlib.closing(Document.open(request.model)) as document:
