@@ -295,7 +295,7 @@ def test_a_folder_that_may_not_be_written_to_is_said_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, DEEP, "deep.onnx")
-    monkeypatch.setattr(tune.os, "access", lambda folder, mode: folder != tmp_path)
+    monkeypatch.setattr("os.access", lambda folder, mode: folder != tmp_path)
     for output in (tmp_path / "o.tune.json", None):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(SaveError, match="may not be written to"):

@@ -28,6 +28,7 @@ from dld_tui.core.compare.gate import (
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import from_json, param, settings_of, to_json
+from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ def pairs_of(
         UsageError: There is no such setting, or it has no such value, or a target would need
             files of one version alone.
     """
+    known = {setting.name for setting in settings_of(Profile)} - {*NOT_SET}
+    for name in {**settings, **base_settings, **new_settings}:
+        if name not in known:
+            raise UsageError(
+                f"{visible(name)} is no setting of a gate",
+                hint=f"There are {', '.join(sorted(known))}",
+            )
     for name in {**base_settings, **new_settings}:
         if target is not None and name == "inputs":
             raise UsageError(

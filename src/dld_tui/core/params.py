@@ -314,7 +314,8 @@ def _typed(setting: Setting, value: JSON) -> Any:
             return setting.type(value)
     except (TypeError, ValueError):
         flag = setting.param.spellings[0] if setting.param.spellings else setting.name
-        raise UsageError(f"{flag} is {value!r}, which is not of type {setting.type}") from None
+        kind = "whole number" if setting.type is int else "number"
+        raise UsageError(f"{flag} is {value!r}, which is no {kind}") from None
     return value
 
 
