@@ -23,7 +23,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -175,28 +175,10 @@ def route(connection: Connection) -> list[Hop]:
         InputError: The configuration of OpenSSH cannot be read.
         UsageError: The way is no way: a wrong host, or a circle.
     """
-    return _route(_Wanted(
-        connection.host, connection.user, connection.port, connection.auth, connection.key,
-        connection.jump, connection.proxy_command, connection.known_hosts, _files(connection),
-    ), 0)  # fmt: skip
+    return _route(connection, 0)
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What is asked for, before the configuration was read."""
-
-    host: str
-    user: str = ""
-    port: int | None = None
-    auth: str = "auto"
-    key: Path | None = None
-    jump: str = ""
-    proxy_command: str = ""
-    known_hosts: Path | None = None
-    config: tuple[Path, ...] = field(default=())
-
-
-def _route(wanted: _Wanted, depth: int) -> list[Hop]:
+def _route(wanted: Connection, depth: int) -> list[Hop]:
     if depth > _DEEPEST:
         raise UsageError("the jump hosts go in a circle", where=wanted.host)
     options = _options(wanted)
@@ -206,13 +188,13 @@ def _route(wanted: _Wanted, depth: int) -> list[Hop]:
     before: list[Hop] = []
     for index, text in enumerate(hops(jump)):
         user, host, port = split_hop(text)
-        hop = _Wanted(host, user, port, known_hosts=wanted.known_hosts, config=wanted.config)
+        hop = Connection("", host, port, user, known_hosts=wanted.known_hosts, config=wanted.config)
         # Only the first is reached from here; the others have no way of their own.
         before += _route(hop, depth + 1) if index == 0 else [_hop(hop, _options(hop), "")]
     return [*before, target]
 
 
-def _hop(wanted: _Wanted, options: Any, proxy_command: str) -> Hop:
+def _hop(wanted: Connection, options: Any, proxy_command: str) -> Hop:
     host = str(options.get("Hostname") or wanted.host)
     problem = host_problem(host)
     if problem:
@@ -235,19 +217,19 @@ def _hop(wanted: _Wanted, options: Any, proxy_command: str) -> Hop:
         agent=str(Path(str(agent)).expanduser()) if agent else None,
         known_hosts=_known_hosts(wanted, options),
         host_key_alias=str(options.get("HostKeyAlias") or ""),
-        config=wanted.config,
+        config=_files(wanted),
         proxy_command=proxy_command,
         timeout_s=float(options.get("ConnectTimeout") or 15),
         has_ciphers=bool(options.get("Ciphers")),
     )
 
 
-def _options(wanted: _Wanted) -> Any:
+def _options(wanted: Connection) -> Any:
     user = wanted.user or ()
     port = wanted.port or ()
     try:
         return SSHClientConfig.load(
-            None, list(wanted.config), False, False, False,
+            None, list(_files(wanted)), False, False, False,
             _local_user(), user, wanted.host, port,
         )  # type: ignore[no-untyped-call,unused-ignore]  # fmt: skip
     except ConfigParseError as error:
@@ -265,7 +247,7 @@ def _files(connection: Connection) -> tuple[Path, ...]:
     return tuple(path for path in files if path.is_file())
 
 
-def _known_hosts(wanted: _Wanted, options: Any) -> tuple[Path, ...]:
+def _known_hosts(wanted: Connection, options: Any) -> tuple[Path, ...]:
     if wanted.known_hosts is not None:
         return (wanted.known_hosts.expanduser(),)
     user = options.get("UserKnownHostsFile") or ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")
