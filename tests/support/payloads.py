@@ -24,7 +24,7 @@ def joined(pieces: Iterable[bytes | Blob]) -> bytes:
 def cut_file(path: Path, threshold: int = 33) -> tuple[bytes, BlobTable]:
     """Return the skeleton of a file and its payloads."""
     blobs = BlobTable()
-    return cut(Source.open(path), blobs, threshold=threshold), blobs
+    return cut(Source.open(path), blobs, threshold=threshold).model, blobs
 
 
 def raw_tensor(name: str, count: int, dtype: int = TensorProto.FLOAT) -> TensorProto:

@@ -23,7 +23,7 @@ class Opened:
         self.source = Source.open(path)
         self.blobs = BlobTable()
         self.external = ExternalFiles(path)
-        self.skeleton = cut(self.source, self.blobs)
+        self.skeleton = cut(self.source, self.blobs).model
 
     def save(self, target: Path, limit: int = 2**31 - 1) -> tuple[ModelSet, list[str]]:
         plan = plan_model(self.skeleton, self.blobs, target, external=self.external, limit=limit)

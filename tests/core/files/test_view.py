@@ -26,7 +26,7 @@ class Opened:
         self.path = path
         self.blobs = BlobTable()
         self.external = ExternalFiles(path)
-        self.skeleton = cut(Source.open(path), self.blobs, threshold=64)
+        self.skeleton = cut(Source.open(path), self.blobs, threshold=64).model
 
     def view(self, *, values: bool = False, folder: Path | None = None) -> Path:
         return external_view(

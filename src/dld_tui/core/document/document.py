@@ -20,7 +20,7 @@ from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.wire import cut_to_parts
+from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import model_in
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -116,7 +116,7 @@ class Document:
         source = Source.open(path)
         try:
             blobs = BlobTable()
-            parts = cut_to_parts(source, blobs, progress=progress, cancelled=cancelled)
+            parts = cut(source, blobs, progress=progress, cancelled=cancelled)
             try:
                 model, nodes = _parsed(parts)
             except DecodeError as error:

@@ -470,7 +470,7 @@ def remove_unused(files: Iterable[Path], model: Path) -> list[Path]:
 def _locations(model: Path) -> set[str]:
     source = Source.open(model)
     try:
-        proto = onnx.ModelProto.FromString(cut(source, BlobTable()))
+        proto = onnx.ModelProto.FromString(cut(source, BlobTable()).model)
     except DecodeError as error:
         raise DldError(str(error)) from None
     finally:

@@ -562,7 +562,7 @@ def cut(
     threshold: int = THRESHOLD,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
-) -> bytes:
+) -> ModelParts:
     """Return the file's ModelProto with a sentinel in the place of every large payload.
 
     Args:
@@ -579,20 +579,6 @@ def cut(
         CancelledError: `cancelled` said so.
         FileChangedError: The file became shorter meanwhile.
     """
-    return cut_to_parts(
-        source, blobs, threshold=threshold, progress=progress, cancelled=cancelled
-    ).model
-
-
-def cut_to_parts(
-    source: Source,
-    blobs: BlobTable,
-    *,
-    threshold: int = THRESHOLD,
-    progress: ProgressCallback | None = None,
-    cancelled: CancelCheck | None = None,
-) -> ModelParts:
-    """Do the same as :func:`cut`, for who has more questions about what remains."""
     if source.size == 0:
         raise CorruptFileError("File is empty (0 bytes)", where=str(source.path))
     mark = len(blobs)
@@ -640,4 +626,4 @@ def verify_model(path: str | os.PathLike[str], *, cancelled: CancelCheck | None 
         source.close()
 
 
-__all__ = ["THRESHOLD", "cut", "cut_to_parts", "pieces_length", "splice", "verify_model"]
+__all__ = ["THRESHOLD", "cut", "pieces_length", "splice", "verify_model"]

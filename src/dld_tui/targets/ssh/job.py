@@ -655,7 +655,7 @@ def _skeleton(path: Path) -> onnx.ModelProto | None:
     if recognise(path) is not FileKind.ONNX:
         return None
     with contextlib.closing(Source.open(path)) as source:
-        skeleton = cut(source, BlobTable())
+        skeleton = cut(source, BlobTable()).model
     return onnx.ModelProto.FromString(skeleton) if has_external(skeleton) else None
 
 

@@ -87,7 +87,7 @@ def read_model(document: ScopeOwner, described: JSON) -> onnx.ModelProto:
         elif payload.offset or payload.length != payload.source.size:
             raise EditError("a model is a whole file, not a part of one")
         else:
-            skeleton = cut(payload.source, document.blobs)
+            skeleton = cut(payload.source, document.blobs).model
         model = onnx.ModelProto.FromString(skeleton)
         if not model.HasField("graph"):
             raise InputError("Model has no graph")
