@@ -67,3 +67,13 @@ def test_two_sizes_for_one_dimension_are_refused() -> None:
 
     with pytest.raises(UsageError, match=r"input y: --shape gives dimension 'N' as 2 and as 3"):
         check_given(specs, {"x": (2, 3), "y": (3,)})
+
+
+def test_an_unknown_input_is_answered_in_a_line_however_many_there_are() -> None:
+    """Models before IR version 4 list every weight as an input."""
+    with pytest.raises(UsageError) as raised:
+        parse_shapes(["data:1x3"], [f"w{at}" for at in range(300)])
+    hint = raised.value.hint or ""
+    assert hint.startswith("Its inputs: w0, w1, ")
+    assert hint.endswith(" and 290 more")
+    assert len(hint) < 100

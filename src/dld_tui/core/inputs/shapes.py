@@ -147,11 +147,17 @@ def parse_shapes(texts: Iterable[str], names: Collection[str]) -> dict[str, Shap
     return shapes
 
 
+_MOST_LISTED = 10
+"""Inputs that an error names: old models list every weight as one."""
+
+
 def _known(name: str, names: Collection[str]) -> str:
     for candidate in (name, name.strip().strip("'\"")):
         if candidate in names:
             return candidate
-    listed = ", ".join(map(visible, names)) or "none"
+    listed = ", ".join(visible(one) for one in [*names][:_MOST_LISTED]) or "none"
+    if len(names) > _MOST_LISTED:
+        listed += f" and {len(names) - _MOST_LISTED:,} more"
     raise UsageError(
         f"--shape names {name!r}, which is not an input of the model",
         hint=f"Its inputs: {listed}",
