@@ -44,7 +44,11 @@ FIXED = SMALLEST.replace("y = Mul(x, w)", "y = Expand(x, s)").replace(
 
 
 def simplified(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, made: dict[str, Any], **settings: Any
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    made: dict[str, Any],
+    text: str = CHAIN,
+    **settings: Any,
 ) -> tuple[dict[str, JSON], onnx.ModelProto]:
     """Sanitize with simplifiers that make certain models, or fail."""
 
@@ -69,7 +73,7 @@ def simplified(
 
     monkeypatch.setattr(library_file, "by_library", by_library)
     monkeypatch.setattr(simplifiers, "missing", lambda name: [] if name in made else [name])
-    path, out = models.write(folder, CHAIN), folder / "out.onnx"
+    path, out = models.write(folder, text), folder / "out.onnx"
     *_, last = run(Request(path, out, **settings))
     assert isinstance(last, Finished)
     return encode(last.result), onnx.load(out)
@@ -84,6 +88,32 @@ def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "tried without rules, which may leave fewer nodes: pip install 'dld-tui[simplify]'",
     ]
     assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_inputs_that_nothing_reads_stay_in_their_places(
+    place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ["float[N, 4] x", "bool unread"][:: -1 if place == 0 else 1]
+    text = CHAIN.replace("float[N, 4] x", ", ".join(listed))
+    _, after = simplified(monkeypatch, tmp_path, {"Polygraphy": SMALLEST}, text=text)
+    assert len(after.graph.node) == 1
+    assert [one.name for one in after.graph.input].index("unread") == place
+    assert after.graph.input[place].type.tensor_type.elem_type == onnx.TensorProto.BOOL
+    onnx.checker.check_model(after)
+
+
+@pytest.mark.parametrize(("version", "is_said"), [(8, True), (3, False)])
+def test_a_default_that_is_folded_is_told(
+    version: int, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = CHAIN.replace("float[N, 4] x", "float[N, 4] x, float[4] w").replace(
+        "ir_version: 8", f"ir_version: {version}"
+    )
+    result, after = simplified(monkeypatch, tmp_path, {"Polygraphy": SMALLEST}, text=text)
+    assert len(after.graph.node) == 1
+    notes = cast("list[str]", result["notes"])
+    assert any(note.startswith("w: no input any more") for note in notes) == is_said
 
 
 def test_other_values_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

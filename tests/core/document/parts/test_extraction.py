@@ -138,6 +138,11 @@ def test_initializer_that_is_cut_becomes_an_input(document: Document, tmp_path: 
     assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [4]
 
 
+def test_nothing_is_between_a_value_and_itself(document: Document) -> None:
+    with pytest.raises(UsageError, match="every output is an input: nothing is between"):
+        extract_between(document, document.main, ["q", "left"], ["q"])
+
+
 def test_input_that_no_output_needs_is_left_out(document: Document) -> None:
     found = extract_between(document, document.main, ["choice", "x"], ["p"])
     assert found.document.main.inputs == ("x",)

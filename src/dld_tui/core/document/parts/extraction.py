@@ -269,6 +269,8 @@ def extract_between(
         if scope.resolve(name) is None:
             raise UsageError(f"there is no value {quoted(name)}", where=_place(scope))
     nodes = feeding(scope, wanted, given)
+    if not nodes and all(name in given for name in wanted):
+        raise UsageError("every output is an input: nothing is between", where=_place(scope))
     parts = parts_of(scope, nodes, more=wanted, cut=given)
     used = [name for name in given if name in parts.taken or _is_made(nodes, name)]
     ordered = [*used, *_in_order(scope.inputs, [n for n in parts.taken if n not in used])]
