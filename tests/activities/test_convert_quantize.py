@@ -322,6 +322,21 @@ def test_weights_alone_in_blocks_of_four_bits(tmp_path: Path, runtime: str) -> N
     assert 0.001 < 10 ** (-values["outputs"]["y"]["snr_db"] / 20) < 0.3
 
 
+def test_a_default_that_is_quantized_is_told(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS.replace("N, 4", "N, 64"), 64, 64)
+    model = onnx.load(path)
+    (weight,) = (one for one in model.graph.initializer if list(one.dims) == [64, 64])
+    given = onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+    model.graph.input.append(given)
+    onnx.save(model, path)
+    result = convert(
+        "quantize", path, tmp_path / "o.onnx", weights_only=True, weights="int4", block=32
+    )
+    assert f"{weight.name}: no input any more, the default is all there is" in cast(
+        "list[str]", result["notes"]
+    )
+
+
 STAYING = """
 <ir_version: 10, opset_import: ["" : 18]>
 net (int64[N, 4] ids, float[N, 4, 64] z) => (float[N, 4, 100] logits)

@@ -20,7 +20,7 @@ from dld_tui.core.conversion.request import ConversionRequest, Verification
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.params import param
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
@@ -153,7 +153,7 @@ def run(request: Request) -> Iterator[Event]:
         else:
             result = search.best
             notes.append(f"simplified by {', then '.join(search.steps)}")
-            notes += put_back_inputs(document, result)
+            put_back_inputs(document, result)
             checked = yield from verifier.check(result)
         if request.by == BEST and (absent := _absent()):
             notes.append(
@@ -172,33 +172,23 @@ def run(request: Request) -> Iterator[Event]:
         yield from written(document, result, request.output, sanitized, notes)
 
 
-def put_back_inputs(original: Document, result: Document) -> list[str]:
-    """Put back inputs that nothing reads, as callers give them; return what cannot be put back.
-
-    Simplifiers drop them, and fold defaults that a caller may replace.
-    """
+def put_back_inputs(original: Document, result: Document) -> None:
+    """Put back inputs that nothing reads: simplifiers drop them, and callers give them."""
     import onnx
 
     from dld_tui.core.document.primitives import Splice
     from dld_tui.core.files.proto_text import text_of
 
-    main, gone, kept = result.main, list[str](), 0
+    main, kept = result.main, 0
     for record in original.main.records.get("input", ()):
         name = text_of(record.name)
         if name not in main.inputs:
-            if original.main.is_default(name):
-                gone.append(name)
-                continue
             if original.main.initializer(name) is not None or main.definition(name) is not None:
-                continue  # one that had to be an input as well, before there were defaults
+                continue
             copy = onnx.ValueInfoProto()
             copy.CopyFrom(record)
             Splice(main, "input", kept, [], [copy]).do()
         kept += 1
-    if not gone:
-        return []
-    names = clip(", ".join(map(visible, gone)), 80)
-    return [f"{names}: no input any more, the default is all that there is"]
 
 
 def _absent() -> str:

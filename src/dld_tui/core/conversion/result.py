@@ -26,7 +26,7 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.tensorrt.retyping import CastFigures, CastLoss
-from dld_tui.core.text import visible
+from dld_tui.core.text import clip, visible
 
 
 @dataclass(frozen=True)
@@ -365,5 +365,16 @@ def written(
     remarks += (f"{path.name} is removed: only the former model used it"
                 for path in remove_unused(former, output))  # fmt: skip
     yield Finished(
-        make(path=output, before=sides[0], after=sides[1], notes=[*notes], remarks=remarks)
-    )
+        make(
+            path=output, before=sides[0], after=sides[1], notes=[*notes, *_folded(before, after)],
+            remarks=remarks,
+        )
+    )  # fmt: skip
+
+
+def _folded(before: Document, after: Document) -> list[str]:
+    """Return which inputs a caller cannot give any more, as their defaults were taken."""
+    left = {*after.main.inputs}
+    gone = [name for name in before.main.inputs if name not in left]
+    names = ", ".join(visible(name) for name in gone if before.main.is_default(name))
+    return [f"{clip(names, 80)}: no input any more, the default is all there is"] if names else []
