@@ -137,7 +137,7 @@ CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
 
 _WITH_DEVICE_ID = (*CUDA_PROVIDERS, "ROCM", "MIGraphX", "Dml", "CANN")
 _MEMORY = {**dict.fromkeys(CUDA_PROVIDERS, "cuda"), "Dml": "dml", "CANN": "cann"}
-_WARNING = 2
+_WARNING, _FATAL = 2, 4
 _GRAPH_OPTIONS = ("enable_cuda_graph", "trt_cuda_graph_enable", "nv_cuda_graph_enable")
 """Of the providers CUDA, TensorRT and TensorRT-RTX."""
 
@@ -548,7 +548,6 @@ Feed: TypeAlias = "dict[str, Any]"
 _INSTALL = "Install it with: pip install 'dld-tui[cpu]'"
 _INSTALL_GPU = "Install it with: pip install 'dld-tui[gpu]' (in place of onnxruntime)"
 _INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/install.md says"
-_WARNING_LEVEL, _FATAL = 2, 4
 
 
 @functools.cache
@@ -567,7 +566,7 @@ def load() -> Any:
     except (ImportError, OSError) as error:
         raise UnavailableError(f"ONNX Runtime cannot be loaded: {error}", hint=_INSTALL) from error
     module.disable_telemetry_events()
-    module.set_default_logger_severity(_WARNING_LEVEL)
+    module.set_default_logger_severity(_WARNING)
     return module
 
 
@@ -818,8 +817,7 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = load().RunOptions()
-        options.log_severity_level = _FATAL  # what it logs of an error, it raises, too
+        options = _run_options()
         with errors_of(self._model, "run"), self.denormals():
             return list(self._session.run(None, feed, options))
 
@@ -829,8 +827,7 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = load().RunOptions()
-        options.log_severity_level = _FATAL
+        options = _run_options()
         with errors_of(self._model, "run"), self.denormals():
             if has_text(feed):
                 self._session.run(None, feed, options)
@@ -854,8 +851,7 @@ class Session:
         Raises:
             ActivityError: The run failed; names the node where the text does.
         """
-        options = load().RunOptions()
-        options.log_severity_level = _FATAL
+        options = _run_options()
         with errors_of(self._model, "run"), self.denormals():
             self._session.run_with_iobinding(feed.binding, options)
 
@@ -881,6 +877,12 @@ class Session:
     def end_profiling(self) -> Path:
         """Stop profiling and return the file that was written."""
         return Path(self._session.end_profiling())
+
+
+def _run_options() -> Any:
+    options = load().RunOptions()
+    options.log_severity_level = _FATAL  # what it logs of an error, it raises, too
+    return options
 
 
 def has_text(feed: Feed) -> bool:
