@@ -214,14 +214,16 @@ def _require_no_weights(output: Path, model: object) -> None:
 
 
 def whole_numbers(text: str, flag: str) -> list[int]:
-    """Return numbers above 0 that are separated by commas, each once.
+    """Return numbers from 1 to 99,999,999 that are separated by commas, each once.
 
     Raises:
         UsageError: One is none.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
-        raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} 128,1024")
+        raise UsageError(
+            f"{flag} is {text!r}", hint=f"Write whole numbers from 1 to 99,999,999, as {flag} 1,8"
+        )
     return list(dict.fromkeys(map(int, parts)))
 
 
