@@ -25,7 +25,7 @@ from dld_tui.activities.profile_onnxruntime import Request, plan_of
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
 from dld_tui.core.document.document import Document
 from dld_tui.core.machine.environment import environment
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.gain import gain_of
 
 _SIDE, _ROWS, _SECONDS = 256, 64, 0.5

@@ -45,7 +45,7 @@ def _kernel(number: int) -> tuple[str, str]:
 
 def profile_import(path: str) -> dict[str, float]:
     """Open a profile as a report."""
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     told = 0
 

@@ -52,7 +52,7 @@ def report_write(path: str, *sizes: str) -> dict[str, float]:
 
 def report_open(path: str) -> dict[str, float]:
     """Open the report, read a pass, and draw all counters over some parts of the run."""
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     start = time.perf_counter()
     with open_report(path) as report:

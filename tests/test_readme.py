@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui import commands
 from dld_tui.cli.table import COMMANDS
-from dld_tui.widgets import commands
 from tests.support import models
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,6 +18,8 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
+from dld_tui.commands import Command, by_id
+from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError
 from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
@@ -27,10 +29,11 @@ from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.asking import DialogAsker
 from dld_tui.screens.home.tabs import OPENING, START, OpeningPage, Tabs
-from dld_tui.widgets.commands import Command, by_id
-from dld_tui.widgets.commands.dispatch import (
+from dld_tui.screens.questions import DialogAsker
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell import frame, glyphs
+from dld_tui.widgets.shell.command_dispatch import (
     Commands,
     HasCommands,
     binding_of,
@@ -38,9 +41,6 @@ from dld_tui.widgets.commands.dispatch import (
     hint,
     use_keys,
 )
-from dld_tui.widgets.commands.key_names import unknown_and_clashing
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.host import EndedJob
 from dld_tui.widgets.shell.key_queue import KeyQueue
 from dld_tui.widgets.shell.page import Page
@@ -401,7 +401,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     async def action_quit(self) -> None:
         """Leave, after asking when something would be lost."""
-        from dld_tui.screens.asking import ask_to_quit
+        from dld_tui.screens.questions import ask_to_quit
 
         ask_to_quit(self, self._open_screens())
 

@@ -20,8 +20,8 @@ from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.model import Report
-from dld_tui.widgets.timeline.model import memory_rows
+from dld_tui.core.report.report import Report
+from dld_tui.widgets.timeline.lanes import memory_rows
 from tests.support.arena import deltas, measured
 from tests.support.models import write
 from tests.support.runtime import needs_onnxruntime

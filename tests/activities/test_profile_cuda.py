@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.core.events import Finished
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from tests.support import models
 
 

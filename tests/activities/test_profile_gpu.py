@@ -19,7 +19,7 @@ from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, CounterSpec, Series
 from dld_tui.core.report.latency import TimeCalls, noting_times
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

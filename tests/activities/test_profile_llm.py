@@ -18,7 +18,7 @@ from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.figures import GenerationFigures, generation_of, llm_json
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import opening
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import context_plot

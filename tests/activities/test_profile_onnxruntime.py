@@ -25,7 +25,7 @@ from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import Extent
 from dld_tui.core.report.measured_facts import report_inputs
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support import models
 

@@ -9,7 +9,7 @@ from dld_tui.activities.profile_onnxruntime import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

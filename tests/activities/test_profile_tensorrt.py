@@ -19,7 +19,7 @@ from dld_tui.core.errors import ActivityError, InputError, UnavailableError, Usa
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.report.measured_facts import report_inputs
-from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_tensorrt import fake_tensorrt

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.activities.profile_tensorrt import Request, run
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from tests.support.engines import write_model
 
 

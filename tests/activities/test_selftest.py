@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import apart, registry
+from dld_tui.activities import registry
+from dld_tui.activities import separate_process as apart
 from dld_tui.activities.machine import selftest
 from dld_tui.activities.machine.selftest import Request, run
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling

@@ -17,7 +17,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from tests.support.models import write
 
 pytest.importorskip("onnxruntime")

@@ -25,7 +25,7 @@ from dld_tui.core.events import Finished
 from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.tune.gain import Gain, GainRow
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write

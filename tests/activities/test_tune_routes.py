@@ -16,7 +16,7 @@ from dld_tui.core.compare import gate
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.params import from_json
-from dld_tui.core.tensorrt.routes import RouteSearch, search_lines, trial_table
+from dld_tui.core.tensorrt.build_routes import RouteSearch, search_lines, trial_table
 from tests.support.engines import write_model
 from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 

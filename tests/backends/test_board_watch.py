@@ -23,7 +23,7 @@ from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Log, Metric
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support import jetson_sysfs, models
 from tests.support.jetson_boards import answers, put

@@ -11,13 +11,13 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends.tensorrt.config import flag_names, tactic_mask
+from dld_tui.backends.tensorrt.builder_config import flag_names, tactic_mask
 from dld_tui.backends.tensorrt.network import model_file
 from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt

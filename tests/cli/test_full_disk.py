@@ -20,8 +20,8 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import SaveError
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.settings.state import State
 from tests.support import models

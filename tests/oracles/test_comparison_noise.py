@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.matching import discoveries, p_value
-from dld_tui.core.compare.model import Subject
+from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import Layer
 
 

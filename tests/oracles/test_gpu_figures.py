@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.report.gpu_summary import gpu_summary
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.report import Report
 from tests.oracles import plain
 from tests.support.gpu_reports import CUDA, gpu_writer
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.compare.subject import open_subject
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.oracles.plain import trtexec_percentile
 from tests.support.plans import write_layers

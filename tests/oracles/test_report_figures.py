@@ -15,8 +15,8 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.formats.import_ort import add_ort_profile
-from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.triage import triage
 from tests.oracles.plain import RawProfile, StoredReport, unpack
 from tests.support.profiles import kernel, run, start_report, write_profile

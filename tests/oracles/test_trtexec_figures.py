@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.report.statistics import trtexec_percentile as ours
 from dld_tui.core.report.triage import triage

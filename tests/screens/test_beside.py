@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.compare.diff.compare import diff_documents
-from dld_tui.core.compare.diff.model import node_pairs
+from dld_tui.core.compare.diff.model_diff import node_pairs
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.document import Document
 from dld_tui.screens.activity.results import of_reduction, show_view

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dld_tui.commands.command import Command
 from dld_tui.screens.home.palette import is_meant, rank
-from dld_tui.widgets.commands.model import Command
 
 SAVE = Command("x.save", "save", "Save the model.", synonyms=("write", "store it"))
 SAVE_AS = Command("x.as", "save as", "Save under another name.")

@@ -31,7 +31,7 @@ from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.forms.param_form import ChoiceField
 from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.parameters.model import DOCUMENTATION
+from dld_tui.widgets.parameters.descriptions import DOCUMENTATION
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened, wait_for
 

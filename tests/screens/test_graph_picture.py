@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, OpenPathDialog
-from dld_tui.widgets.graph.model import GraphView
+from dld_tui.widgets.graph.state import GraphView
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 

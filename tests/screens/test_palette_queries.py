@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.commands import by_id
+from dld_tui.commands.command_table import SYNONYMS
 from dld_tui.screens.home.palette import Palette, entries_for, ranked
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.widgets.commands import by_id
-from dld_tui.widgets.commands.table import SYNONYMS
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 

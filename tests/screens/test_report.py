@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.report.page import ReportScreen
 from dld_tui.widgets.results.report_views import (

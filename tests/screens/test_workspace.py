@@ -8,8 +8,8 @@ import onnx
 import pytest
 from rich.cells import cell_len
 
+from dld_tui.commands import in_scope
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.commands import in_scope
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from dld_tui.widgets.explorer.items import View
 from tests.support import models

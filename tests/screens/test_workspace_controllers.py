@@ -14,20 +14,20 @@ import pytest
 from onnx import helper
 
 import dld_tui.screens.workspace as room
+from dld_tui.commands import in_scope
 from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.groups import operator_palette
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.screens.workspace.state import Cursor, Signal, Target, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
-from dld_tui.widgets.commands import in_scope
 from dld_tui.widgets.explorer.items import Branch
-from dld_tui.widgets.explorer.model import ExplorerModel
-from dld_tui.widgets.parameters.model import NodeRows, ScopeRows, Terminal
+from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.parameters.descriptions import NodeRows, ScopeRows, Terminal
 from dld_tui.widgets.parameters.rows import ParameterRow
 from tests.support import models
 

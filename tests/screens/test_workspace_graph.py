@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.widgets.graph.canvas import GraphCanvas
-from dld_tui.widgets.graph.model import GraphModel, GraphView
 from dld_tui.widgets.graph.pane import AT_ONCE
+from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
 from tests.support.workspace import NARROW, WIDE, Session, opened

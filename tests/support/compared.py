@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.core.compare.model import Subject
+from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import Layer, NodeLink
 
 Times = Sequence[float]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.document import Document, Node
-from dld_tui.widgets.graph.model import GraphModel, GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay
 from dld_tui.widgets.graph.rows import GraphRows
+from dld_tui.widgets.graph.state import GraphModel, GraphNotes
 from tests.support import models
 
 

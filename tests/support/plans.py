@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
+from dld_tui.core.tensorrt.plan.engine_plan import (
+    EngineLayer,
+    EnginePlan,
+    EngineTensor,
+    TimingSummary,
+)
 
 FORMATS = {"fp32": "Float", "fp16": "Half", "int8": "Int8", "bf16": "BFloat16", "fp8": "FP8"}
 

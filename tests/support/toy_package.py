@@ -13,10 +13,10 @@ from dld_tui.activities.registry import Activity, Command
 from dld_tui.core.checks.checker import NodeCheck
 from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.files.added_readers import ReportReader
+from dld_tui.core.files.plugin_readers import ReportReader
 from dld_tui.core.params import Param, Setting, param
-from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.core.types import CancelCheck, ProgressCallback

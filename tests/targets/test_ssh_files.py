@@ -17,7 +17,7 @@ from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progres
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh.job import plan_inputs

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.types import JSON
 from dld_tui.widgets.results.report_views import device_rows, environment_lines
 from tests.support.gpu_reports import make_gpu_report

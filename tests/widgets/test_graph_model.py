@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.widgets.graph.model import GraphModel, GraphView
+from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of, seen
 from tests.support.sessions import document_of

@@ -8,7 +8,6 @@ import pytest
 
 from dld_tui.core.checks import Finding
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.graph.model import GraphModel, GraphNotes, GraphView
 from dld_tui.widgets.graph.overlays import (
     FindingsOverlay,
     Overlay,
@@ -17,6 +16,7 @@ from dld_tui.widgets.graph.overlays import (
     time_overlay,
 )
 from dld_tui.widgets.graph.rows import GraphRows
+from dld_tui.widgets.graph.state import GraphModel, GraphNotes, GraphView
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of
 from tests.support.sessions import document_of

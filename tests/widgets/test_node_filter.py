@@ -11,7 +11,7 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.document.history import Change
 from dld_tui.core.errors import UsageError
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
-from dld_tui.widgets.parameters.model import default_of
+from dld_tui.widgets.parameters.descriptions import default_of
 from tests.support import models
 
 MODEL = """

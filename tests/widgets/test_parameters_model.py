@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.summary import summarise
-from dld_tui.widgets.parameters.model import (
+from dld_tui.widgets.parameters.descriptions import (
     DEFAULTS,
     DOCUMENTATION,
     INITIALIZERS,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.report.measured_facts import MeasuredFact
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import width_of

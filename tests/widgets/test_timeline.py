@@ -19,7 +19,7 @@ from dld_tui.widgets.timeline.cells import (
     Run,
     paint,
 )
-from dld_tui.widgets.timeline.model import TONES, Span, Timeline, layout
+from dld_tui.widgets.timeline.lanes import TONES, Span, Timeline, layout
 from dld_tui.widgets.timeline.timeline import TimelineView, axis_line
 from dld_tui.widgets.timeline.timescale import TimeScale, axis
 from tests.support.work import steps_in

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent
+from dld_tui.core.report.report import Report
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.shell.themes import THEMES
 from dld_tui.widgets.timeline.cells import ASCII_SHADES, GAP, TEXTURES, UNICODE_SHADES, Cell, paint
-from dld_tui.widgets.timeline.model import TONES, event_title, kernel_name, measure, timeline_of
+from dld_tui.widgets.timeline.lanes import TONES, event_title, kernel_name, measure, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, event_lines, kernels_line, span_lines
 from tests.support.gpu_reports import KERNELS, gpu_writer, make_gpu_report
 from tests.support.report_files import HOSTILE

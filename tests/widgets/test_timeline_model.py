@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Track
+from dld_tui.core.report.report import Report
 from dld_tui.widgets.timeline.cells import (
     CURSOR,
     EMPTY,
@@ -19,7 +19,7 @@ from dld_tui.widgets.timeline.cells import (
     wide_spans,
     with_cursor,
 )
-from dld_tui.widgets.timeline.model import (
+from dld_tui.widgets.timeline.lanes import (
     Lane,
     Span,
     Timeline,

@@ -20,7 +20,7 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison

@@ -49,7 +49,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document
     from dld_tui.core.report.groups import priced
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     yield Progress(0, None, stage="Reading the report")
     with open_report(request.report) as report:

@@ -25,7 +25,7 @@ from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.machine import providers
 from dld_tui.core.params import param, to_json
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.tactic_trials import Expected, TacticTrials
@@ -389,7 +389,7 @@ class _Searching:
 def _options(request: Request) -> str:
     """Return the options of the builds as they are written."""
     from dld_tui.core.params import command_line, settings_of
-    from dld_tui.core.tensorrt.settings import BuildSettings
+    from dld_tui.core.tensorrt.build_settings import BuildSettings
 
     values = to_json(request)
     left_out = {"model", "output", *_NO_MATTER}

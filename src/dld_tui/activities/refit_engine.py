@@ -13,8 +13,8 @@ from pathlib import Path
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import FIRST_PAGE, like, param
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.measuring import RunSettings
-from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 
@@ -96,7 +96,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.log import BuildLog
     from dld_tui.backends.tensorrt.runtime import Engine, refit, refitted_bytes, trusted_bytes
     from dld_tui.core.files.writer import write_bytes
-    from dld_tui.core.tensorrt.arguments import device_text
+    from dld_tui.core.tensorrt.trtexec_arguments import device_text
 
     data, header = trusted_bytes(request.engine, request.trust)
     if not request.model.is_file():

@@ -121,7 +121,7 @@ def _convert(name: str, summary: str, show: str = "show_conversion", **about: An
     return Command(("convert", name), summary, f"dld_tui.cli.jobs.results:{show}", **about)
 
 
-_TRTEXEC = "dld_tui.core.tensorrt.arguments:plain_arguments"
+_TRTEXEC = "dld_tui.core.tensorrt.trtexec_arguments:plain_arguments"
 _LIBRARY = "dld_tui.core.tensorrt.availability:library_reasons"
 
 ACTIVITIES: tuple[Activity, ...] = (
@@ -263,7 +263,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "tune_routes",
         "Tune build routes",
         "Find the knobs of TensorRT's compiler that give a model the fastest engine.",
-        result="dld_tui.core.tensorrt.routes:RouteSearch",
+        result="dld_tui.core.tensorrt.build_routes:RouteSearch",
         command=Command(("routes",), show="dld_tui.cli.jobs.results:show_routes", rewrite=_TRTEXEC),
         of_open_model=True,
         result_view="dld_tui.screens.activity.results:of_routes",

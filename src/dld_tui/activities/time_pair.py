@@ -207,7 +207,7 @@ def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Iterator[Ev
 
 
 def _node_times(run: ProfilingRun) -> dict[str, float]:
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     with contextlib.closing(open_report(run.report_path)) as report:
         return node_times(report.layers)

@@ -819,7 +819,7 @@ def _difference(gain: Gain | str, confirmed: GateRow) -> float:
 
 def _gain_of(reports: Sequence[Path]) -> Gain | str:
     """Return where the gain is, or why profiles do not tell."""
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
     from dld_tui.core.tune.gain import NOT_MEASURED, gain_of
 
     try:

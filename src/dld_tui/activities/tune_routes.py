@@ -16,15 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.apart import apart
+from dld_tui.activities.separate_process import apart
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
-from dld_tui.core.tensorrt.measuring import MeasureSettings
-from dld_tui.core.tensorrt.routes import (
+from dld_tui.core.tensorrt.build_routes import (
     FAST,
     FULL,
     MIXED,
@@ -40,7 +39,8 @@ from dld_tui.core.tensorrt.routes import (
     route_count,
     route_text,
 )  # fmt: skip
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.measuring import MeasureSettings
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -201,7 +201,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _knobs(library: Library) -> Knobs:
-    from dld_tui.backends.tensorrt.config import known_knobs
+    from dld_tui.backends.tensorrt.builder_config import known_knobs
     from dld_tui.backends.tensorrt.library import trt
 
     builder = trt.Builder(trt.Logger(trt.Logger.ERROR))

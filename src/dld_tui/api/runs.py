@@ -38,7 +38,7 @@ from dld_tui.core.compare.gate import (
 )
 from dld_tui.core.compare.subject import open_subject, subject_of
 from dld_tui.core.params import to_json, validate
-from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.targets import registry as targets
 
 __all__ = ["Report", "compare", "convert", "profile"]

@@ -11,10 +11,10 @@ from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dld_tui.commands.command import fits
+from dld_tui.commands.key_names import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.home.palette import Entry, Palette, entries_for
-from dld_tui.widgets.commands.key_names import key_name
-from dld_tui.widgets.commands.model import fits
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.lists.line_source import ListSource, Piece

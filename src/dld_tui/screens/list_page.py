@@ -10,10 +10,10 @@ from textual.widget import Widget
 from dld_tui.core.tables.table import Row, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import Page
 
 LABEL = 18

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import GROUPINGS, Comparison
-from dld_tui.core.compare.model import Row, Subject, label
+from dld_tui.core.compare.records import Row, Subject, label
 from dld_tui.core.compare.rows import sort_rows
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.records import Layer, NodeLink

@@ -14,7 +14,7 @@ from dld_tui.core.compare.conditions import (
     telling,
     unfair,
 )
-from dld_tui.core.compare.model import Subject
+from dld_tui.core.compare.records import Subject
 from tests.support.compared import noisy, subject, timed
 
 MODEL = {"sha256": "0" * 64, "bytes": 10, "path": "/m/net.onnx"}

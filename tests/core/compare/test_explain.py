@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.model import Subject
+from dld_tui.core.compare.records import Subject
 from tests.support.compared import noisy, subject, timed
 
 

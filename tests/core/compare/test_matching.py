@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dld_tui.core.compare.matching import Match, match_layers
-from dld_tui.core.compare.model import Subject
+from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import NodeLink
 from tests.support.compared import subject, timed
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dld_tui.core.compare import matching
 from dld_tui.core.compare.matching import intervals, median_of, resolution_of
-from dld_tui.core.compare.model import Interval
+from dld_tui.core.compare.records import Interval
 
 
 def ordered(values: list[float]) -> NDArray[np.float64]:

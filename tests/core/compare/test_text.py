@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.model import Cell, Interval, Row
+from dld_tui.core.compare.records import Cell, Interval, Row
 from dld_tui.core.compare.tables import described, margin, ratio_text, remark, signed, verdict
 from tests.support.compared import subject
 

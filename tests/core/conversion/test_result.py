@@ -26,7 +26,7 @@ from dld_tui.core.conversion.result import (
     QuantizedModel,
     TensorLosses,
 )
-from dld_tui.core.conversion.tensors import TensorLoss
+from dld_tui.core.conversion.tensor_casting import TensorLoss
 
 FIGURES = ModelFigures(3, {"Add": 3}, 1, 16, 0, {"float32": 16}, 0, {"": 18})
 WRITTEN: dict[str, Any] = {

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 
 from dld_tui.core.conversion.report_text import loss_lines
 from dld_tui.core.conversion.result import ConversionResult, written
-from dld_tui.core.conversion.tensors import Selection, convert_tensors, losses
+from dld_tui.core.conversion.tensor_casting import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from dld_tui.core.tensors.elements import element_type

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.files import previewer
 from dld_tui.core.files.preview import Preview, preview
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from tests.support import models
 from tests.support.report_files import make_report
 

@@ -9,8 +9,8 @@ import pytest
 from dld_tui.core.errors import CorruptFileError, DldError, InputError
 from dld_tui.core.report import schema
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import is_report, open_database
 from tests.support.profiles import write_report
 

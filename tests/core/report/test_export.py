@@ -13,8 +13,8 @@ from dld_tui.core.report.export import (
     report_json,
 )
 from dld_tui.core.report.layer_table import VIEWS, shape_text
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Group, Layer, NodeLink
+from dld_tui.core.report.report import Report
 from tests.support.profiles import write_report
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import STEP
 from tests.support.gpu_reports import gpu_writer, make_gpu_report
 from tests.support.work import database_work

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import as_version_1, gpu_writer, make_gpu_report
 

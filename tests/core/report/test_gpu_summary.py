@@ -9,8 +9,8 @@ from dld_tui.core.report.gpu_summary import (
     summarise_gpu,
     union,
 )
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent
+from dld_tui.core.report.report import Report
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import make_report
 

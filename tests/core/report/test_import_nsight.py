@@ -12,7 +12,7 @@ import pytest
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.formats.import_nsight import report_from_nsight
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 
 PROCESS = 0x1000000 * 77
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"

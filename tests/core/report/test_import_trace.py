@@ -11,7 +11,7 @@ from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.formats.import_trace import report_from_trace, self_times
 from dld_tui.core.report.formats.trace_events import Spans
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from tests.support.traces import x
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.report.formats.import_ort import add_ort_profile
-from dld_tui.core.report.model import Report
+from dld_tui.core.report.report import Report
 from tests.support import models
 from tests.support.profiles import start_report
 

@@ -21,8 +21,8 @@ from dld_tui.core.report.layer_table import (
     short_provider,
     telling_keys,
 )
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column
 from dld_tui.core.tensorrt.plan.export import plan_json

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.report.model import Report, open_report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report, open_report
 from tests.support import models
 from tests.support.profiles import kernel, run, write_profile, write_report
 

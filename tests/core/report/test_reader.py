@@ -9,8 +9,8 @@ import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.export import report_json
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.report import Report
 from tests.support.profiles import start_report, write_report
 
 

@@ -4,8 +4,8 @@ import sqlite3
 from pathlib import Path
 
 from dld_tui.core.report import rows
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
 from tests.support.profiles import write_report
 
 

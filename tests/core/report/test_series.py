@@ -10,8 +10,8 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report import pass_times
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.pass_times import read_series
+from dld_tui.core.report.report import Report
 from tests.support.report_files import make_nested_report, make_report
 
 NAN = float("nan")

@@ -12,8 +12,8 @@ import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.report import store
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.report import Report
 from tests.support.profiles import start_report
 
 

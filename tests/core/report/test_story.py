@@ -13,7 +13,7 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.document.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, settings_of, words_again
-from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.story import advice_json, next_steps, opening, request_of
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.report import model
-from dld_tui.core.report.model import temporary_report
+from dld_tui.core.report import report as model
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import temporary_report
 from dld_tui.core.report.store import ReportWriter
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import remarks, triage
 from tests.support.profiles import start_report, write_report
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import GpuEvent, Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.triage import remarks, triage
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_profile
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import triage
 
 

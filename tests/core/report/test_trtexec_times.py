@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.export import report_json
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_times
-from dld_tui.core.report.model import open_report
+from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import triage
 
 

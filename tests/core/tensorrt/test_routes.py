@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.compare.gate import judge
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.routes import (
+from dld_tui.core.tensorrt.build_routes import (
     Knobs,
     RouteSearch,
     RouteTrial,

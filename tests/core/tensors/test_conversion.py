@@ -17,7 +17,7 @@ from onnx.reference.ops.op_cast import cast_to
 from dld_tui.core.document import Document
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError
-from dld_tui.core.tensors.conversion import (
+from dld_tui.core.tensors.casting import (
     cast_values,
     plan_conversion,
     prepare_conversion,

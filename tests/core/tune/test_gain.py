@@ -11,8 +11,8 @@ import pytest
 
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.model import open_report
 from dld_tui.core.report.pass_times import Stretch, moments_of
+from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
 from dld_tui.core.tune.gain import Gain, gain_lines, gain_of
 from dld_tui.core.tune.race import Race

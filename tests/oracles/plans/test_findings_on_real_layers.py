@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 
 DATA = Path(__file__).parent / "data"

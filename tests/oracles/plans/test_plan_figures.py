@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import groups
 from dld_tui.core.tensorrt.plan.tables import make_table

@@ -23,7 +23,7 @@ def run(request: Request) -> Iterator[Event]:
         UsageError: A blocked node is not there, or settings do not go together.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.half import convert
+    from dld_tui.backends.conversion.verified_fp16 import convert
     from dld_tui.core.conversion.agreement import BFLOAT16
     from dld_tui.core.conversion.copies import open_model
 

@@ -51,8 +51,8 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: ONNX Runtime cannot use the result; names the node where it does.
         SaveError: The result cannot be written.
     """
-    from dld_tui.backends.conversion.half import HINT, convert
     from dld_tui.backends.conversion.verification import Verifier
+    from dld_tui.backends.conversion.verified_fp16 import HINT, convert
     from dld_tui.core.conversion.agreement import FLOAT16
     from dld_tui.core.conversion.copies import open_model
 
@@ -69,8 +69,8 @@ def run(request: Request) -> Iterator[Event]:
 def _library(
     request: Request, document: Document, verifier: Verifier, stack: contextlib.ExitStack
 ) -> Iterator[Event]:
-    from dld_tui.backends.conversion.half import blocked, library_advice
     from dld_tui.backends.conversion.library_fp16 import convert
+    from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
     from dld_tui.core.conversion.agreement import FP16
     from dld_tui.core.conversion.result import HalfModel, written
 
@@ -99,7 +99,7 @@ def _way_out(
     request: Request, document: Document, verifier: Verifier
 ) -> Generator[Event, None, str]:
     """Return what can be done where a library has failed, when that has been tried."""
-    from dld_tui.backends.conversion.half import HINT, converted
+    from dld_tui.backends.conversion.verified_fp16 import HINT, converted
     from dld_tui.core.conversion.agreement import FP16
 
     yield Log("it failed; trying the own converter, to say whether that can do it")

@@ -15,7 +15,7 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
-    from dld_tui.core.conversion.tensors import Selection
+    from dld_tui.core.conversion.tensor_casting import Selection
     from dld_tui.core.document.document import Document
 
 _HINT = "Leave out what causes it: --filter takes names, --from types, --least-bytes sizes"
@@ -85,7 +85,7 @@ class Request(Verification, PreviewedRequest):
             UsageError: There is no output, or no such kind.
             InputError: There is no such type.
         """
-        from dld_tui.core.conversion.tensors import KINDS
+        from dld_tui.core.conversion.tensor_casting import KINDS
         from dld_tui.core.tensors.elements import element_type
 
         super().require()
@@ -108,7 +108,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import TensorLosses
-    from dld_tui.core.conversion.tensors import KINDS, Selection, losses
+    from dld_tui.core.conversion.tensor_casting import KINDS, Selection, losses
     from dld_tui.core.tensors.elements import element_type
 
     request.require()
@@ -131,7 +131,7 @@ def _convert(
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import of_types
     from dld_tui.core.conversion.result import ConvertedWeights, written
-    from dld_tui.core.conversion.tensors import convert_tensors
+    from dld_tui.core.conversion.tensor_casting import convert_tensors
 
     with contextlib.ExitStack() as stack:
         made = None

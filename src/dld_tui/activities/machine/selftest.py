@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.activities.apart import apart
 from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.separate_process import apart
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
@@ -29,7 +29,7 @@ from dld_tui.core.machine.selftest import (
     Step,
 )
 from dld_tui.core.params import FIRST_PAGE, like, param
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def _described(report: Path, provider: str) -> str:
     Raises:
         ActivityError: It has no latency, no layers, or none on the provider.
     """
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     opened = open_report(report)
     try:

@@ -27,8 +27,8 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec
+from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
-from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 
 Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"
 _HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)

@@ -61,7 +61,7 @@ from dld_tui.core.conversion.result import (
     OutputError,
     figures,
 )
-from dld_tui.core.conversion.tensors import Selection, candidates
+from dld_tui.core.conversion.tensor_casting import Selection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt import tactics
-from dld_tui.backends.tensorrt.config import configure
+from dld_tui.backends.tensorrt.builder_config import configure
 from dld_tui.backends.tensorrt.errors import build_error
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.log import BuildLog, Phases, logger_of, monitor_of
@@ -37,7 +37,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, Facts
 

@@ -15,7 +15,7 @@ from dld_tui.backends.tensorrt.errors import loading_problem, running_problem
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.files.recognise import EngineHeader, engine_header
-from dld_tui.core.tensorrt.arguments import mebibytes
+from dld_tui.core.tensorrt.trtexec_arguments import mebibytes
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 

@@ -16,9 +16,9 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json, settings_of, to_json, validate
 from dld_tui.core.tables.table import NOTE, Column, Table
-from dld_tui.core.tensorrt.arguments import plain_arguments
 from dld_tui.core.tensorrt.facts import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
+from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
 
 _HELP = """\

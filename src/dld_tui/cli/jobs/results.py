@@ -40,7 +40,7 @@ from dld_tui.core.conversion.result import (
     TensorsResult,
     VerifiedResult,
 )
-from dld_tui.core.conversion.tensors import TensorLoss
+from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
@@ -50,8 +50,8 @@ from dld_tui.core.machine.selftest import FAILED, PASSED, SelfTest, selftest_lin
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
-from dld_tui.core.tensorrt.arguments import plain_arguments
-from dld_tui.core.tensorrt.routes import RouteSearch, knob_table, search_lines, trial_table
+from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
+from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import (
     TuneResult,

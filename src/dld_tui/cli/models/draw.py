@@ -265,7 +265,7 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
     """
     from dld_tui.core import fmt
     from dld_tui.core.report.groups import priced
-    from dld_tui.core.report.model import open_report
+    from dld_tui.core.report.report import open_report
 
     times: dict[int, float] = {}
     with open_report(path) as report:

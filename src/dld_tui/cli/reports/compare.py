@@ -14,7 +14,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.export import comparison_csv, comparison_json, comparison_page
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.model import KIND, Row, label
+from dld_tui.core.compare.records import KIND, Row, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.compare.tables import (

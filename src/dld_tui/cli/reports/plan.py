@@ -26,11 +26,11 @@ from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.file_set import trex_paths, write_trex
+from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, unknown_device
 from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
 from dld_tui.core.tensorrt.plan.lint import findings as lint
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.roofline import peaks_of, unknown_device
 from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
@@ -38,9 +38,9 @@ from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
     from dld_tui.core.tensorrt.plan.lint import PlanFinding
     from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-    from dld_tui.core.tensorrt.plan.model import EnginePlan
 
 _PATH = click.Path(path_type=Path)
 

@@ -24,7 +24,7 @@ from dld_tui.core.report.formats.export_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
-from dld_tui.core.report.model import Report, open_report
+from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.story import next_steps, step_command
 from dld_tui.core.report.triage import triage
 from dld_tui.core.text import visible

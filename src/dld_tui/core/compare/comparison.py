@@ -33,7 +33,7 @@ from dld_tui.core.compare.engines import (
     precision_figures,
 )
 from dld_tui.core.compare.matching import Match, is_conversion, match_layers
-from dld_tui.core.compare.model import Cell, Comparable, Difference, Row, label
+from dld_tui.core.compare.records import Cell, Comparable, Difference, Row, label
 from dld_tui.core.compare.rows import (
     GROUPINGS,
     Measured,

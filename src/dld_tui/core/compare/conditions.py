@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.matching import MIN_PASSES
-from dld_tui.core.compare.model import KIND, PER_ITEM, Comparable, Difference, label
+from dld_tui.core.compare.records import KIND, PER_ITEM, Comparable, Difference, label
 from dld_tui.core.compare.rows import lacks_kernels
 from dld_tui.core.compare.subject import batch_sizes
 from dld_tui.core.report.measured_facts import BUSY_THREADS

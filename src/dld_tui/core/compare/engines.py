@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.matching import is_conversion
-from dld_tui.core.compare.model import Comparable, Row
+from dld_tui.core.compare.records import Comparable, Row
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import answers
 from dld_tui.core.compare.engines import WORK, Mismatch
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
-from dld_tui.core.compare.model import Cell, Comparable, Row, label
+from dld_tui.core.compare.records import Cell, Comparable, Row, label
 from dld_tui.core.compare.tables import (
     compare_table,
     described,

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from dld_tui.core.compare.model import Comparable, Interval
+from dld_tui.core.compare.records import Comparable, Interval
 from dld_tui.core.conversion.quantization_plan import UNNAMED
 from dld_tui.core.report.records import Layer, NodeLink
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dld_tui.core.compare.model import FloatArray
+    from dld_tui.core.compare.records import FloatArray
 
 CONVERSIONS = frozenset(
     {

@@ -17,13 +17,13 @@ from dld_tui.core.compare.matching import (
     p_value,
     resolution_of,
 )
-from dld_tui.core.compare.model import Cell, Comparable, Row
+from dld_tui.core.compare.records import Cell, Comparable, Row
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import known_name
 from dld_tui.core.report.records import Layer
 
 if TYPE_CHECKING:
-    from dld_tui.core.compare.model import FloatArray
+    from dld_tui.core.compare.records import FloatArray
 
 _GPU_PROVIDERS = ("CUDA", "TensorRT", "Tensorrt", "ROCM", "MIGraphX")
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.compare.model import PER_ITEM, Comparable, Subject
-from dld_tui.core.report.model import open_report
+from dld_tui.core.compare.records import PER_ITEM, Comparable, Subject
 from dld_tui.core.report.records import Dims, Layer
+from dld_tui.core.report.report import open_report
 from dld_tui.core.tensorrt.plan.subject import is_plan, open_plan_subject
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.compare.model import FloatArray
+    from dld_tui.core.compare.records import FloatArray
     from dld_tui.core.document.document import Document
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 
 def subject_of(report: Report) -> Subject:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.compare.engines import WORK, PrecisionFigures, counts_text
 from dld_tui.core.compare.matching import LEVEL_PERCENT
-from dld_tui.core.compare.model import Cell, Comparable, Difference, Row, label
+from dld_tui.core.compare.records import Cell, Comparable, Difference, Row, label
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.settings.paths import near
 from dld_tui.core.tables.table import BAR, FLAG, MS, NOTE, PERCENT, RATIO, Column, Table, Unit

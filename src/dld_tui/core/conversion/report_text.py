@@ -27,7 +27,7 @@ from dld_tui.core.conversion.result import (
     TensorLosses,
     VerifiedResult,
 )
-from dld_tui.core.conversion.tensors import TensorLoss
+from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.tensorrt.retyping import CastLoss
 from dld_tui.core.text import clip, shortened, visible
 

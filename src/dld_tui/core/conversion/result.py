@@ -16,7 +16,7 @@ from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.conversion.error_attribution import Culprit
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
-from dld_tui.core.conversion.tensors import TensorLoss
+from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise

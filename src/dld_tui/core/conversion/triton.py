@@ -26,7 +26,7 @@ from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.tensorrt.plan.model import EnginePlan, EngineTensor
+    from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
 
 KINDS = ("auto", "gpu", "cpu", "model")
 """Where instances run, as Triton's ``KIND_…`` name it."""

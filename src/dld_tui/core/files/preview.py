@@ -18,7 +18,7 @@ from dld_tui.core.types import CancelCheck
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import ModelSummary, Terminal
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 _MOST_TERMINALS = 3
 _MOST_TYPES = 5
@@ -189,8 +189,8 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
 
 def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
     """Return what the newest report of a model says, if there is one."""
-    from dld_tui.core.report.model import Report
-    from dld_tui.core.report.of_model import reports_of
+    from dld_tui.core.report.report import Report
+    from dld_tui.core.report.reports_of_model import reports_of
 
     for file in reports_of(path, reports):
         try:
@@ -212,7 +212,7 @@ def _latency(report: Report) -> str:
 
 
 def _of_report(path: str) -> Preview:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
     report = Report.open(path)
     try:

@@ -23,7 +23,7 @@ from typing import Final
 from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError
-from dld_tui.core.files.added_readers import reader_of
+from dld_tui.core.files.plugin_readers import reader_of
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.varints import DELIMITED, FIXED32, FIXED64, MODEL_TAGS, VARINT, read_varint
 

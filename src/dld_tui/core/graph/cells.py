@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dld_tui.core.graph.edge_routes import Gap, Wire
 from dld_tui.core.graph.layout import Box, Layout
-from dld_tui.core.graph.routes import Gap, Wire
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"

@@ -1,7 +1,7 @@
 """A graph, and what is seen of it at first, as bytes: numbers in columns, texts as JSON.
 
-So much travels to a child process and back (:mod:`dld_tui.core.graph.child`). Objects of 50,000
-vertices would take longer to pickle than to arrange.
+So much travels to a child process and back (:mod:`dld_tui.core.graph.layout_process`). Objects of
+50,000 vertices would take longer to pickle than to arrange.
 """
 
 from __future__ import annotations

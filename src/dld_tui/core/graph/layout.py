@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from dld_tui.core.graph.crossings import order_lines
+from dld_tui.core.graph.edge_routes import Gap, route
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.lanes import demand_order
 from dld_tui.core.graph.positions import place_items, shift_items
 from dld_tui.core.graph.ranks import Layers, linked_targets, make_layers, ranks_of
-from dld_tui.core.graph.routes import Gap, route
 from dld_tui.core.machine.collector import collector_paused
 
 GAP = 3

@@ -12,7 +12,7 @@ from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.machine.environment import environment
 from dld_tui.core.settings import paths
-from dld_tui.core.tensorrt.plan.roofline import peaks_of, roof_of
+from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, roof_of
 from dld_tui.core.text import visible
 
 KEPT_PEAKS = "peaks.json"

@@ -13,7 +13,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.tables.table import BYTES, COUNT, JOULES, MS, RATIO, Column, Table
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
     from dld_tui.core.types import JSON
 
 GENERATION = "generation"

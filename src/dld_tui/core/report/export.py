@@ -26,7 +26,7 @@ from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:

@@ -11,8 +11,8 @@ from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.statistics import median
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
     from dld_tui.core.report.records import ReportPass
+    from dld_tui.core.report.report import Report
 
 Interval: TypeAlias = "tuple[float, float]"
 """Start and end in microseconds."""

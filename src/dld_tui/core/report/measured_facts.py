@@ -14,7 +14,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 INPUTS = "inputs"
 """The fact of a report that has :attr:`..inputs.guess.Guess.told`; here, as that needs onnx."""

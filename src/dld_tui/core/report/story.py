@@ -32,8 +32,8 @@ from dld_tui.core.tune.changes import measured_gains
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
     from dld_tui.core.report.records import Group, Layer
+    from dld_tui.core.report.report import Report
 
 
 _LOUD_PERCENT = 30.0

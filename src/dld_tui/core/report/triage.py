@@ -17,7 +17,7 @@ from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary, 
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 _CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0

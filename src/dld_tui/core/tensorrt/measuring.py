@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
-from dld_tui.core.tensorrt.arguments import plain_texts, split_items
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.build_settings import BuildSettings
+from dld_tui.core.tensorrt.trtexec_arguments import plain_texts, split_items
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.inputs.guess import Guess, input_specs
 from dld_tui.core.inputs.search import guess_inputs
-from dld_tui.core.tensorrt.arguments import Shape, parse_profile_shapes
+from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
 from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.tensorrt.settings import BuildSettings
+    from dld_tui.core.tensorrt.build_settings import BuildSettings
 
 _INTEGERS = ("int32", "int64")
 _TAKES_SHAPE = {

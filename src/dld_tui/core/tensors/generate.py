@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.payloads import resolve
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import Blob
-from dld_tui.core.tensors.conversion import cast_values
+from dld_tui.core.tensors.casting import cast_values
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,

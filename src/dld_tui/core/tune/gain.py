@@ -20,7 +20,7 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.model import PER_ITEM, Row
+from dld_tui.core.compare.records import PER_ITEM, Row
 from dld_tui.core.compare.subject import subject_of
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.pass_times import Stretch, moments_of
@@ -29,9 +29,9 @@ from dld_tui.core.text import clip
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.gate import GateRow
-    from dld_tui.core.report.model import Report
     from dld_tui.core.report.pass_times import FloatArray
     from dld_tui.core.report.records import ReportPass
+    from dld_tui.core.report.report import Report
 
 _NAMED = 3
 _NAME = 40

@@ -30,7 +30,7 @@ from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ResultModel, model_of
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import NodeErrors
 
 _FILTERS: Mapping[str, Callable[[Row], bool]] = {

@@ -39,9 +39,9 @@ from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.model.result import ResultModel, model_of
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.tensors import KINDS, Selection, candidates
+from dld_tui.core.conversion.tensor_casting import KINDS, Selection, candidates
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.params import is_same_file

@@ -37,11 +37,11 @@ from dld_tui.screens.targets import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.registry import requests_for
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page

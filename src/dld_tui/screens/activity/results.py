@@ -24,19 +24,19 @@ from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
-from dld_tui.core.tensorrt.routes import RouteSearch, knob_table, search_lines, trial_table
+from dld_tui.core.tensorrt.build_routes import RouteSearch, knob_table, search_lines, trial_table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import Host
 from dld_tui.widgets.shell.page import Page
 

@@ -12,8 +12,8 @@ from dld_tui.activities.registry import request_data
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.params import from_json
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
-from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck

@@ -17,7 +17,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff import diff_documents
-from dld_tui.core.compare.diff.model import STATUSES, Change, Field, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.model_diff import STATUSES, Change, Field, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.text import (
     MARKS,
     field_status,
@@ -36,11 +36,11 @@ from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import Tasks, on_thread, task, with_progress

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison
 from dld_tui.core.compare.engines import PLACE
 from dld_tui.core.compare.export import comparison_csv
-from dld_tui.core.compare.model import Row, Subject
+from dld_tui.core.compare.records import Row, Subject
 from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
@@ -30,12 +30,12 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.files import ask_where
 from dld_tui.screens.openers import OPENERS
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task, with_progress

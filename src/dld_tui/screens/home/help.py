@@ -9,14 +9,14 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dld_tui.commands import by_id, in_scope
+from dld_tui.commands.key_names import key_name, with_keys
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import Entry
-from dld_tui.widgets.commands import by_id, in_scope
-from dld_tui.widgets.commands.dispatch import HasCommands, bindings_for, hint, scopes_of
-from dld_tui.widgets.commands.key_names import key_name, with_keys
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
+from dld_tui.widgets.shell.command_dispatch import HasCommands, bindings_for, hint, scopes_of
 from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (

@@ -11,9 +11,9 @@ from textual.widget import Widget
 
 from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from textual.screen import Screen
 from textual.widget import Widget
 
+from dld_tui import commands
+from dld_tui.commands import Command
+from dld_tui.commands.key_names import key_name
 from dld_tui.core.text import cell_width, fit
 from dld_tui.core.text.fuzzy import score
-from dld_tui.widgets import commands
-from dld_tui.widgets.commands import Command
-from dld_tui.widgets.commands.dispatch import HasCommands, hint, scopes_of
-from dld_tui.widgets.commands.key_names import key_name
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_source import LineSource, ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.shell.command_dispatch import HasCommands, hint, scopes_of
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:

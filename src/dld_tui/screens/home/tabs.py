@@ -172,7 +172,7 @@ class Tabs(_Base):
 
     def action_close_tab(self) -> None:
         """Close the shown tab; asks when it has unsaved edits."""
-        from dld_tui.screens.asking import ask_to_close
+        from dld_tui.screens.questions import ask_to_close
 
         if self.page in self.pages:
             ask_to_close(self, self.page, self.close_page)

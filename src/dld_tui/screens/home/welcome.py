@@ -21,6 +21,7 @@ from textual.widgets import Input
 
 from dld_tui import __version__
 from dld_tui.activities import registry
+from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
 from dld_tui.core.files.preview import Preview, ago
@@ -30,8 +31,6 @@ from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
 from dld_tui.core.text import cell_width, clip, fit
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import bar, bar_ramp
-from dld_tui.widgets.commands.dispatch import bindings_for, shown_too
-from dld_tui.widgets.commands.key_names import with_keys
 from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -39,6 +38,7 @@ from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, shown_too
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page

@@ -27,15 +27,15 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY, PageEdits
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
+from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value
-from dld_tui.widgets.parameters.model import place_text
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of, te
 from dld_tui.core.graph.pictures.text import rows_text
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.work import Work
+from dld_tui.screens.thread_work import Work
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
-from dld_tui.widgets.graph.model import GraphView
 from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 

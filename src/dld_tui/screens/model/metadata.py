@@ -17,12 +17,12 @@ from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.history import History, PageEdits
-from dld_tui.screens.workspace.model import is_alive
-from dld_tui.widgets.commands.dispatch import bindings_for
+from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 

@@ -30,12 +30,12 @@ from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.screens.list_page import ListPage
 from dld_tui.screens.workspace.history import History, PageEdits
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Change

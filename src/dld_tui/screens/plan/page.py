@@ -31,10 +31,10 @@ from dld_tui.core.report.layer_table import layer_table, precision_style, short_
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, drawn_plan
 from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, share_times
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.text import visible
@@ -44,7 +44,6 @@ from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.screens.report.page import ColumnsDialog
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
@@ -60,6 +59,7 @@ from dld_tui.widgets.results.plan_details import (
 from dld_tui.widgets.results.plan_graph import PlanGraphModel, PlanGraphPane
 from dld_tui.widgets.results.plan_summary import PlanCharts, PlanFacts, PlanSummary
 from dld_tui.widgets.results.report_views import ChartPane
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 

@@ -25,9 +25,9 @@ from dld_tui.core.report.export import FORMATS, export_report, groups_csv, layer
 from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import shared_names, short_provider
-from dld_tui.core.report.model import Report, open_report
-from dld_tui.core.report.of_model import times_by_node
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.report import Report, open_report
+from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
@@ -38,7 +38,6 @@ from dld_tui.screens.files import ask_where, read_or_close
 from dld_tui.screens.panes import Panes, PaneStrip
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
@@ -47,9 +46,10 @@ from dld_tui.widgets.results.layers import LayerPane, column_title
 from dld_tui.widgets.results.report_summary import Advice, costliest
 from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
-from dld_tui.widgets.timeline.model import Timeline, timeline_of
+from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
 from dld_tui.widgets.timeline.timeline import TimelineView, span_lines
 
 PANES = ("summary", "timeline", "layers", "charts", "environment")

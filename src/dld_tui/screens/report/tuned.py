@@ -16,8 +16,8 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.activity.results import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.list_page import ListPage
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task
 

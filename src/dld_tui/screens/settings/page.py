@@ -14,8 +14,8 @@ from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.paths import short
 from dld_tui.core.text import visible
 from dld_tui.screens.form_page import FormPage
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

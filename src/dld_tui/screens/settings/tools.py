@@ -26,9 +26,9 @@ from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.list_page import AboutRow, ListPage, labelled
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task
 

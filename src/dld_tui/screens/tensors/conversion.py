@@ -15,7 +15,7 @@ from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.files.tensors import element_bits
-from dld_tui.core.tensors.conversion import (
+from dld_tui.core.tensors.casting import (
     ConversionReport,
     prepare_conversion,
     require_convertible,
@@ -25,7 +25,7 @@ from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import PageEdits
-from dld_tui.screens.workspace.model import is_alive
+from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_source import ListSource, Piece

@@ -25,10 +25,10 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.tensors.conversion import DTYPES
 from dld_tui.screens.workspace.history import PageEdits
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History

@@ -33,11 +33,11 @@ from dld_tui.screens.tensors.conversion import (
 )
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog, PromptDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task, with_progress

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.commands import Command
 from dld_tui.core.document import Change, Node
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
@@ -27,10 +28,9 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
-from dld_tui.widgets.commands import Command
+from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors
 

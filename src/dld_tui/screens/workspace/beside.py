@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
+from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.errors import CancelledError, DldError
@@ -23,18 +24,17 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
-from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.commands.dispatch import Commands, binding_of, bindings_for
-from dld_tui.widgets.commands.key_names import with_keys
-from dld_tui.widgets.explorer.model import ExplorerModel
+from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.explorer.state import ExplorerModel
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import Commands, binding_of, bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 
@@ -172,7 +172,7 @@ class BesidePane(Commands, Vertical):
 
     def action_couple(self) -> None:
         from dld_tui.core.compare.diff.compare import diff_documents
-        from dld_tui.core.compare.diff.model import node_pairs
+        from dld_tui.core.compare.diff.model_diff import node_pairs
 
         if self.pairs is not None:
             self.pairs = None

@@ -19,8 +19,8 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.layout import FINDINGS
-from dld_tui.screens.workspace.model import Cursor
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread

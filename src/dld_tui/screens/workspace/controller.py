@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
-from dld_tui.screens.work import Work
-from dld_tui.screens.workspace.model import Cursor, WorkspaceModel
+from dld_tui.screens.thread_work import Work
+from dld_tui.screens.workspace.state import Cursor, WorkspaceModel
 from dld_tui.widgets.shell.page import Page
 
 if TYPE_CHECKING:

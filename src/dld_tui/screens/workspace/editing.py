@@ -12,9 +12,9 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import Target
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.state import Target
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
@@ -103,8 +103,8 @@ class Editing(Controller):
         from dld_tui.core.checks.operands import attribute_words
         from dld_tui.core.document import Node
         from dld_tui.core.document.literals import LISTS, format_literal
+        from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
-        from dld_tui.widgets.parameters.model import node_schema
 
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not isinstance(node, Node):

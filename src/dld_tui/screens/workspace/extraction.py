@@ -17,7 +17,7 @@ from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
-from dld_tui.widgets.explorer.model import below
+from dld_tui.widgets.explorer.state import below
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import Cursor, by_scope
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.parameters.model import place_text
+from dld_tui.screens.workspace.state import Cursor, by_scope
+from dld_tui.widgets.parameters.descriptions import place_text
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope, Transaction
@@ -86,7 +86,7 @@ class Bodies(Controller):
     def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-        from dld_tui.widgets.parameters.model import node_schema
+        from dld_tui.widgets.parameters.descriptions import node_schema
 
         slots = body_slots(node)
         if len(slots) == 1 and not slots[0].replaces:
@@ -174,7 +174,7 @@ class Bodies(Controller):
 
 def body_slots(node: Node) -> list[Slot]:
     """Return the attributes that can take a body, those without one first."""
-    from dld_tui.widgets.parameters.model import node_schema
+    from dld_tui.widgets.parameters.descriptions import node_schema
 
     schema = node_schema(node)
     wanted = (
@@ -375,7 +375,7 @@ class Functions(Controller):
         self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
-        from dld_tui.widgets.parameters.model import node_schema
+        from dld_tui.widgets.parameters.descriptions import node_schema
 
         kind = None
         if node.attribute(name) is None:

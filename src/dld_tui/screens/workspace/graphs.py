@@ -20,15 +20,15 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.activities import Accuracy
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
-from dld_tui.screens.workspace.model import is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.explorer.model import Figures
+from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.graph.model import GraphModel
+from dld_tui.widgets.explorer.state import Figures
 from dld_tui.widgets.graph.overlays import Overlay, memory_overlay
 from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.graph.state import GraphModel
 from dld_tui.widgets.lists.line_view import MarksChanged
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
@@ -37,7 +37,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document import Node, Scope
-    from dld_tui.core.report.of_model import Profile
+    from dld_tui.core.report.reports_of_model import Profile
     from dld_tui.screens.workspace.opening import EarlyGraph
 
 
@@ -332,7 +332,7 @@ class Graphs(Controller):
         times = (page.node_times(self.document) for page in reversed(host(self.page).pages))
         node_times = next(filter(None, times), None)
         if node_times is None and self._profile is not None:
-            from dld_tui.core.report.of_model import times_by_node
+            from dld_tui.core.report.reports_of_model import times_by_node
 
             node_times = times_by_node(self._profile.layers, self.document), self._profile.title
         return node_times or ({}, "")
@@ -353,6 +353,6 @@ def _newest_profile(path: Path, opened: list[str]) -> Profile | None:
     """Return the newest profile of a file; nothing is imported where there is no report at all."""
     if not opened and not any(path.absolute().parent.glob("*.dldprof")):
         return None
-    from dld_tui.core.report.of_model import newest_profile
+    from dld_tui.core.report.reports_of_model import newest_profile
 
     return newest_profile(path, opened)

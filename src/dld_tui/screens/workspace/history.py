@@ -9,11 +9,11 @@ from dld_tui.core.document import Document, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.work import Work
+from dld_tui.screens.thread_work import Work
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
+from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkLine
 

@@ -14,11 +14,11 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.parameters.model import place_text
+from dld_tui.widgets.parameters.descriptions import place_text
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope

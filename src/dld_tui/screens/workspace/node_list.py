@@ -13,13 +13,13 @@ from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.commands.dispatch import hint
+from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.items import Sort, View
-from dld_tui.widgets.explorer.model import ExplorerModel
 from dld_tui.widgets.explorer.pane import Explorer
+from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class NodeList(Controller):
 
         Large models would hold the event loop up.
         """
-        from dld_tui.widgets.explorer.model import model_anew
+        from dld_tui.widgets.explorer.state import model_anew
 
         with collector_paused():
             anew = model_anew(self.model.listing)

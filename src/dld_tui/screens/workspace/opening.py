@@ -18,14 +18,14 @@ from dld_tui.core.document.scripting.journal import LeftJournal, left_journals, 
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
-from dld_tui.core.graph.child import FROM as CHILD_FROM
-from dld_tui.core.graph.child import ArrangingChild
 from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
+from dld_tui.core.graph.layout_process import ArrangingChild
 from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.widgets.explorer.model import ExplorerModel
-from dld_tui.widgets.graph.model import GraphModel
+from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.graph.state import GraphModel
 from dld_tui.widgets.tasks import begin_thread
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _indexed(
     arrange: Callable[[ExplorerModel], None],
 ) -> OpenedModel:
     """Work out what would stall the screen if it were asked for on the event loop."""
-    from dld_tui.core.graph.child import FROM as CHILD_FROM
+    from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
 
     explorer = ExplorerModel(document)
     arrange(explorer)

@@ -13,13 +13,14 @@ from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
 
+from dld_tui.commands import Command
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.document import Change, Document, Node
 from dld_tui.core.document.scripting.journal import LeftJournal, discard
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.work import Work
+from dld_tui.screens.thread_work import Work
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
@@ -32,24 +33,23 @@ from dld_tui.screens.workspace.graphs import Graphs
 from dld_tui.screens.workspace.history import History
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.screens.workspace.model import Target, WorkspaceModel
+from dld_tui.screens.workspace.model_pages import Metadata, Tensors
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
-from dld_tui.screens.workspace.pages import Metadata, Tensors
 from dld_tui.screens.workspace.panes import Area, Panes
 from dld_tui.screens.workspace.rewriting import Rewriting
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.selection import Selection
+from dld_tui.screens.workspace.state import Target, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Operators, Wiring
 from dld_tui.styles import STYLES
-from dld_tui.widgets.commands import Command
-from dld_tui.widgets.commands.dispatch import bindings_for
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
+from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkPanel

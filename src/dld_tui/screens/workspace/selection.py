@@ -18,12 +18,12 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import Cursor, is_alive
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.widgets.commands.dispatch import hint
+from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.items import name_separator
-from dld_tui.widgets.explorer.model import all_nodes, matching_nodes
+from dld_tui.widgets.explorer.state import all_nodes, matching_nodes
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
 if TYPE_CHECKING:

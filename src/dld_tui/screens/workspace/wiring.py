@@ -15,9 +15,9 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.screens.workspace.model import by_scope
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.state import by_scope
 from dld_tui.widgets.parameters.rows import ParameterLines
 from dld_tui.widgets.tasks import on_thread
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.document import wiring as wirings
     from dld_tui.core.operators.palette import PaletteOperator
-    from dld_tui.widgets.parameters.model import Terminal
+    from dld_tui.widgets.parameters.descriptions import Terminal
 
 
 @dataclass(eq=False)
@@ -153,7 +153,7 @@ class Wiring(Controller):
         """Ask for a value and connect it to an input of a node."""
         from dld_tui.core.operators.matching import mismatch
         from dld_tui.widgets.dialogs.pickers import ValuePicker
-        from dld_tui.widgets.parameters.model import Terminal
+        from dld_tui.widgets.parameters.descriptions import Terminal
 
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
@@ -260,7 +260,7 @@ class Wiring(Controller):
 
     def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
-        from dld_tui.widgets.parameters.model import Terminal
+        from dld_tui.widgets.parameters.descriptions import Terminal
 
         terminal = self.cursor.terminal
         if terminal is None or not terminal.value:

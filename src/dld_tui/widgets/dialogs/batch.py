@@ -24,8 +24,8 @@ from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, operator_style
+from dld_tui.widgets.parameters.descriptions import node_schema
 from dld_tui.widgets.parameters.edit_bar import attribute_text, edit_value, editable_text
-from dld_tui.widgets.parameters.model import node_schema
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:

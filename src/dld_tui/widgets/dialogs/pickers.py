@@ -15,7 +15,7 @@ from dld_tui.core.text.fuzzy import FuzzyIndex
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.styled import operator_style
-from dld_tui.widgets.parameters.model import Terminal, terminals_of
+from dld_tui.widgets.parameters.descriptions import Terminal, terminals_of
 from dld_tui.widgets.shell import glyphs
 
 Wanted = Callable[["ValueType | None"], "str | None"]

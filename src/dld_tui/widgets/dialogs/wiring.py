@@ -23,7 +23,6 @@ from dld_tui.core.operators.palette import (
 )
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.text import clip, fit, quoted, visible
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.pickers import ValuePicker
@@ -32,6 +31,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
 _WIDTH = 112

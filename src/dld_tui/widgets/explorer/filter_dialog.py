@@ -21,7 +21,7 @@ from dld_tui.widgets.forms.text_field import query_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, operator_style
-from dld_tui.widgets.parameters.model import default_of
+from dld_tui.widgets.parameters.descriptions import default_of
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:

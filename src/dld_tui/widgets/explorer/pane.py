@@ -23,9 +23,9 @@ from textual.widgets import Input
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.tables.names import said_aliases
-from dld_tui.widgets.commands.dispatch import bindings_for, hint
 from dld_tui.widgets.explorer.items import Entry, Item, Rows, Sort, View
-from dld_tui.widgets.explorer.model import (
+from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
+from dld_tui.widgets.explorer.state import (
     NOTHING,
     ExplorerModel,
     Figures,
@@ -36,11 +36,11 @@ from dld_tui.widgets.explorer.model import (
     set_all_unfolded,
     unfold_to_fill,
 )
-from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar, LineSearch
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 
@@ -539,7 +539,7 @@ class Explorer(Framed, Vertical):
     def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
         from dld_tui.core.document.primitives import Splice
-        from dld_tui.widgets.explorer.model import model_anew
+        from dld_tui.widgets.explorer.state import model_anew
 
         transaction = change.transaction
         self._edits += 1

@@ -10,15 +10,15 @@ from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.tables.names import with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.explorer.items import Branch, Entry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import operator_style
 from dld_tui.widgets.parameters.rows import stale_mark
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
-    from dld_tui.widgets.explorer.model import ExplorerModel, Figures
+    from dld_tui.widgets.explorer.state import ExplorerModel, Figures
 
 _FILTER_GLYPH = {"unicode": "▽", "ascii": "v"}
 _SHAPE_FROM = 62

@@ -23,23 +23,23 @@ from dld_tui.core.graph.folding import Fold
 from dld_tui.core.graph.layout import Link, links_at
 from dld_tui.core.tables.names import said_aliases
 from dld_tui.core.text import visible
-from dld_tui.widgets.commands.dispatch import Commands, bindings_for, hint, shown_too
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import ZOOMS, Boxes, Drawing
-from dld_tui.widgets.graph.model import GraphModel, GraphNotes
 from dld_tui.widgets.graph.overlays import Overlay, TimeOverlay, overlays_of
+from dld_tui.widgets.graph.state import GraphModel, GraphNotes
 from dld_tui.widgets.graph.viewed import CANVAS_BOXES, GraphView, ViewedGraph
 from dld_tui.widgets.lists.line_source import compiled
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for, hint, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.widgets.parameters.model import Terminal
+    from dld_tui.widgets.parameters.descriptions import Terminal
 
 
 _STATE = ("layouts", "graph")

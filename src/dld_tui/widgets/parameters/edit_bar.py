@@ -28,11 +28,11 @@ from dld_tui.core.document.types.value_types import dtype_name, value_type_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, is_array
-from dld_tui.widgets.commands.dispatch import saves
 from dld_tui.widgets.dialogs.dialogs import put_next
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import saves
 
 _MAX_LABEL = 32
 

@@ -29,11 +29,11 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.records import LAYER_MEANS, Group, Layer, Wording
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import PassTimes

@@ -15,10 +15,10 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.graph import precision_text, tensor_type
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line

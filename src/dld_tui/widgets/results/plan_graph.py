@@ -11,9 +11,9 @@ from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.pictures.content import Content
 from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.layer_table import precision_style
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import LayerVertex, PlanGraph, plan_content
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.viewed import GraphView, ViewedGraph

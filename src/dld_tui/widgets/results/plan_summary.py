@@ -10,11 +10,11 @@ from dld_tui.core import fmt
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.layer_macs import macs
+from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, placement, unknown_device
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
-from dld_tui.core.tensorrt.plan.macs import macs
-from dld_tui.core.tensorrt.plan.model import EnginePlan, missing
-from dld_tui.core.tensorrt.plan.roofline import peaks_of, placement, unknown_device
 from dld_tui.core.tensorrt.plan.summary import activations_text, summary_of, weights_text
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of

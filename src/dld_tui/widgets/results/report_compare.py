@@ -8,7 +8,7 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.model import Comparable, Row, label
+from dld_tui.core.compare.records import Comparable, Row, label
 from dld_tui.core.compare.tables import (
     compare_table,
     delta_style,
@@ -23,11 +23,11 @@ from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import runs_picture
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.line_source import ListSource
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 _NAME_CELLS = 24
 

@@ -20,8 +20,8 @@ from dld_tui.core.report.layer_table import (
     short_provider,
 )
 from dld_tui.core.report.measured_facts import measured_facts, report_inputs
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT, LatencySummary
 from dld_tui.core.report.story import Story
 from dld_tui.core.report.triage import factor
@@ -44,9 +44,9 @@ from dld_tui.widgets.charts.bars import (
     hottest,
     width_of,
 )
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.styled import layer_style, wrap
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.progress import big_digits
 
 _TOP_LAYERS = 3

@@ -23,8 +23,8 @@ from dld_tui.core.report.layer_table import (
     short_provider,
 )
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.report import Report
 from dld_tui.core.report.story import Story
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible

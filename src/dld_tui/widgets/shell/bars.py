@@ -9,13 +9,13 @@ from textual.dom import DOMNode
 from textual.reactive import reactive
 from textual.screen import Screen
 
+from dld_tui.commands import COMMANDS
+from dld_tui.commands.key_names import key_name
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.commands import COMMANDS
-from dld_tui.widgets.commands.dispatch import same_facts
-from dld_tui.widgets.commands.key_names import key_name
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import same_facts
 from dld_tui.widgets.shell.host import host
 
 MOST = 5

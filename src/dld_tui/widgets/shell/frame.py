@@ -12,8 +12,8 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.style import Style
 
 from dld_tui.core.text import cell_width, clip, visible
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
     from textual.geometry import Size

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.await_complete import AwaitComplete
 
-from dld_tui.widgets.commands import Command
-from dld_tui.widgets.commands.dispatch import is_greyed, run_command
+from dld_tui.commands import Command
+from dld_tui.widgets.shell.command_dispatch import is_greyed, run_command
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from dld_tui.core import fmt
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.glyphs import bar
 
 if TYPE_CHECKING:

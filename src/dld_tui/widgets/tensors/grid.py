@@ -19,10 +19,10 @@ from textual.strip import Strip
 from dld_tui.core.document.literals import element_text, format_string
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
-from dld_tui.widgets.commands.dispatch import Commands, bindings_for
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
 
 _LONGEST_STRING = 24
 _HEX_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4}

@@ -13,9 +13,9 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_text import text_of as plain_text
 from dld_tui.core.tables.table import BAR, BYTES, COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
-from dld_tui.widgets.commands.dispatch import hint
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import hint
 
 DENSE, SPARSE, CONSTANT = "dense", "sparse", "constant"
 

@@ -17,11 +17,11 @@ from textual.widgets import Input
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.widgets.charts.bars import Line, width_of
-from dld_tui.widgets.commands.dispatch import saves
 from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import saves
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tensors.grid import GridLayout, TensorGrid
 

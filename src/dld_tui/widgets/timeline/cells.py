@@ -22,7 +22,7 @@ from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.bars import EIGHTHS
 from dld_tui.widgets.lists.styled import PieceStyles
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.timeline.model import GPU_TONES, TONES, Lane
+from dld_tui.widgets.timeline.lanes import GPU_TONES, TONES, Lane
 from dld_tui.widgets.timeline.timescale import TimeScale
 
 CURSOR = len(TONES)

@@ -23,11 +23,11 @@ from dld_tui.core.report.records import Bucket, GpuEvent, Layer
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns
-from dld_tui.widgets.commands.dispatch import Commands, bindings_for
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import operator_style
 from dld_tui.widgets.results.report_views import layer_lines
 from dld_tui.widgets.shell import glyphs
+from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.timeline.cells import (
     COMPONENTS,
@@ -39,7 +39,7 @@ from dld_tui.widgets.timeline.cells import (
     paint,
     with_cursor,
 )
-from dld_tui.widgets.timeline.model import CounterRow, Lane, Measure, Timeline, kernel_name, measure
+from dld_tui.widgets.timeline.lanes import CounterRow, Lane, Measure, Timeline, kernel_name, measure
 from dld_tui.widgets.timeline.timescale import TimeScale, axis, time_text
 
 TITLE_CELLS = 10

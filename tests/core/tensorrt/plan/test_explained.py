@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.tables.table import Table
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.lint import findings
-from dld_tui.core.tensorrt.plan.model import EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import (
     accelerator_line,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
 from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
+from dld_tui.core.tensorrt.plan.layer_macs import Gemm, gemm
 from dld_tui.core.tensorrt.plan.layers import read_layers
-from dld_tui.core.tensorrt.plan.macs import Gemm, gemm
-from dld_tui.core.tensorrt.plan.model import EngineLayer
 from dld_tui.core.types import JSON
 
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from dld_tui.core.report.html.page import digest
+from dld_tui.core.tensorrt.plan.engine_plan import missing
 from dld_tui.core.tensorrt.plan.html import plan_page, write_page
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import missing
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.engine_files import HOSTILE, write_engine
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.html import (
     convolution_chart,
@@ -18,7 +19,6 @@ from dld_tui.core.tensorrt.plan.html import (
     scatter_chart,
 )
 from dld_tui.core.tensorrt.plan.json_text import layout_of
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from tests.support.plans import layer, plan
 
 HOSTILE = "<b>&\x1b"

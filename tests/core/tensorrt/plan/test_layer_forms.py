@@ -7,8 +7,8 @@ import json
 import pytest
 
 from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor
 from dld_tui.core.tensorrt.plan.layers import find_layers, read_layers
-from dld_tui.core.tensorrt.plan.model import EngineTensor
 from dld_tui.core.types import JSON
 
 LAYER: dict[str, JSON] = {"Name": "a", "LayerType": "kgen", "Inputs": [], "Outputs": []}

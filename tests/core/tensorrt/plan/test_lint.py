@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document.rewrite.rule import own_rules
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.lint import LEVELS, PlanFinding, findings, on_tensor_cores
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, NodeRef
-from dld_tui.core.tensorrt.plan.model import EngineLayer, TimeStatistics, TimingSummary
 from tests.support.plans import layer, plan, tensor
 from tests.support.work import steps_in
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
 from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
-from dld_tui.core.tensorrt.plan.layers import read_layers
-from dld_tui.core.tensorrt.plan.macs import (
+from dld_tui.core.tensorrt.plan.layer_macs import (
     Gemm,
     GemmDims,
     arithmetic_intensity,
@@ -18,13 +18,13 @@ from dld_tui.core.tensorrt.plan.macs import (
     macs,
     with_weights,
 )
-from dld_tui.core.tensorrt.plan.model import EngineLayer
-from dld_tui.core.tensorrt.plan.roofline import (
+from dld_tui.core.tensorrt.plan.layer_roofline import (
     computed_bandwidth,
     peaks_of,
     placement,
     unknown_device,
 )
+from dld_tui.core.tensorrt.plan.layers import read_layers
 from dld_tui.core.tensorrt.plan.tables import make_table
 from tests.support.plans import plan
 

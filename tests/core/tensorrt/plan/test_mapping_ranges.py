@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from dld_tui.core.document import Document
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import EnginePlan
 from tests.support.models import parse
 from tests.support.plans import named
 from tests.support.work import steps_in

@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor
 from dld_tui.core.tensorrt.plan.export import plan_model, write_plan_model
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import EngineTensor
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
 from tests.support.plans import layer, plan, tensor

@@ -10,8 +10,8 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.subject import open_subject
 from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
+from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.subject import is_plan, plan_subject
 from tests.support import models
 from tests.support.plans import layer, plan, write_layers, write_profile

@@ -15,9 +15,9 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import FINE_MS, RATIO, SHORT, TEXT, Table
+from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import distribution, groups, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table, tensor_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from dld_tui.core.tensorrt.plan.model import EnginePlan
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.plans import write_layers
 

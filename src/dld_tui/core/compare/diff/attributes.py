@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dld_tui.core import fmt
-from dld_tui.core.compare.diff.model import Field
+from dld_tui.core.compare.diff.model_diff import Field
 from dld_tui.core.compare.diff.tensors import (
     Meter,
     TensorDifference,

@@ -14,7 +14,7 @@ from dld_tui.core.compare.diff.items import (
     signature,
 )
 from dld_tui.core.compare.diff.matching import match_scopes, out_of_order
-from dld_tui.core.compare.diff.model import Change, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.model_diff import Change, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.side import Side
 from dld_tui.core.compare.diff.tensors import Meter, digest, payload_bytes, weight_noise
 from dld_tui.core.document.document import Document

@@ -13,7 +13,7 @@ from typing import Any
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_fields, same_bytes, values_difference
 from dld_tui.core.compare.diff.matching import Pairs
-from dld_tui.core.compare.diff.model import Change, Field
+from dld_tui.core.compare.diff.model_diff import Change, Field
 from dld_tui.core.compare.diff.side import Side, value_text
 from dld_tui.core.compare.diff.tensors import Meter, TensorDifference
 from dld_tui.core.document.document import Document

@@ -26,7 +26,7 @@ from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.tensors import element_bits, entries_of, is_pending, set_inline, set_pending
 from dld_tui.core.files.wire import THRESHOLD
-from dld_tui.core.tensors.conversion import converted_payload
+from dld_tui.core.tensors.casting import converted_payload
 from dld_tui.core.tensors.elements import (
     element_type,
     encoded,

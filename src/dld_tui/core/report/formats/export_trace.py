@@ -22,7 +22,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 _HOST, _GPU, _COUNTERS = 1, 2, 3
 """The process ids."""

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
-from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer
+from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, Facts, ProgressCallback
 

@@ -38,8 +38,8 @@ from dld_tui.core.report.formats.ort_profile import (
     without_cast,
 )
 from dld_tui.core.report.formats.trace_events import depths
-from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Confidence, Layer, NodeLink, PassState
+from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

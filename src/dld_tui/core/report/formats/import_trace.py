@@ -15,8 +15,8 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import EVENT_LIMIT, Mark, Spans, TraceEvents
-from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer
+from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

@@ -20,8 +20,8 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
-from dld_tui.core.report.model import Report, temporary_report
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.rows import LAYERS_ONLY, PHASES_ONLY
 from dld_tui.core.report.statistics import median
 from dld_tui.core.report.store import ReportWriter

@@ -40,7 +40,7 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
 _LEFT, _RIGHT = 150, WIDTH - 10
 _TALL, _GAP = 20, 3

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
-from dld_tui.core.tensorrt.plan.macs import arithmetic_intensity, macs
-from dld_tui.core.tensorrt.plan.roofline import peaks_of, placement, unknown_device
+from dld_tui.core.tensorrt.plan.layer_macs import arithmetic_intensity, macs
+from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, placement, unknown_device
 from dld_tui.core.tensorrt.plan.summary import (
     NAMES,
     distribution,
@@ -31,14 +31,14 @@ from dld_tui.core.text import visible
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.tensorrt.plan.lint import PlanFinding
-    from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-    from dld_tui.core.tensorrt.plan.model import (
+    from dld_tui.core.tensorrt.plan.engine_plan import (
         EngineLayer,
         EnginePlan,
         EngineTensor,
         TimingSummary,
     )
+    from dld_tui.core.tensorrt.plan.lint import PlanFinding
+    from dld_tui.core.tensorrt.plan.mapping import LayerNodes
     from dld_tui.core.types import JSON
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from dld_tui.core.errors import CorruptFileError, InputError, UsageError
 from dld_tui.core.files.writer import Output, explained, write_set
 from dld_tui.core.report.schema import finite
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
     LARGEST_BYTES,
     decoded,
@@ -26,7 +27,6 @@ from dld_tui.core.tensorrt.plan.json_text import (
     require_size,
     text_of,
 )
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.types import JSON, Foreign
 
 _HASH: Final = r"(?:\.[0-9a-f]{6,40})?"

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EngineTensor
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EngineTensor
 from dld_tui.core.types import JSON
 
 _CONSTANT = "Constant"

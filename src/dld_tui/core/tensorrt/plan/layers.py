@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.tensorrt.plan.engine_plan import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
     dims_of,
     documents,
@@ -20,7 +21,6 @@ from dld_tui.core.tensorrt.plan.json_text import (
     text_of,
     whole_of,
 )
-from dld_tui.core.tensorrt.plan.model import BITS, LARGEST_ELEMENTS, EngineLayer, EngineTensor
 from dld_tui.core.types import JSON, Foreign
 
 _DATA = frozenset({"fp32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "uint8"})

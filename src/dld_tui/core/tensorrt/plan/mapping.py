@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan
+    from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 
 _PROFILE = re.compile(r"\s*\[profile \d+\]$")
 _COPY = re.compile(r"Reformatting CopyNode for (?:Input|Output) Tensor \d+ to (?P<of>.+)", re.S)

@@ -21,6 +21,12 @@ from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, 
 from dld_tui.core.files.source import Source
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.formats.trtexec_files import warm_up_beside, warm_up_ms
+from dld_tui.core.tensorrt.plan.engine_plan import (
+    EngineLayer,
+    EnginePlan,
+    EngineTensor,
+    TimingSummary,
+)
 from dld_tui.core.tensorrt.plan.file_set import (
     CONFIGURATIONS,
     FileName,
@@ -36,6 +42,7 @@ from dld_tui.core.tensorrt.plan.file_set import (
 )
 from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
 from dld_tui.core.tensorrt.plan.json_text import objects_of
+from dld_tui.core.tensorrt.plan.layer_macs import with_weights
 from dld_tui.core.tensorrt.plan.layers import (
     NO_LAYERS,
     RawPlan,
@@ -44,8 +51,6 @@ from dld_tui.core.tensorrt.plan.layers import (
     read_bindings,
     read_layers,
 )
-from dld_tui.core.tensorrt.plan.macs import with_weights
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor, TimingSummary
 from dld_tui.core.tensorrt.plan.trtexec_log import (
     Joined,
     LayerProfile,

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.engines import INSERTED, PLACE, TACTIC
-from dld_tui.core.compare.model import KIND, MEANS, Subject
+from dld_tui.core.compare.records import KIND, MEANS, Subject
 from dld_tui.core.cost.sharing import SHARED_BY
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, FileKind, recognise
@@ -22,8 +22,8 @@ from dld_tui.core.types import JSON, Facts, Foreign
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
+    from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
     from dld_tui.core.tensorrt.plan.lint import PlanFinding
-    from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor
 
 
 _PLANS = frozenset({FileKind.ENGINE_LAYERS, FileKind.ENGINE_METADATA, FileKind.TRTEXEC_LOG})

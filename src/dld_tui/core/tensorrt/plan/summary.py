@@ -15,11 +15,11 @@ from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
 from dld_tui.core.report.layer_filter import select
 from dld_tui.core.report.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import text_of
 from dld_tui.core.tensorrt.plan.lint import is_reformat
 from dld_tui.core.tensorrt.plan.mapping import map_plan
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 
 if TYPE_CHECKING:

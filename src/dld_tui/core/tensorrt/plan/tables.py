@@ -32,8 +32,24 @@ from dld_tui.core.tables.table import (
     Table,
     Unit,
 )
+from dld_tui.core.tensorrt.plan.engine_plan import (
+    EngineLayer,
+    EnginePlan,
+    EngineTensor,
+    TimeStatistics,
+)
 from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
+from dld_tui.core.tensorrt.plan.layer_macs import (
+    arithmetic_intensity,
+    attribute,
+    convolution,
+    gemm_dims,
+    is_convolution,
+    is_product,
+    macs,
+)
+from dld_tui.core.tensorrt.plan.layer_roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.tensorrt.plan.lint import (
     FLOATS,
     Links,
@@ -45,18 +61,7 @@ from dld_tui.core.tensorrt.plan.lint import (
     quantizing,
     unfused_attention,
 )
-from dld_tui.core.tensorrt.plan.macs import (
-    arithmetic_intensity,
-    attribute,
-    convolution,
-    gemm_dims,
-    is_convolution,
-    is_product,
-    macs,
-)
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan, EngineTensor, TimeStatistics
-from dld_tui.core.tensorrt.plan.roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import PlanGroup, groups, matching, placed_table
 

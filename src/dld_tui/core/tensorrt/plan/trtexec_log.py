@@ -13,9 +13,9 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRow, LayerRows
 from dld_tui.core.report.statistics import summarise, trtexec_percentile
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.json_text import lists_of, number_of, objects_of, parsed, time_of
 from dld_tui.core.tensorrt.plan.layers import LAYER_START, layer_of_line
-from dld_tui.core.tensorrt.plan.model import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON, Foreign
 

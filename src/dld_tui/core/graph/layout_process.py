@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 # Isolated, and without the packages of the site, none of which it needs: so it starts faster.
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop()); "
-    "from dld_tui.core.graph.child_main import main; main()"
+    "from dld_tui.core.graph.layout_process_main import main; main()"
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.widgets.commands import COMMANDS, by_id
-from dld_tui.widgets.commands.model import PLACES, Command, fits
+from dld_tui.commands import COMMANDS, by_id
+from dld_tui.commands.command import PLACES, Command, fits
 
 
 @pytest.mark.parametrize(

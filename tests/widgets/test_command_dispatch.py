@@ -8,9 +8,16 @@ import pytest
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from dld_tui.commands import in_scope
 from dld_tui.core.settings.config import Config
-from dld_tui.widgets.commands import dispatch, in_scope
-from dld_tui.widgets.commands.dispatch import Commands, binding_of, bindings_for, hint, same_facts
+from dld_tui.widgets.shell import command_dispatch as dispatch
+from dld_tui.widgets.shell.command_dispatch import (
+    Commands,
+    binding_of,
+    bindings_for,
+    hint,
+    same_facts,
+)
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_screen import LARGE, opened, pane, until
 from tests.support.tui import HostApp

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.explorer.items import Branch
-from dld_tui.widgets.explorer.model import ExplorerModel, all_nodes
+from dld_tui.widgets.explorer.state import ExplorerModel, all_nodes
 from dld_tui.widgets.parameters.rows import ParameterRow
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.document import Change, Document, Node, Scope, Transaction
-    from dld_tui.widgets.parameters.model import Terminal
+    from dld_tui.widgets.parameters.descriptions import Terminal
 
 _MODEL_FACTS = ("IR version", "producer")
 """Rows about the model that the metadata page edits."""
@@ -62,7 +62,7 @@ class Cursor:
     @cached_property
     def terminal(self) -> Terminal | None:
         """The input or output under the cursor of the parameters pane, or of a link."""
-        from dld_tui.widgets.parameters.model import terminal_at
+        from dld_tui.widgets.parameters.descriptions import terminal_at
 
         if self.link is not None:
             return self.link
@@ -144,7 +144,7 @@ class Cursor:
     def facts(self) -> set[str]:
         """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
         from dld_tui.core.document import Node
-        from dld_tui.widgets.parameters.model import takes_more
+        from dld_tui.widgets.parameters.descriptions import takes_more
 
         terminal, node, row = self.terminal, self.node, self.row
         place, _ = self.place

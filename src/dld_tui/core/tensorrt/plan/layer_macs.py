@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import dims_of, whole_of
-from dld_tui.core.tensorrt.plan.model import BITS, EngineLayer, EngineTensor
 from dld_tui.core.types import JSON
 
 _CONVOLUTION = re.compile(r"Convolution|ConvActPool")

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.report.gpu_summary import Interval, busy_intervals, covered
 from dld_tui.core.report.layer_table import known_name, shared_names
-from dld_tui.core.report.model import Report
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassEvent, Track
+from dld_tui.core.report.report import Report
 from dld_tui.core.text import visible
 from dld_tui.widgets.charts.bars import HEATS, heat, hottest
 

@@ -13,8 +13,8 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
-from dld_tui.screens.workspace.model import DOC_STRING
 from dld_tui.screens.workspace.panes import Panes
+from dld_tui.screens.workspace.state import DOC_STRING
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.parameters.rows import ParameterRow
 

@@ -56,7 +56,7 @@ def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
         model: Its file. What was measured before that was changed does not count.
         others: Report files elsewhere; those that are gone or damaged are passed over.
     """
-    from dld_tui.core.report.model import Report
+    from dld_tui.core.report.report import Report
 
     found = {str(file) for file in model.absolute().parent.glob("*.dldprof")} | {*others}
     known: dict[str, float] = {}

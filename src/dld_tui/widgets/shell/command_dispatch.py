@@ -1,4 +1,4 @@
-"""Commands of :mod:`dld_tui.widgets.commands` on a widget, a screen or the app, and in hints."""
+"""Commands of :mod:`dld_tui.commands` on a widget, a screen or the app, and in hints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from textual.binding import ActiveBinding, Binding, BindingType
 
-from dld_tui.widgets import commands
-from dld_tui.widgets.commands.key_names import key_name, with_keys
+from dld_tui import commands
+from dld_tui.commands.key_names import key_name, with_keys
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:

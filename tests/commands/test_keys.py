@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.keys import _character_to_key
 
-from dld_tui.widgets.commands import COMMANDS
-from dld_tui.widgets.commands.key_names import key_name, unknown_and_clashing, with_keys
+from dld_tui.commands import COMMANDS
+from dld_tui.commands.key_names import key_name, unknown_and_clashing, with_keys
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_hints_name_the_keys_that_the_user_has() -> None:
     assert with_keys(text, {"job.again": "ctrl+@,x"}) == "^Space again  y copy"
 
 
-SOURCE = Path(__file__).resolve().parents[3] / "src" / "dld_tui"
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "dld_tui"
 TABLES_OF_KEYS = {SOURCE / "widgets" / "commands" / name for name in ("table.py", "key_names.py")}
 VIEWS = (SOURCE / "screens", SOURCE / "widgets")
 PATHS = [SOURCE / "app.py", *(path for room in VIEWS for path in room.rglob("*.py"))]

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from dld_tui.widgets.commands.model import FACTS, Command
-from dld_tui.widgets.commands.table import ROWS, SYNONYMS
+from dld_tui.commands.command import FACTS, Command
+from dld_tui.commands.command_table import ROWS, SYNONYMS
 
 __all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
 

@@ -27,7 +27,7 @@ from dld_tui.widgets.graph.viewed import GraphView as GraphView
 from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import operator_style
-from dld_tui.widgets.parameters.model import Terminal, terminal_name
+from dld_tui.widgets.parameters.descriptions import Terminal, terminal_name
 from dld_tui.widgets.parameters.rows import shown_type
 from dld_tui.widgets.shell import glyphs
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.commands import COMMANDS, FACTS, by_id, for_action, in_scope
+from dld_tui.commands.key_names import key_name
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.config import Config
-from dld_tui.widgets.commands import COMMANDS, FACTS, by_id, for_action, in_scope
-from dld_tui.widgets.commands.key_names import key_name
 
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 
@@ -79,7 +79,7 @@ def test_actions_are_found_by_scope() -> None:
     assert by_id()["list.mark"].action_string == "mark"
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "user-interface.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "user-interface.md"
 
 
 def documented() -> str:

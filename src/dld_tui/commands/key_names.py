@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from dld_tui.widgets.commands import COMMANDS, by_id
+from dld_tui.commands import COMMANDS, by_id
 
 _KEY_NAMES = {
     "question_mark": "?", "slash": "/", "backslash": "\\", "plus": "+", "minus": "-",

@@ -13,10 +13,10 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import Network, chosen, layers, node_names
 from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.arguments import mebibytes, named_value
+from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
+from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.routes import Knobs, parse_routes, read_knobs, route_text
-from dld_tui.core.tensorrt.settings import BuildSettings
+from dld_tui.core.tensorrt.trtexec_arguments import mebibytes, named_value
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What runs in the child process of :mod:`dld_tui.core.graph.child`; imports little."""
+"""What runs in the child process of :mod:`dld_tui.core.graph.layout_process`; imports little."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dld_tui.widgets.commands.model import Command, table
+from dld_tui.commands.command import Command, table
 
 # fmt: off
 _APP = table(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import param
-from dld_tui.core.tensorrt.arguments import (
+from dld_tui.core.tensorrt.trtexec_arguments import (
     device_text,
     mebibytes,
     plain_texts,

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.files.added_readers import reader_of
 from dld_tui.core.files.blobs import spill_folder
+from dld_tui.core.files.plugin_readers import reader_of
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import rows, schema

@@ -21,10 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.json_text import first, number_of
-from dld_tui.core.tensorrt.plan.macs import macs
-from dld_tui.core.tensorrt.plan.model import EngineLayer, EnginePlan
+from dld_tui.core.tensorrt.plan.layer_macs import macs
 from dld_tui.core.types import JSON
 
 

@@ -22,7 +22,7 @@ class ReportReader(Generic[R]):
     matches: Callable[[bytes], bool]
     """Tells by the first 64 KiB of a file whether it is one."""
     read: Callable[[Path, ProgressCallback | None, CancelCheck | None], R]
-    """See :func:`dld_tui.core.report.model.temporary_report`."""
+    """See :func:`dld_tui.core.report.report.temporary_report`."""
 
 
 def reader_of(head: bytes) -> ReportReader[object] | None:
