@@ -258,6 +258,28 @@ def test_new_sessions_take_a_small_share_of_the_time(
     assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
 
 
+@pytest.mark.parametrize(("budget", "kept"), [(600.0, 45.0), (300.0, 45.0), (60.0, 18.0)])
+def test_time_is_kept_for_the_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, kept: float
+) -> None:
+    path, clock = write(tmp_path, DEEP, "deep.onnx"), [0.0]
+    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+
+    def time(one: contest.Contestant, seconds: float) -> float:
+        clock[0] += 3.0
+        return 1.0
+
+    monkeypatch.setattr(contest.Contestant, "time", time)
+    monkeypatch.setattr(tune, "_ROUNDS", 10**6)
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=budget, again=True), document)
+        tuning._make_inputs()
+        one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
+        setups = [tuning._base, tuning._base.with_change(one_thread)]
+        list(tuning._raced("together", setups, tune._BOTH))
+    assert clock[0] == pytest.approx(budget - kept, abs=6.1)  # a round is two turns
+
+
 def test_what_computes_something_else_does_not_count(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

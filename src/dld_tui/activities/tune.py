@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from dld_tui.core.tune.race import Race
 
 Result = TuneResult
-_CONVERTING = 0.45
-"""Share of the time after which no conversion is started any more."""
-_MODELS, _SETTINGS, _BOTH = 0.6, 0.75, 0.85
-"""Shares of the time at which the races end at the latest."""
+_PROOF_S, _PROOF = 45.0, 0.3
+"""What is kept of the time for the confirmation and the profiles of the winner: so many seconds, or
+this share of it where that is less."""
+_CONVERTING = 0.5
+"""Share of the other time after which no conversion is started any more."""
+_MODELS, _SETTINGS, _BOTH = 0.7, 0.9, 1.0
+"""Shares of it at which the races end at the latest."""
 _SHORTEST_S, _LONGEST_S = 0.1, 1.0
 """How long one turn takes, unless three passes take longer."""
 _RENEWING = 0.05
@@ -314,9 +317,15 @@ class _Tuning:
                     setups.append(made)
         return setups
 
-    def _left(self, share: float = 1.0) -> float:
-        """Return how many seconds are left to a share of the time."""
-        return share * self._request.budget - (time.monotonic() - self._begin)
+    def _left(self, share: float | None = None) -> float:
+        """Return how many seconds are left to a share of the time before the winner is known.
+
+        Without a share, to all of the time.
+        """
+        budget = self._request.budget
+        proof_s = min(_PROOF_S, _PROOF * budget)
+        end = budget if share is None else share * (budget - proof_s)
+        return end - (time.monotonic() - self._begin)
 
     @contextlib.contextmanager
     def _doing(self, what: str) -> Generator[None]:
