@@ -543,7 +543,7 @@ class EnergyWatch:
     def __init__(self, gpu_mj: Callable[[], int | None] | None = None, root: Path = _ROOT) -> None:
         self._gpu_mj, self._root = gpu_mj, root
         self._begin = self._last = self._counters(0)
-        self._read = [(self._last.at, 0.0)]
+        self._readings = [(self._last.at, 0.0)]
         """When, and the joules since the last repeat."""
         self._repeats: list[float] = []
 
@@ -561,14 +561,14 @@ class EnergyWatch:
             passes: How many were made since the start.
         """
         now = self._counters(passes)
-        self._read.append((now.at, sum(now.since(self._last).values())))
+        self._readings.append((now.at, sum(now.since(self._last).values())))
         seconds, count = now.at - self._last.at, passes - self._last.passes
         if seconds < REPEAT_S or count <= 0:
             return
-        watts = linear_regression(*zip(*self._read, strict=True)).slope
+        watts = linear_regression(*zip(*self._readings, strict=True)).slope
         if watts > 0:
             self._repeats.append(watts * seconds / count)
-        self._last, self._read = now, [(now.at, 0.0)]
+        self._last, self._readings = now, [(now.at, 0.0)]
 
     def read(self, passes: int) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.

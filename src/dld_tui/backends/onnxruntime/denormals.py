@@ -24,11 +24,6 @@ _MXCSR = 7
 """Its place in ``fenv_t`` of Linux on x86-64, which are 8 numbers of 32 bits in glibc and musl."""
 
 
-def are_zero(config: Mapping[str, str]) -> bool:
-    """Return whether the configuration entries of a session ask for it."""
-    return config.get(ENTRY, "").strip() == "1"
-
-
 @contextlib.contextmanager
 def denormals_of(config: Mapping[str, str]) -> Generator[None]:
     """Let the calling thread compute as a session asks for it, while the context lasts.
@@ -38,7 +33,7 @@ def denormals_of(config: Mapping[str, str]) -> Generator[None]:
     Args:
         config: Configuration entries of the session.
     """
-    library = _library() if are_zero(config) else None
+    library = _library() if config.get(ENTRY, "").strip() == "1" else None
     if library is None:
         yield
         return

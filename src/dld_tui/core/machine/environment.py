@@ -102,10 +102,15 @@ def physical_cores() -> int | None:
 
 def usable_threads() -> int:
     """Return how many hardware threads this process may run on."""
+    return len(_usable_processors()) or os.cpu_count() or 1
+
+
+def _usable_processors() -> set[int]:
+    """Return the numbers of those that this process may run on; empty where they are not told."""
     try:
-        return len(os.sched_getaffinity(0))
+        return os.sched_getaffinity(0)
     except AttributeError:  # not on macOS
-        return os.cpu_count() or 1
+        return set()
 
 
 def _cpu_limit() -> float | None:
@@ -224,10 +229,7 @@ def _own_seconds() -> float:
 
 def _busy_seconds() -> float | None:
     """Return the seconds that the usable processors have worked, or worked for another machine."""
-    try:
-        usable = {f"cpu{number}" for number in os.sched_getaffinity(0)}
-    except AttributeError:  # not on macOS
-        return None
+    usable = {f"cpu{number}" for number in _usable_processors()}
     rows = [line.split() for line in (_read(Path("/proc/stat")) or "").splitlines()]
     rows = [row[1:9] for row in rows if row and row[0] in usable]
     if not rows or not all(len(row) == 8 and all(map(str.isdecimal, row)) for row in rows):
