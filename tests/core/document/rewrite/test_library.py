@@ -396,12 +396,10 @@ _OTHERS: dict[str, Callable[[onnx.ModelProto], None]] = {
     "int64": lambda model: _of_type(model, onnx.TensorProto.INT64),
     "halves": lambda model: _of_type(model, onnx.TensorProto.FLOAT16),
 }
-_NOT_TYPED = {"attention-onnxruntime", "attention-grouped"}
-"""Whose operators get values of which the type is not known before they are there."""
 
 
 @pytest.mark.parametrize("other", _OTHERS)
-@pytest.mark.parametrize("name", sorted(set(CASES) - _NOT_TYPED))
+@pytest.mark.parametrize("name", CASES)
 def test_what_only_looks_like_it_keeps_its_values_or_stays(name: str, other: str) -> None:
     if name.startswith("attention"):
         needs_onnxruntime("1.31")  # older ones drop a dimension of doubles
@@ -431,6 +429,32 @@ def test_a_factor_of_any_rank_becomes_part_of_the_bias(factor: str) -> None:
     assert operators(after) == ["Conv"]
     for old, new in zip(values(model), values(after), strict=True):
         np.testing.assert_allclose(old, new, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dims", "flat", "axis"),
+    [("0, 3, 4", "0, 12", 1), ("2, 0, 4", "2, 0", 1), ("2, 3, 0", "2, 0", 1),
+     ("0, n, 4", "0, k", 1), ("0, 3, 4", "1, 0", 0), ("2, 3, 4", "6, 4", 2),
+     ("n, 3, 4", "n, 12", 1), ("n, m, 4", "n, k", 1)],
+)  # fmt: skip
+def test_flatten_keeps_what_it_makes_where_a_size_is_zero(dims: str, flat: str, axis: int) -> None:
+    model = parse(
+        HEAD % 18 + f"(float[{dims}] x) => (float[{flat}] y) {{ y = Flatten<axis = {axis}>(x) }}"
+    )
+    typed = onnx.shape_inference.infer_shapes(model)
+    after = rewritten(typed, text_of_rules(rules_of(["flatten"])))
+    assert operators(after) == ["Flatten" if dims == "0, n, 4" else "Reshape"]
+    for old, new in zip(values(model), values(after), strict=True):
+        assert old.shape == new.shape
+        np.testing.assert_array_equal(old, new)
+
+
+def test_types_of_values_between_are_known_by_what_makes_them() -> None:
+    """An operator that does not take them is refused, behind nodes just made, too."""
+    rules = "rule one\nAbs(x) => Neg(Neg(x))\nrule two\nNeg(Neg(x)) => Neg(BitwiseNot(Neg(x)))"
+    for kind, wanted in (("int64", ["Neg", "BitwiseNot", "Neg"]), ("double", ["Neg", "Neg"])):
+        model = parse(HEAD % 18 + f"({kind}[2] x) => ({kind}[2] y) {{ y = Abs(x) }}")
+        assert operators(rewritten(model, rules)) == wanted
 
 
 def test_factors_stay_two_where_their_product_is_too_small() -> None:

@@ -43,7 +43,7 @@ from dld_tui.core.document.rewrite.pattern import (
     Variable,
 )
 from dld_tui.core.document.rewrite.rule import Action, Rewrite, Rule, parse_rules
-from dld_tui.core.document.rewrite.views import ValueView
+from dld_tui.core.document.rewrite.views import ValueView, made_dtype
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
@@ -446,6 +446,14 @@ def _takes(formal: Formal, dtype: str) -> bool:
     return dtype_number(dtype) in map(dtype_number, formal.types)
 
 
+def _are_alike(schema: OperatorSchema | None, place: int, other: int) -> bool:
+    """Return whether two inputs of an operator have one element type, as far as it tells."""
+    if schema is None:
+        return True
+    one, two = schema.input(place), schema.input(other)
+    return one is None or two is None or one.type_name == two.type_name
+
+
 class _Plan:
     """What replaces one hit, worked out before anything is changed."""
 
@@ -471,6 +479,10 @@ class _Plan:
         self._passed: list[tuple[str, str]] = []
         """Values of which the users get another one: which, and what instead."""
         self._given: set[str] = set()
+        self._dtypes: dict[str, Any] = {}
+        """Element types of new values, UNKNOWN where the operator does not tell."""
+        self._constants: dict[str, np.ndarray[Any, Any]] = {}
+        """New constants by their names."""
         body = hit.pattern.body
         self._outputs = [hit.values[name] for name in body.outputs]
         self._removed = self._removable(ends)
@@ -620,7 +632,11 @@ class _Plan:
         inputs: list[str] = []
         for place, item in enumerate(call.inputs):
             formal = schema.input(place) if schema is not None else None
-            siblings = [i for i in call.inputs if isinstance(i, Variable)]
+            siblings = [
+                names.get(other.name) or self._hit.values.get(other.name, "")
+                for at, other in enumerate(call.inputs)
+                if isinstance(other, Variable) and _are_alike(schema, place, at)
+            ]
             inputs.append(self._argument(item, names, formal, siblings))
         for place, name in more.items():
             inputs += [""] * (place + 1 - len(inputs))
@@ -628,20 +644,43 @@ class _Plan:
         while inputs and not inputs[-1]:
             inputs.pop()
         set_texts(proto, "input", inputs)
-        self._require_types(op_type, schema, inputs)
+        if op_type == "Reshape" and not domain:
+            self._require_sizes(inputs)
+        if schema is not None:
+            self._require_types(op_type, schema, inputs)
+            to = next((item.i for item in proto.attribute if item.name == "to"), 0)
+            for at, name in enumerate(outputs):
+                made = made_dtype(schema, at, inputs, self._dtype, to if op_type == "Cast" else 0)
+                self._dtypes[name] = made
         return proto
 
-    def _require_types(
-        self, op_type: str, schema: OperatorSchema | None, inputs: Sequence[str]
-    ) -> None:
+    def _require_types(self, op_type: str, schema: OperatorSchema, inputs: Sequence[str]) -> None:
         """Refuse an operator that does not take the element types that it would get."""
         for place, name in enumerate(inputs):
-            formal = schema.input(place) if schema is not None and name else None
-            known = self._home.value_type(name) if formal is not None else None
-            if formal is None or known is None or known.container or known.dtype is None:
-                continue
-            if not _takes(formal, known.dtype):
-                raise Refused(f"{op_type} does not take {known.dtype}")
+            formal = schema.input(place) if name else None
+            dtype = self._dtype(name) if formal is not None else UNKNOWN
+            if formal is not None and isinstance(dtype, str) and not _takes(formal, dtype):
+                raise Refused(f"{op_type} does not take {dtype}")
+
+    def _require_sizes(self, inputs: Sequence[str]) -> None:
+        """Refuse a Reshape that copies a size and leaves one open where there are no elements.
+
+        The open one cannot be worked out then.
+        """
+        shape = self._constants.get(inputs[1])
+        if shape is None or not {0, -1} <= {*shape.flat}:
+            return
+        views = [ValueView(self._home, name) for name in self._hit.values.values() if name]
+        if any(view.dims is not UNKNOWN and 0 in view.dims for view in views):
+            raise Refused("a size is 0")
+
+    def _dtype(self, name: str) -> Any:
+        """Return the element type of a value, of a new one too; UNKNOWN where it is not known."""
+        if name in self._dtypes:
+            return self._dtypes[name]
+        known = self._home.value_type(name)
+        is_tensor = known is None or not known.container
+        return ValueView(self._home, name).dtype if is_tensor else UNKNOWN
 
     def _require_rank(self) -> None:
         """Refuse where a constant of one element gives what is replaced more dimensions.
@@ -704,7 +743,7 @@ class _Plan:
         item: Argument,
         names: Mapping[str, str],
         formal: Formal | None,
-        siblings: Sequence[Variable],
+        siblings: Sequence[str],
     ) -> str:
         if isinstance(item, Missing):
             return ""
@@ -741,7 +780,7 @@ class _Plan:
         self,
         array: np.ndarray[Any, Any],
         formal: Formal | None,
-        siblings: Sequence[Variable],
+        siblings: Sequence[str],
         *,
         exact: bool = False,
     ) -> str:
@@ -762,18 +801,19 @@ class _Plan:
         proto.dims.extend(array.shape)
         put_payload(self._document, proto, array.tobytes())
         self._weights.append(proto)
+        self._dtypes[name], self._constants[name] = dtype, array
         return name
 
     def _wanted_type(
-        self, array: np.ndarray[Any, Any], formal: Formal | None, siblings: Sequence[Variable]
+        self, array: np.ndarray[Any, Any], formal: Formal | None, siblings: Sequence[str]
     ) -> str:
         """Return the element type of a literal: the only one allowed, or that of its neighbour."""
         if formal is not None and len(formal.types) == 1:
             number = dtype_number(formal.types[0])
             if number:
                 return dtype_name(number)
-        for item in siblings:
-            known = ValueView(self._home, self._hit.values.get(item.name, "")).field("dtype")
+        for name in filter(None, siblings):
+            known = self._dtype(name)
             if isinstance(known, str) and (formal is None or _takes(formal, known)):
                 return known
         for name in self._outputs:

@@ -8,7 +8,7 @@ whether a Reshape does nothing but to split the last axis.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import deepcopy
@@ -24,6 +24,7 @@ from dld_tui.core.document.rewrite.expression import Thing
 from dld_tui.core.document.rewrite.functions import FUNCTIONS, MOST_ELEMENTS, UNKNOWN
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.types.value_types import dtype_name, dtype_of
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.operators.schema import OperatorSchema
@@ -237,13 +238,24 @@ class ValueView(Thing):
     @property
     def dtype(self) -> Any:
         """Its element type, UNKNOWN where that is not known."""
+        return self._dtype_within(MOST_FOLLOWED)
+
+    def _dtype_within(self, steps: int) -> Any:
         known = self.scope.value_type(self.name)
         if known is not None and known.dtype:
             return known.dtype
         constant = self.constant()
-        if constant is None:
+        if constant is not None:
+            return constant.dtype if isinstance(constant, Tensor) else str(constant.dtype)
+        maker = self.scope.producer(self.name) if steps else None
+        schema = schema_of(maker) if maker is not None else None
+        if maker is None or schema is None:
             return UNKNOWN
-        return constant.dtype if isinstance(constant, Tensor) else str(constant.dtype)
+        return made_dtype(
+            schema, maker.outputs.index(self.name), maker.inputs,
+            lambda name: ValueView(self.scope, name)._dtype_within(steps - 1),
+            attribute_value(maker, "to") if maker.op_type == "Cast" else 0,
+        )  # fmt: skip
 
     @property
     def value(self) -> Any:
@@ -266,6 +278,29 @@ class ValueView(Thing):
         definition = self.scope.resolve(self.name)
         home = definition.scope if definition is not None else self.scope
         return len(home.users(self.name)) + (self.name in home.outputs)
+
+
+def made_dtype(
+    schema: OperatorSchema, at: int, inputs: Sequence[str], dtype: Callable[[str], Any], to: int
+) -> Any:
+    """Return the element type of an output by the signature; UNKNOWN where that does not tell.
+
+    Args:
+        schema: Of the operator.
+        at: The place of the output.
+        inputs: What the node takes.
+        dtype: Returns the type of one of these.
+        to: What a Cast casts to, 0 of others.
+    """
+    made = schema.output(at)
+    if to or made is None:
+        return dtype_name(to) if to else UNKNOWN
+    if len(made.types) == 1:
+        return dtype_of(made.types[0]) or UNKNOWN
+    formals = [(name, schema.input(place)) for place, name in enumerate(inputs) if name]
+    alike = (name for name, one in formals if one is not None and one.type_name == made.type_name)
+    first = next(alike, "")  # of one alone: of all, a graph without types has too many paths
+    return dtype(first) if first else UNKNOWN
 
 
 def maker_of(scope: Scope, name: str) -> Node | None:
