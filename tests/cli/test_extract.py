@@ -55,7 +55,7 @@ def test_between_values(dld: Dld, model: Path, output: Path) -> None:
         "name": "c", "dtype": "float32", "shape": ["N", 4], "type": "float32[N, 4]",
         "has_default": False,
     }  # fmt: skip
-    assert found["initializers"] == {"count": 1, "bytes": 16, "parameters": 4}
+    assert found["initializers"] == {"count": 1, "bytes": 16, "parameters": 4, "unsized": 0}
     load(output)
 
 

@@ -41,6 +41,21 @@ def test_counts_of_all_scopes(tmp_path: Path) -> None:
     assert (found.opsets, found.producer) == ({"": 18, "com.microsoft": 1}, "maker")
 
 
+def test_weights_of_unknown_size_are_told(tmp_path: Path) -> None:
+    names = onnx.TensorProto(
+        name="s", data_type=onnx.TensorProto.STRING, dims=[2], string_data=[b"a", b"bc"]
+    )
+    floats = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1.0, 2.0])
+    graph = onnx.helper.make_graph([], "g", [], [], [names, floats])
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph), path)
+    found = summary_of(path)
+    assert (found.initializer_bytes, found.unsized, found.weights_text) == (8, 1, "at least 8 B")
+    del graph.initializer[1]
+    onnx.save(onnx.helper.make_model(graph), path)
+    assert summary_of(path).weights_text == "size not known"
+
+
 def test_functions_count_once(tmp_path: Path) -> None:
     found = summary_of(models.write(tmp_path, models.FUNCTIONS))
     assert [(f.domain, f.name, f.nodes) for f in found.functions] == [("local", "twice", 1)]
@@ -62,7 +77,7 @@ def test_json_has_the_fields_of_the_contract(tmp_path: Path) -> None:
             "has_default": False,
         }
     ]
-    assert data["initializers"] == {"count": 2, "bytes": 24, "parameters": 6}
+    assert data["initializers"] == {"count": 2, "bytes": 24, "parameters": 6, "unsized": 0}
     assert data["external_data"] == {"files": 0, "bytes": 0, "locations": []}
 
 

@@ -11,6 +11,7 @@ from dld_tui.core.report.gpu_summary import (
 )
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.triage import busy_line
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import make_report
 
@@ -37,6 +38,17 @@ def test_streams_that_run_at_once_are_busy_once() -> None:
     assert (found.copy_us, found.exposed_copy_us, found.gaps_us) == (15, 12, 73)
     assert (found.attributed_us, found.attributed_percent) == (10, 50)
     assert busy_intervals(events) == [(0, 15)]
+
+
+def test_copies_without_a_size_are_told() -> None:
+    unsized = GpuEvent("s", "memcpy", "HtoD", 30, 5)
+    some = summarise_gpu([([kernel(0, 10), copy(12, 10), unsized], 100.0)], 0)
+    none = summarise_gpu([([kernel(0, 10), unsized], 100.0)], 0)
+    assert some is not None
+    assert none is not None
+    assert (some.copied_bytes, some.unsized_copies, some.copied_text) == (100, 1, "at least 100 B")
+    assert none.copied_text == "size not known"
+    assert "(at least 100 B)" in busy_line(some)
 
 
 def test_kernels_that_end_after_the_call_make_the_pass_longer() -> None:

@@ -203,5 +203,5 @@ def _outline(path: Path) -> str:
         document.close()
     return (
         f"{fmt.count(summary.nodes_total)} nodes, {fmt.count(summary.initializers)} initializers,"
-        f" {fmt.size(summary.initializer_bytes)} of weights"
+        f" {summary.weights_text} of weights"
     )

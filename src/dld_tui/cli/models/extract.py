@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,8 +134,6 @@ def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json
     from dld_tui.core.document.summary import summarise
 
     summary = summarise(extraction.document)
-    stored = extraction.document.main.initializers
-    size = sum(tensor.nbytes or 0 for tensor in stored)
     if as_json:
         write_json(
             {
@@ -144,11 +141,7 @@ def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json
                 "nodes": summary.nodes,
                 "inputs": [terminal.to_json() for terminal in summary.inputs],
                 "outputs": [terminal.to_json() for terminal in summary.outputs],
-                "initializers": {
-                    "count": len(stored),
-                    "bytes": size,
-                    "parameters": sum(math.prod(tensor.shape) for tensor in stored),
-                },
+                "initializers": summary.to_json()["initializers"],
                 "remarks": list(remarks),
             }
         )
@@ -158,6 +151,6 @@ def _print(extraction: Extraction, output: Path, remarks: Sequence[str], as_json
             kind = terminal.type.text if terminal.type is not None else "of unknown type"
             write(f"{title:<6}  {visible(terminal.name)}  {visible(kind)}")
     write(
-        f"{fmt.plural(summary.nodes, 'node')}, {fmt.plural(len(stored), 'initializer')}"
-        f" of {fmt.size(size)}"
+        f"{fmt.plural(summary.nodes, 'node')}, {fmt.plural(summary.initializers, 'initializer')}"
+        f" of {summary.weights_text}"
     )

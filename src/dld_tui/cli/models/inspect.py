@@ -238,7 +238,7 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
         text = f"{function.domain}.{function.name}, {fmt.count(function.nodes)} nodes"
         yield _line("" if index else "functions", text)
     weights = f"{fmt.short_count(summary.parameters)} parameters in {summary.initializers} tensors"
-    yield _line("weights", f"{fmt.size(summary.initializer_bytes)}, {weights}")
+    yield _line("weights", f"{summary.weights_text}, {weights}")
     if summary.external_files:
         files = ", ".join(summary.external_files)
         yield _line("external", f"{fmt.size(summary.external_bytes)} in {files}")

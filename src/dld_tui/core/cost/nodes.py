@@ -657,6 +657,8 @@ def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
     ]
     if "written_bytes" in lacking:
         lacking.append("activation_bytes")
+    if summary.unsized:
+        lacking.append("weight_bytes")
     scopes = costs.document.scopes()
     return {
         "macs": plain(known.macs),

@@ -68,18 +68,27 @@ class ModelSummary:
     parameters: int
     """Elements of all initializers, exact at any size."""
     initializer_bytes: int
-    """By element type and shape."""
+    """By element type and shape; without those of `unsized`."""
     subgraphs: int
     functions: list[FunctionSummary]
     external_files: list[str]
     external_bytes: int
+    unsized: int = 0
+    """Initializers whose type does not tell how many bytes they take, such as strings."""
+
+    @property
+    def weights_text(self) -> str:
+        """How many bytes the weights take, as far as types tell."""
+        if self.unsized and not self.initializer_bytes:
+            return "size not known"
+        return f"{'at least ' * bool(self.unsized)}{fmt.size(self.initializer_bytes)}"
 
     @property
     def parameters_text(self) -> str:
         """How many parameters there are, and their size; else where the weights are."""
         if self.parameters:
             said = f"{fmt.short_count(self.parameters)} parameters"
-            return f"{said}, {fmt.size(self.initializer_bytes)}"
+            return f"{said}, {self.weights_text}"
         constants = self.op_types.get("Constant", 0)
         return f"in {fmt.plural(constants, 'Constant node')}" if constants else "none"
 
@@ -99,6 +108,7 @@ class ModelSummary:
                 "count": self.initializers,
                 "bytes": self.initializer_bytes,
                 "parameters": self.parameters,
+                "unsized": self.unsized,
             },
             "subgraphs": self.subgraphs,
             "functions": [
@@ -143,6 +153,7 @@ def summarise(document: Document, op_types: Mapping[str, int] | None = None) -> 
         functions=[_function(function) for function in document.functions],
         external_files=sorted(weights.external_files),
         external_bytes=weights.external_bytes,
+        unsized=weights.unsized,
     )
 
 
@@ -150,9 +161,9 @@ class _Weights:
     """The sums over all initializers."""
 
     def __init__(self, document: Document, scopes: Iterable[Scope]) -> None:
-        self.count = self.elements = self.bytes = self.external_bytes = 0
+        self.count = self.elements = self.bytes = self.external_bytes = self.unsized = 0
         self.external_files: set[str] = set()
-        sizes: dict[tuple[int, tuple[int, ...]], tuple[int, int]] = {}
+        sizes: dict[tuple[int, tuple[int, ...]], tuple[int, int | None]] = {}
         """Elements and bytes by type and shape, of which a model has few."""
         for scope in scopes:
             sparse = [record.values for record in scope.records.get("sparse_initializer", ())]
@@ -161,14 +172,15 @@ class _Weights:
                 size = sizes.get(key)
                 if size is None:
                     tensor = Tensor(proto, document)
-                    size = sizes[key] = (tensor.element_count, tensor.nbytes or 0)
+                    size = sizes[key] = (tensor.element_count, tensor.nbytes)
                 self.count += 1
                 self.elements += size[0]
-                self.bytes += size[1]
+                self.bytes += size[1] or 0
+                self.unsized += size[1] is None
                 if proto.data_location == _EXTERNAL:
                     tensor = Tensor(proto, document)
                     self.external_files.add(tensor.external_entries.get("location", ""))
-                    self.external_bytes += size[1]
+                    self.external_bytes += size[1] or 0
 
 
 def _terminal(scope: Scope, name: str) -> Terminal:

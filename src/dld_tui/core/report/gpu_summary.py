@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.statistics import median
 
@@ -53,10 +54,20 @@ class GpuSummary:
     exposed_copy_us: float
     """Of that, with no kernel running beside it."""
     copied_bytes: int
+    """Without copies of which the size was not recorded."""
     attributed_us: float
     """Sum of the kernels' durations whose layer is known."""
     kernel_sum_us: float
     """Sum of all kernels' durations; longer than `busy_us` where streams ran at once."""
+    unsized_copies: int = 0
+    """Copies of which the size was not recorded."""
+
+    @property
+    def copied_text(self) -> str:
+        """How many bytes are copied, as far as it was recorded."""
+        if self.unsized_copies and not self.copied_bytes:
+            return "size not known"
+        return f"{'at least ' * bool(self.unsized_copies)}{fmt.size(self.copied_bytes)}"
 
     @property
     def busy_percent(self) -> float:
@@ -114,6 +125,7 @@ class _Work(NamedTuple):
     copies: float
     copy_us: float
     copied_bytes: float
+    unsized_copies: float
     attributed_us: float
     kernel_sum_us: float
     median_kernel_us: float
@@ -135,6 +147,7 @@ def _work_of(events: Sequence[GpuEvent]) -> _Work | None:
         copies=len(copies),
         copy_us=covered(copying, 0.0, math.inf),
         copied_bytes=sum(event.bytes or 0 for event in copies),
+        unsized_copies=sum(event.bytes is None for event in copies),
         attributed_us=sum(event.duration_us for event in kernels if event.layer is not None),
         kernel_sum_us=sum(durations),
         median_kernel_us=median(durations) if durations else 0.0,
@@ -190,6 +203,7 @@ def summarise_gpu(
         copied_bytes=round(figure(work.copied_bytes for work, _ in found)),
         attributed_us=figure(work.attributed_us for work, _ in found),
         kernel_sum_us=figure(work.kernel_sum_us for work, _ in found),
+        unsized_copies=round(figure(work.unsized_copies for work, _ in found)),
     )
 
 

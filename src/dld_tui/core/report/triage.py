@@ -76,9 +76,7 @@ def _absent(report: Report) -> list[str]:
 
 def busy_line(found: GpuSummary) -> str:
     """Return how busy the GPU is in a pass; gaps only of passes at true speed."""
-    copies = (
-        f", copies {_ms(found.copy_us)} ms ({fmt.size(found.copied_bytes)})" if found.copies else ""
-    )
+    copies = f", copies {_ms(found.copy_us)} ms ({found.copied_text})" if found.copies else ""
     gaps = f", launch gaps {_ms(found.gaps_us)} ms" if found.true_speed else ""
     slowed = "" if found.true_speed else ", with profiling on: its gaps are not the model's"
     return (

@@ -330,7 +330,7 @@ def gpu_facts(report: Report, gpu: GpuSummary | None, width: int) -> list[Line]:
         gaps = [("with profiling on", "warn")]
     copies: Line = [("copies ", "dim"), (f"{ms(gpu.copy_us / 1000)} ms", "")]
     if gpu.copied_bytes:
-        copies.append((f" {fmt.size(gpu.copied_bytes)}", "dim"))
+        copies.append((f" {gpu.copied_text}", "dim"))
     kernels: Line = [(f"{gpu.kernels:,}", ""), (" kernels", "dim")]
     fallen = sum(layer.provider == "CPUExecutionProvider" for layer in report.layers)
     fallback: Line = [("on the CPU ", "dim")]
