@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,29 @@ def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:
         "intra_op_num_threads": 1, "enable_mem_pattern": False,
         "graph_optimization_level": "ORT_ENABLE_BASIC", "session.set_denormal_as_zero": "1",
     }  # fmt: skip
+
+
+def test_a_configuration_that_is_wrong_is_said_to_be(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    path = folder / "genai_config.json"
+    settings = {"prompt": "4", "decode": 2, "iterations": 1, "layer_passes": 0}
+
+    def said() -> list[Log]:
+        request = profile_llm.Request(folder, output=tmp_path / "r.dldprof", **settings)  # type: ignore[arg-type]
+        return [one for one in profile_llm.run(request) if isinstance(one, Log)]
+
+    sound = said()
+    assert {one.level for one in sound} == {"info"}
+    config = json.loads(path.read_text())
+    config["model"]["decoder"]["num_hidden_layers"] = 9
+    config["model"]["decoder"]["outputs"]["logits"] = "scores"
+    path.write_text(json.dumps(config))
+    [warning] = [one.text for one in said() if one.level == "warning"]
+    assert warning == (
+        "genai_config.json: the model has no input past_key_values.2.key and 6 more"
+        " (past_key_names), and 5 more: what the model itself says is measured; `dld check` of"
+        " the folder names all"
+    )
 
 
 def test_operators_run_at_once_only_where_the_user_says_so() -> None:

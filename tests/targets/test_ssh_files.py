@@ -14,13 +14,14 @@ from dld_tui.activities import profile_llm, profile_onnxruntime
 from dld_tui.activities.convert import opset
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.files.external import ExternalDataError
 from dld_tui.core.llm.figures import generation_of
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
-from dld_tui.targets.ssh.job import plan_inputs
+from dld_tui.targets.ssh.job import external_files, plan_inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
 from tests.support import decoders, models
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
@@ -44,6 +45,16 @@ def external_model(folder: Path, name: str = "model.onnx") -> Path:
     path = folder / name
     path.write_bytes(model.SerializeToString())
     return path
+
+
+def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> None:
+    path = external_model(tmp_path)
+    model = onnx.load(path, load_external_data=False)
+    [location] = [one for one in model.graph.initializer[-1].external_data if one.key == "location"]
+    location.value = "weights/../weights/w.bin"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ExternalDataError, match=r"a location with \.\. cannot be sent"):
+        external_files(path)
 
 
 def convert(model: Path, output: Path) -> object:

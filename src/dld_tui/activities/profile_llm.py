@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
+    from dld_tui.core.llm.folder import GenaiConfig
     from dld_tui.core.report.store import ReportWriter
 
 
@@ -177,6 +178,8 @@ class _Run:
         if taken:
             said = ", ".join(f"{visible(name)} {visible(str(one))}" for name, one in taken.items())
             yield Log(f"the session is as {CONFIG} says: {said}")
+        if known is not None:
+            yield from self._check_configuration(known)
         yield Progress(0, None, stage="Loading the model")
         begin = time.perf_counter()
         session = Session(self._model, settings)
@@ -296,6 +299,19 @@ class _Run:
             return Nvml(settings.device_id).energy_mj
         except UnavailableError:
             return None
+
+    def _check_configuration(self, config: GenaiConfig) -> Iterator[Event]:
+        """Say where the configuration is wrong: others would not run what is measured."""
+        from dld_tui.core.llm.agreement import disagreements
+
+        found = disagreements(self._document, config)
+        if found:
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            yield Log(
+                f"{found[0].message}{more}: what the model itself says is measured; `dld check` of"
+                " the folder names all",
+                "warning",
+            )
 
     def _check_lengths(self, decoder: Decoder, prompts: list[int]) -> None:
         most, longest = decoder.context_length, max(prompts) + self._request.decode

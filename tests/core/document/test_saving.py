@@ -19,14 +19,14 @@ from dld_tui.core.files import writer
 from tests.support import models
 
 
-def with_external(folder: Path) -> Path:
+def with_external(folder: Path, location: str = "w.bin") -> Path:
     model = models.parse(models.CHAIN)
     values = np.arange(4096, dtype=np.float32)
     (folder / "w.bin").write_bytes(values.tobytes())
     tensor = model.graph.initializer.add(
         name="big", data_type=1, dims=[4096], data_location=onnx.TensorProto.EXTERNAL
     )
-    tensor.external_data.add(key="location", value="w.bin")
+    tensor.external_data.add(key="location", value=location)
     path = folder / "m.onnx"
     path.write_bytes(model.SerializeToString())
     return path
@@ -82,6 +82,19 @@ def test_external_data_stays_beside_the_model_and_comes_along_to_another_folder(
     inside = document.main.initializer("big")
     assert inside is not None
     np.testing.assert_array_equal(inside.read(), np.arange(4096))
+
+
+def test_data_that_is_named_by_a_way_up_inside_of_the_folder_comes_along(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path = with_external(tmp_path, "s/../w.bin")
+    onnx.checker.check_model(path)  # ONNX takes it, so that it leaves no folder
+    remarks = save(renamed(Document.open(path)), tmp_path / "elsewhere" / "copy.onnx")
+    assert remarks == ["16.4 kB of external data are copied to copy.onnx.data"]
+    loaded = onnx.load(tmp_path / "elsewhere" / "copy.onnx")
+    np.testing.assert_array_equal(
+        onnx.numpy_helper.to_array(loaded.graph.initializer[-1]), np.arange(4096)
+    )
 
 
 def test_a_change_of_external_data_is_noticed_too(tmp_path: Path) -> None:

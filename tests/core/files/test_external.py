@@ -62,6 +62,7 @@ def refusal(folder: Path, location: str) -> str:
         ("./w.bin", "w.bin"),
         ("sub/w.bin", "sub/w.bin"),
         ("sub//./w.bin", "sub/w.bin"),
+        ("sub/../w.bin", "w.bin"),
         ("m.onnx", "m.onnx"),
     ],
 )
@@ -77,7 +78,7 @@ def test_files_in_the_folder_and_below_are_found(
     [
         "../secret",
         "sub/../../secret",
-        "sub/../w.bin",
+        "sub/../..",
         "..",
         "/etc/passwd",
         "//etc/passwd",
@@ -90,6 +91,22 @@ def test_files_in_the_folder_and_below_are_found(
 )
 def test_paths_out_of_the_folder_are_refused_untouched(folder: Path, location: str) -> None:
     assert refusal(folder, location).startswith("External data path leaves the model folder")
+
+
+@pytest.mark.usefixtures("never_outside")
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        ("gone/../w.bin", "not found"),  # as the system and ONNX Runtime see it
+        ("w.bin/../w.bin", "not found"),
+        ("sub/w.bin/..", "not found"),
+        ("sub/..", "not a regular file"),
+    ],
+)
+def test_a_way_up_leads_through_folders_that_are_there(
+    folder: Path, location: str, words: str
+) -> None:
+    assert words in refusal(folder, location)
 
 
 @pytest.mark.usefixtures("never_outside")

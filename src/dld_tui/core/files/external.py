@@ -63,8 +63,8 @@ def resolve_external(
     Args:
         model_path: The model; locations are relative to its folder.
         location: The entry of the tensor.
-        allow_linked: Follow links out of the folder. A location with ``..`` or an absolute one is
-            refused even so.
+        allow_linked: Follow links out of the folder. An absolute location, or one that leads out
+            by ``..``, is refused even so.
 
     Raises:
         ExternalDataError: It is refused, or there is no such file.
@@ -105,7 +105,8 @@ def require_location(model_path: str | os.PathLike[str], location: str) -> Path:
     parts = _parts(where, location)
     root = os.path.realpath(os.path.dirname(os.path.abspath(model_path)))
     path = Path(os.path.realpath(os.path.join(root, *parts)))
-    if not path.is_relative_to(root) or path == Path(root) or path.is_dir():
+    is_inside = ".." not in parts and path.is_relative_to(root)
+    if not is_inside or path == Path(root) or path.is_dir():
         shown = clip(visible(location), 200, keep="middle")
         raise ExternalDataError(f"External data cannot be written to {shown}", where=where)
     return path
@@ -117,7 +118,9 @@ def _parts(where: str, location: str) -> list[str]:
     if not location or "\0" in location:
         raise ExternalDataError(f"External data with an invalid location: '{shown}'", where=where)
     parts = location.split("/")
-    if location.startswith("/") or "\\" in location or ".." in parts or _DRIVE.match(location):
+    normal = os.path.normpath(location)  # `s/../w.bin` stays inside, as it does for ONNX
+    leads_out = normal.startswith("/") or normal == ".." or normal.startswith("../")
+    if leads_out or "\\" in location or _DRIVE.match(location):
         raise ExternalDataError(f"External data path leaves the model folder: {shown}", where=where)
     return parts
 
@@ -163,6 +166,8 @@ class _Resolver:
             if part in ("", "."):
                 continue
             if part == "..":
+                if not stat.S_ISDIR(mode):
+                    raise NotADirectoryError
                 if current == self._root:
                     return self._outside(current / "..", pending)
                 current = current.parent
@@ -175,6 +180,7 @@ class _Resolver:
             if links > _MAX_LINKS:
                 raise _NotRegularError
             target = os.readlink(current / part)
+            mode = stat.S_IFDIR  # that of the folder from where its parts lead
             if target.startswith("/"):
                 inside = self._below_root(target)
                 if inside is None:

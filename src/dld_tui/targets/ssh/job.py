@@ -37,6 +37,7 @@ from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
 from dld_tui.core.params import RequestData, Setting, beside
 from dld_tui.core.report.schema import moved_paths
 from dld_tui.core.settings.paths import unused
+from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.base import Job
 from dld_tui.targets.ssh import loop
@@ -628,7 +629,8 @@ def external_files(path: Path) -> Sequence[tuple[str, Path]]:
     What is missing is left out: the activity says so if it needs it.
 
     Raises:
-        ExternalDataError: The model leads out of its folder by a link.
+        ExternalDataError: The model leads out of its folder by a link, or through one of its
+            folders that need not be on the target.
     """
     try:
         model = _skeleton(path)
@@ -643,10 +645,18 @@ def external_files(path: Path) -> Sequence[tuple[str, Path]]:
     found = []
     for location in sorted(locations):
         try:
-            found.append((location, files.resolve(location)))
+            file = files.resolve(location)
         except ExternalDataError as error:
             if error.link:
                 raise
+            continue
+        if ".." in PurePosixPath(location).parts:
+            raise ExternalDataError(
+                f"External data {clip(visible(location), 200)}: a location with .. cannot be sent",
+                where=str(path),
+                hint="Save the model in another folder: its data gets a plain name there",
+            )
+        found.append((location, file))
     return found
 
 
