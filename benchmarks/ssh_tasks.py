@@ -10,8 +10,8 @@ from pathlib import Path
 from dld_tui.activities.profile_onnxruntime import Request
 from dld_tui.core.events import Finished, Started
 from dld_tui.core.params import RequestData, to_json
-from dld_tui.core.settings.prompts import Nobody
 from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import Nobody
 from dld_tui.targets.base import Target
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import loop

@@ -75,9 +75,8 @@ def onnx_cells(path: str, target: str, cells: str) -> dict[str, float]:
 def document_look(path: str) -> dict[str, float]:
     """Show parts of a tensor as the editor does, plan a conversion, count a histogram."""
     from dld_tui.core.document import Document
-    from dld_tui.core.tensors.casting import plan_conversion
-    from dld_tui.core.tensors.histogram import tensor_histogram
-    from dld_tui.core.tensors.window import TensorWindow
+    from dld_tui.core.tensors.elements import plan_conversion
+    from dld_tui.core.tensors.inspection import TensorWindow, tensor_histogram
 
     document = Document.open(path)
     tensor = document.main.initializer(WEIGHT)

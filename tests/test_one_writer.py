@@ -19,7 +19,7 @@ ELSEWHERE = {
     "backends/tensorrt/profiling.py": "files for the reader of engine plans",
     "cli/models/inference.py": "a snapshot for a child process",
     "core/document/edits/model_swap.py": "the payloads of a conversion",
-    "core/files/view.py": "the view of a model",
+    "core/files/model_set.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
     "backends/tensorrt/log.py": "the log of a build, followed while it is written",

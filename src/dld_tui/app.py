@@ -23,7 +23,7 @@ from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError
 from dld_tui.core.machine import collector, terminal
 from dld_tui.core.settings import config as settings
-from dld_tui.core.settings import prompts
+from dld_tui.core.settings import secrets
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.settings.state import State
@@ -159,7 +159,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def on_mount(self) -> None:
         """Say what is wrong with the settings, and open what was asked for."""
-        prompts.use(DialogAsker(self))
+        secrets.use(DialogAsker(self))
         self.set_timer(_STARTED_S, collector.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)

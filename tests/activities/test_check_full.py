@@ -17,7 +17,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
 

@@ -25,7 +25,7 @@ from dld_tui.core.document.scripting.scripts import parse_script, replay
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.inputs.feeds import input_feeds
 from tests.activities.test_convert_batch import convert
 from tests.backends.test_precision_trials import OVERFLOWS

@@ -19,7 +19,7 @@ from dld_tui.backends.tensorrt.library import use
 from dld_tui.cli.jobs.results import show_selftest
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.machine.selftest import (
+from dld_tui.core.machine.health import (
     FAILED,
     PASSED,
     SKIPPED,

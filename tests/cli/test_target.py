@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.cli.setup import prompts as cli_asking
 from dld_tui.core.errors import ExitStatus
-from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld
 from tests.support.sshd import Sshd, free_port, make_key
@@ -197,12 +197,12 @@ def test_a_command_with_a_target_asks_on_the_terminal_where_there_is_one(
     if is_there:
         place.touch()
     monkeypatch.setattr(cli_asking, "_TERMINAL", str(place))
-    before = prompts.current()
+    before = secrets.current()
     try:
         cli_asking.ask_on_terminal()
-        assert isinstance(prompts.current(), cli_asking.TerminalAsker) == is_there
+        assert isinstance(secrets.current(), cli_asking.TerminalAsker) == is_there
     finally:
-        prompts.use(before)
+        secrets.use(before)
 
 
 _TAKE_TERMINAL = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import SECRETS
 from dld_tui.screens.activity.form import ActivityScreen
@@ -176,18 +176,18 @@ async def test_the_app_asks_for_jobs_with_hostile_questions_too() -> None:
 
     hostile = "\x1b[31m[b]Password\x07 [/b] of ünï"
     async with app.run_test(size=(80, 24)) as pilot:
-        thread = ask(lambda: prompts.current().secret(hostile))
+        thread = ask(lambda: secrets.current().secret(hostile))
         await until(pilot, lambda: "\\x1b[31m[b]Password\\x07 [/b] of ünï" in screen_text(app))
         assert isinstance(app.screen, SecretDialog)
         await pilot.press("x", "enter")
         await until(pilot, lambda: not thread.is_alive())
-        thread = ask(lambda: prompts.current().confirm(hostile, "one\n\x1b[2Jtwo"))
+        thread = ask(lambda: secrets.current().confirm(hostile, "one\n\x1b[2Jtwo"))
         await until(pilot, lambda: "\\x1b[2Jtwo" in screen_text(app))
         assert isinstance(app.screen, ChoiceDialog)
         await pilot.press("n")
         await until(pilot, lambda: not thread.is_alive())
         assert answers == ["x", False]
-    assert prompts.current().secret("after the end") is None
+    assert secrets.current().secret("after the end") is None
 
 
 async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from dld_tui.activities.check_full import Result
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document.locations import Remark
 from dld_tui.core.errors import ActivityError, CancelledError
-from dld_tui.core.files import view as file_view
-from dld_tui.core.files.view import external_view
+from dld_tui.core.files import model_set as file_view
+from dld_tui.core.files.model_set import external_view
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.shell.progress import JobLine

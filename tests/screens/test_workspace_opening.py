@@ -14,9 +14,9 @@ from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.graph import build
 from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph.build import ScopeGraph
+from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import ArrangingChild
-from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace import opening
 from dld_tui.screens.workspace.opening import AT_ONCE

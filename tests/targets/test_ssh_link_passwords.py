@@ -10,9 +10,8 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, UnavailableError
 from dld_tui.core.settings import secrets as secret_store
-from dld_tui.core.settings.prompts import Nobody
 from dld_tui.core.settings.saved_targets import Connection, changed
-from dld_tui.core.settings.secrets import Secrets
+from dld_tui.core.settings.secrets import Nobody, Secrets
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers

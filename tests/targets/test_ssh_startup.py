@@ -11,8 +11,8 @@ import pytest
 
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
-from dld_tui.core.settings.prompts import BAD
 from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link

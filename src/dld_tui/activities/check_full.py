@@ -1,8 +1,8 @@
 """The checks of others on a model: onnx's full checker, and Polygraphy's lint on request.
 
 Each runs in a process of its own with a time limit. They see a small view of the model with its
-payloads where they are (:mod:`dld_tui.core.files.view`), in which every node has a label as its
-name, so that what they say leads to a node, named or not.
+payloads where they are (:mod:`dld_tui.core.files.model_set`), in which every node has a label as
+its name, so that what they say leads to a node, named or not.
 
 Places are those of :mod:`dld_tui.core.document.locations`.
 """
@@ -95,7 +95,7 @@ def _view(request: Request) -> Generator[Path]:
         return
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.view import discard_view, external_view
+    from dld_tui.core.files.model_set import discard_view, external_view
 
     with contextlib.closing(Document.open(request.model)) as document:
         path = external_view(

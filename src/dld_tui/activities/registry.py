@@ -299,7 +299,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "Self-test",
         "Try what there is on this machine end to end, with models that are made for it.",
         room="machine",
-        result="dld_tui.core.machine.selftest:SelfTest",
+        result="dld_tui.core.machine.health:SelfTest",
         command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
         result_view="dld_tui.screens.activity.results:of_selftest",
         synonyms=("self test", "smoke test", "does it work", "bug report", "verify installation"),

@@ -17,7 +17,6 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files.preview import ago
 from dld_tui.core.params import from_json
 from dld_tui.core.settings import saved_targets
-from dld_tui.core.settings.prompts import BAD, GOOD, Step
 from dld_tui.core.settings.saved_targets import (
     Connection,
     ConnectionForm,
@@ -26,6 +25,7 @@ from dld_tui.core.settings.saved_targets import (
     settings_shown,
     target_table,
 )
+from dld_tui.core.settings.secrets import BAD, GOOD, Step
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON

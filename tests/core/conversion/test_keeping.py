@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.conversion.copies import keep, open_model
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from tests.core.conversion.test_storage import model_file
 from tests.support import models
 

@@ -16,7 +16,7 @@ from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.tensor import Tensor, tensor_statistics
 from dld_tui.core.errors import CancelledError, EditError, FileChangedError
 from dld_tui.core.files.blobs import PatchedBlob
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.types import JSON
 from tests.support import models
 

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from dld_tui.core.files import protos
-from dld_tui.core.files.tensors import element_bits
+from dld_tui.core.files.external import element_bits
 
 
 def test_messages_are_those_of_onnx() -> None:

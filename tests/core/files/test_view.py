@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.blobs import BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.files.wire import cut
 from dld_tui.core.files.writer import PREFIX
 from tests.support.payloads import typed_tensors, weights, write_model
@@ -164,7 +164,7 @@ def test_a_folder_that_refuses_files_in_spite_of_its_mode(
     def refuse(*_: object) -> Path:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("dld_tui.core.files.view.hold_file", refuse)
+    monkeypatch.setattr("dld_tui.core.files.model_set.hold_file", refuse)
     view = Opened(path).view(values=True)
     assert view.is_relative_to(temporary)
     assert arrays(view) == arrays(path)

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx.parser
 import pytest
 
-from dld_tui.core.document import Document
-from dld_tui.core.graph.build import ScopeGraph, constants_of, graph_of
+from dld_tui.core.document import Document, Node
+from dld_tui.core.graph.build import (
+    ScopeGraph,
+    Weights,
+    constants_of,
+    graph_of,
+    weight_text,
+    work_text,
+)
 from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.lanes import demand_order, lay_rails
 from tests.support import models
 
 
@@ -148,3 +158,110 @@ def test_vertices_and_nodes_find_each_other(what: str) -> None:
     vertex = drawn.vertex(node)
     assert vertex is not None
     assert drawn.subjects[vertex] is node
+
+
+# --- What a node does and which weight it has, in a few words -------------------------------------
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
+CONV = """
+main (float[1,8,9,9] x) => (float y)
+<float[8,2,3,5] w, float[8] b> {
+  c = Conv<kernel_shape=[3,5], strides=[2,2], dilations=[1,2], group=4>(x, w, b)
+  d = Conv<group=4>(x, w)
+  p = MaxPool<kernel_shape=[2,2], strides=[2,1]>(x)
+  t = Transpose<perm=[0,2,3,1]>(x)
+  s = Softmax<axis=-1>(x)
+  h = Cast<to=10>(x)
+  r = Relu(x)
+  y = Sum(c, d)
+}
+"""
+STORED = """
+main (float[1,2] x) => (float[1,2] y)
+<int8[2,2] q = {1,2,3,4}, float scale = {0.5}, int8 zero = {0}, float[2] bias = {1,2},
+ float16[2,2] half = {1,2,3,4}, float[2,2] w> {
+  w = DequantizeLinear(q, scale, zero)
+  v = Cast<to=1>(half)
+  a = MatMul(x, w)
+  b = MatMul(a, v)
+  c = Add(b, bias)
+  y = Gemm(c, half)
+}
+"""
+
+
+def node(document: Document, output: str) -> Node:
+    found = document.main.producer(output)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [("c", "3x5/2 d1x2 g4"), ("d", "3x5 g4"), ("p", "2x2/2x1"), ("t", "0,2,3,1"), ("s", "axis -1"),
+     ("h", "to f16"), ("r", "")],
+)  # fmt: skip
+def test_what_a_node_does(output: str, text: str) -> None:
+    assert work_text(node(Document(models.parse(HEAD + CONV)), output)) == text
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]")],
+)
+def test_a_weight_says_what_is_stored_where_it_is_computed(output: str, text: str) -> None:
+    document = Document(models.parse(HEAD + STORED))
+    drawn = ("MatMul", "Add", "Gemm")
+    found = weight_text(node(document, output), lambda other: other.op_type in drawn)
+    assert found == text
+
+
+def test_what_is_drawn_is_not_said_again() -> None:
+    document = Document(models.parse(HEAD + STORED))
+    assert weight_text(node(document, "a"), lambda other: True) == ""
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+HIDDEN = """
+<ir_version: 10, opset_import: ["" : 18]>
+hidden (float[N, 4] x) => (float[N, 4] y)
+<int8[4] q = {1, 2, 3, 4}, float[1] scale = {1}, float[4] shared = {1, 2, 3, 4}>
+{
+    [widen] f = Cast<to = 1>(q)
+    [scaled] w = Mul(f, scale)
+    [shift] c = Constant<value = float[2] {1, 2}>()
+    [first] a = Mul(x, w)
+    [second] b = Add(a, c)
+    [third] d = Add(b, shared)
+    [fourth] y = Mul(d, shared)
+}
+"""
+
+
+def weights_of(folder: Path, text: str) -> tuple[Weights, dict[str, int]]:
+    """Return the weights, and the row of each vertex by its name."""
+    drawn = graph_of(Document.open(models.write(folder, text)).main)
+    rails = lay_rails(drawn.graph, demand_order(drawn.graph))
+    return Weights(drawn, rails), {drawn.graph.names[v]: row for row, v in enumerate(rails.order)}
+
+
+def test_weights_behind_nodes_that_are_not_drawn_count(tmp_path: Path) -> None:
+    weights, rows = weights_of(tmp_path, HIDDEN)
+    assert weights.used[rows["first"]] == 4 + 4
+    assert weights.used[rows["second"]] == 8
+
+
+def test_a_shared_weight_counts_once_in_a_sum(tmp_path: Path) -> None:
+    weights, rows = weights_of(tmp_path, HIDDEN)
+    assert weights.used[rows["third"]] == weights.used[rows["fourth"]] == 16
+    assert weights.between(rows["third"], rows["fourth"] + 1) == 16
+    assert weights.total == weights.between(0, len(rows)) == 8 + 8 + 16
+
+
+def test_the_weights_of_bodies_are_those_of_the_node(tmp_path: Path) -> None:
+    text = models.BRANCHES.replace(
+        "[inner] h = Neg(a)", "[c] k = Constant<value = float[3] {1, 2, 3}>() [inner] h = Add(a, k)"
+    )
+    weights, rows = weights_of(tmp_path, text)
+    assert weights.used[rows["choose"]] == weights.total == 12

@@ -13,9 +13,9 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph import layout_process as child
 from dld_tui.core.graph import layout_process_main as child_main
 from dld_tui.core.graph.columns import arranged_bytes, arranged_of, graph_bytes, graph_of
+from dld_tui.core.graph.folding import Arranged, Overview
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.layout_process import ArrangingChild
-from dld_tui.core.graph.overview import Arranged, Overview
 from tests.core.graph.test_folds import residual_network
 from tests.support.graphs import random_graph
 

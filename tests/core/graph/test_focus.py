@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from dld_tui.core.graph.folding import HUB_DEGREE, Part, between, neighbourhood
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.overview import HUB_DEGREE, Part, between, neighbourhood
 from tests.support.graphs import graph_of_links
 
 CHAIN = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("b", "side"), ("side", "d")]

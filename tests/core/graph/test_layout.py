@@ -4,10 +4,9 @@ import itertools
 
 import pytest
 
-from dld_tui.core.graph.cells import text_of
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout import Layout, lay_out
-from dld_tui.core.graph.ranks import MOST_LINES, STUB_RANKS
+from dld_tui.core.graph.layout import Layout, lay_out, text_of
+from dld_tui.core.graph.placement import MOST_LINES, STUB_RANKS
 from tests.support.graphs import graph_of_links, random_graph
 
 

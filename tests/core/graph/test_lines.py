@@ -9,10 +9,9 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.graph.build import graph_of
-from dld_tui.core.graph.cells import text_of
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout import Layout, lay_out
-from dld_tui.core.graph.ranks import MOST_LINES
+from dld_tui.core.graph.layout import Layout, lay_out, text_of
+from dld_tui.core.graph.placement import MOST_LINES
 from tests.support.graphs import graph_of_links, random_graph
 from tests.support.lines import Line, drawn_links
 

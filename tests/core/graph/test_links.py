@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.cells import line_row
-from dld_tui.core.graph.layout import Link, cells_of, lay_out, links_at
+from dld_tui.core.graph.layout import Link, cells_of, lay_out, line_row, links_at
 from tests.support.graphs import graph_of_links, random_graph
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.graph.edge_routes import join, split
-from dld_tui.core.graph.ranks import Layers
+from dld_tui.core.graph.placement import Layers
 from tests.core.graph.test_crossings import layers_of
 from tests.support.graphs import graph_of_links, random_graph
 

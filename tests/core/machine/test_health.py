@@ -6,7 +6,17 @@ import pytest
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.machine import health
-from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
+from dld_tui.core.machine.health import (
+    BROKEN,
+    FAILED,
+    GOOD,
+    PASSED,
+    WEAK,
+    Check,
+    SelfTest,
+    Step,
+    selftest_lines,
+)
 
 
 def states(**environment: str) -> dict[str, str]:
@@ -104,3 +114,15 @@ def test_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_checks_travel_as_json() -> None:
     check = Check("GPU", "GPU 0", GOOD, "fast")
     assert decode(list[Check], [encode(check)]) == [check]
+
+
+# --- What is said of a self-test ------------------------------------------------------------------
+
+
+def test_lines_for_people() -> None:
+    steps = (Step("cpu", "one", PASSED, 1.0, "fine", "not said"),
+             Step("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
+    lines = selftest_lines(SelfTest(steps, {"cpu": "A CPU"}, []))
+    assert lines[0] == "2 steps on A CPU: 1 passed, 1 failed."
+    assert "not said" not in "".join(lines)
+    assert "\x1b" not in "".join(lines)

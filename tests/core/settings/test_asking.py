@@ -1,24 +1,24 @@
 from __future__ import annotations
 
 from dld_tui.core.codec import encode
-from dld_tui.core.settings import prompts
-from dld_tui.core.settings.prompts import GOOD, Step
+from dld_tui.core.settings import secrets
+from dld_tui.core.settings.secrets import GOOD, Step
 
 
 def test_nobody_answers_no() -> None:
-    nobody = prompts.Nobody()
+    nobody = secrets.Nobody()
     assert nobody.secret("Password") is None
     assert nobody.confirm("Trust?", "") is False
 
 
 def test_a_process_has_one_asker() -> None:
-    before = prompts.current()
-    mine = prompts.Nobody()
-    prompts.use(mine)
+    before = secrets.current()
+    mine = secrets.Nobody()
+    secrets.use(mine)
     try:
-        assert prompts.current() is mine
+        assert secrets.current() is mine
     finally:
-        prompts.use(before)
+        secrets.use(before)
 
 
 def test_a_step_as_json() -> None:

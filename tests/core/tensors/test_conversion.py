@@ -17,12 +17,16 @@ from onnx.reference.ops.op_cast import cast_to
 from dld_tui.core.document import Document
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, EditError
-from dld_tui.core.tensors.casting import (
+from dld_tui.core.tensors.elements import (
+    Array,
     cast_values,
+    encoded,
+    is_float,
+    numpy_type,
     plan_conversion,
     prepare_conversion,
+    require_dtype,
 )
-from dld_tui.core.tensors.elements import Array, encoded, is_float, numpy_type, require_dtype
 from tests.core.tensors.test_elements import DTYPES
 from tests.support import models
 

@@ -10,7 +10,7 @@ from onnx import numpy_helper
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import EditError
-from dld_tui.core.files.tensors import element_bits
+from dld_tui.core.files.external import element_bits
 from dld_tui.core.tensors.elements import (
     encoded,
     float_limit,

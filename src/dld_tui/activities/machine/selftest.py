@@ -20,14 +20,7 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.machine.selftest import (
-    FAILED,
-    PASSED,
-    SKIPPED,
-    UNAVAILABLE,
-    SelfTest,
-    Step,
-)
+from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, SelfTest, Step
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.build_settings import BuildSettings
 from dld_tui.core.types import JSON, Facts

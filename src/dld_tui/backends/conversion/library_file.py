@@ -18,7 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.text import clip, visible
 
 

@@ -68,9 +68,9 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.files.external import payload_length
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.tensors import payload_length
-from dld_tui.core.files.view import discard_view, external_view
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
 from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses, guess_inputs

@@ -94,7 +94,7 @@ def model_file(document: Document) -> Iterator[Path]:
         yield path
         return
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.files.view import discard_view, external_view
+    from dld_tui.core.files.model_set import discard_view, external_view
 
     skeleton = skeleton_bytes(document)
     view = external_view(

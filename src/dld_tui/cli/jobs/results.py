@@ -46,7 +46,7 @@ from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, pla
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.llm.figures import generation_story, generation_table
-from dld_tui.core.machine.selftest import FAILED, PASSED, SelfTest, selftest_lines, step_table
+from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table

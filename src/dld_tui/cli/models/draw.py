@@ -11,11 +11,10 @@ import click
 
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.graph.overview import Overview
+from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import folded
-from dld_tui.core.graph.pictures.drawing import picture_of, text_picture
-from dld_tui.core.graph.pictures.text import rows_text
+from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.tables.names import aliases_in
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
@@ -246,7 +245,7 @@ def _lacks_types(scope: Scope) -> bool:
 
 def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
     from dld_tui.core.document.parts.extraction import nodes_at
-    from dld_tui.core.graph.overview import Overview
+    from dld_tui.core.graph.folding import Overview
     from dld_tui.core.graph.pictures import content
 
     if asked["node"] is not None:
@@ -286,10 +285,9 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
 
 
 def _rows(drawn: ScopeGraph, asked: dict[str, Any]) -> Picture:
-    from dld_tui.core.graph.overview import Overview
+    from dld_tui.core.graph.folding import Overview
     from dld_tui.core.graph.pictures.content import types_of
-    from dld_tui.core.graph.pictures.drawing import text_picture
-    from dld_tui.core.graph.pictures.text import rows_text
+    from dld_tui.core.graph.pictures.drawing import rows_text, text_picture
 
     overview = Overview(drawn.graph)
     if asked["view"] == "rail":

@@ -7,7 +7,7 @@ import os
 import sys
 import termios
 
-from dld_tui.core.settings import prompts
+from dld_tui.core.settings import secrets
 from dld_tui.core.text import visible
 
 _TERMINAL = "/dev/tty"
@@ -37,7 +37,7 @@ def ask_on_terminal() -> None:
         os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:
         return  # nobody can be asked, which is not the same as a person who gives no answer
-    prompts.use(TerminalAsker())
+    secrets.use(TerminalAsker())
 
 
 def _ask(prompt: str, *, is_secret: bool) -> str | None:

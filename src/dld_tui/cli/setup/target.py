@@ -17,9 +17,8 @@ from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError, ExitStatus, UnavailableError, UsageError
 from dld_tui.core.params import validate
-from dld_tui.core.settings import prompts, saved_targets
+from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.paths import short
-from dld_tui.core.settings.prompts import BAD, GOOD, WEAK, Step
 from dld_tui.core.settings.saved_targets import (
     Connection,
     ConnectionForm,
@@ -30,6 +29,7 @@ from dld_tui.core.settings.saved_targets import (
     settings_shown,
     target_table,
 )
+from dld_tui.core.settings.secrets import BAD, GOOD, WEAK, Step
 from dld_tui.core.text import visible
 
 command = LazyGroup(
@@ -188,7 +188,7 @@ def test_target(name: str, as_json: bool) -> None:
         if step.fix:
             write(f"  {'':<{_STEP}} → {visible(step.fix)}")
 
-    steps = examine(connection, prompts.current(), show)
+    steps = examine(connection, secrets.current(), show)
     bad = [step for step in steps if step.state == BAD]
     if as_json:
         steps_data = encode(steps)

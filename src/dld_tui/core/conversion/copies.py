@@ -33,9 +33,9 @@ from dld_tui.core.document.types.inference import (
 )
 from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import DldError, EditError, InputError
+from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.writer import PREFIX
 from dld_tui.core.types import JSON
 
@@ -52,7 +52,7 @@ def copy_of(document: Document) -> Document:
 def open_model(path: Path) -> Document:
     """Open a model that is to be converted.
 
-    Of a view that stands for an open document (:mod:`dld_tui.core.files.view`), what is in the
+    Of a view that stands for an open document (:mod:`dld_tui.core.files.model_set`), what is in the
     model's own file, or in the view's, becomes inline again.
 
     Raises:

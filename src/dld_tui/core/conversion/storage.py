@@ -20,8 +20,8 @@ from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.external import dense_tensors
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.tensors import dense_tensors
 from dld_tui.core.tensors.elements import encoded
 from dld_tui.core.text import shortened, visible
 

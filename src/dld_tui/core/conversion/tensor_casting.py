@@ -27,8 +27,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_text import set_text
-from dld_tui.core.tensors.casting import converted_payload, plan_conversion
-from dld_tui.core.tensors.elements import require_dtype
+from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype
 from dld_tui.core.text import shortened, visible
 
 KINDS = ("initializer", "constant", "list")

@@ -21,10 +21,15 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import FUNCTION_LISTS, GRAPH_LISTS, Scope
 from dld_tui.core.errors import FileChangedError, InputError, SaveError, UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import in_huggingface_cache
+from dld_tui.core.files.external import (
+    dense_tensors,
+    entries_of,
+    in_huggingface_cache,
+    is_external,
+    is_pending,
+)
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.tensors import dense_tensors, entries_of, is_external, is_pending
 from dld_tui.core.files.varints import (
     DELIMITED,
     FIXED64,

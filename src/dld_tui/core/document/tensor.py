@@ -19,8 +19,7 @@ from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import CancelledError, DldError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, SpillFile
-from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.tensors import (
+from dld_tui.core.files.external import (
     NARROW_BITS,
     PENDING,
     decoded,
@@ -28,6 +27,7 @@ from dld_tui.core.files.tensors import (
     is_pending,
     payload_length,
 )
+from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.files.wire import fixed_width
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

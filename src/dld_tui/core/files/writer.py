@@ -1,6 +1,6 @@
 """Write files so that a reader sees the old file or the new one, never half of it.
 
-Views (:mod:`dld_tui.core.files.view`) are beside the model, as libraries read weights of its
+Views (:mod:`dld_tui.core.files.model_set`) are beside the model, as libraries read weights of its
 folder only; snapshots for shape inference are where temporary files are. The process that makes
 one holds a lock on it, which ends with the process: one that nobody holds is left from a process
 that was killed, and whoever makes or opens something there next removes it.

@@ -1,15 +1,20 @@
-"""The graph of a scope: the main graph, a subgraph or a local function."""
+"""The graph of a scope, what its nodes are called there, and the weights they use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeAlias
 
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node, NodeTexts
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.scope import Definition, Scope
+from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.types.value_types import ValueType, dtype_name
 from dld_tui.core.graph.graph import Graph, Kind, Net
+from dld_tui.core.graph.lanes import Rails
 from dld_tui.core.operators.categories import category_of
 
 
@@ -229,3 +234,210 @@ def _weights(scope: Scope) -> set[str]:
 def _type_label(scope: Scope, name: str) -> str:
     known = scope.value_type(name)
     return known.short if known is not None else ""
+
+
+# --- What a node does and which weight it has, in a few words: for a row, or a box ----------------
+
+_MOST_CHARS = 24
+_MOST_SOURCES = 32
+"""Nodes of a chain that are looked at for the tensor that is stored."""
+
+
+def work_text(node: Node) -> str:
+    """Return the window of a node, as ``7x7/2``, else its axis or permutation; mostly nothing.
+
+    ``/2`` is the stride, ``d2`` the dilation, ``g32`` the number of groups.
+    """
+    known: dict[str, Any] = {
+        one.name: one.value for one in node.attributes() if one.kind in ("int", "ints")
+    }
+    text = ""
+    kernel = known.get("kernel_shape") or _kernel_of_weight(node)
+    if kernel:
+        text = _sizes(kernel)
+        for name, sign in (("strides", "/"), ("dilations", " d")):
+            steps = known.get(name, ())
+            if any(step != 1 for step in steps):
+                text += sign + (str(steps[0]) if len(set(steps)) == 1 else _sizes(steps))
+        if known.get("group", 1) != 1:
+            text += f" g{known['group']}"
+    elif node.op_type == "Cast" and "to" in known:
+        text = f"to {ValueType(dtype_name(known['to']), ()).short}"
+    elif "axis" in known:
+        text = f"axis {known['axis']}"
+    elif known.get("perm") or known.get("axes"):
+        text = ",".join(map(str, known.get("perm") or known["axes"]))
+    return text if len(text) <= _MOST_CHARS else ""
+
+
+def _sizes(numbers: Sequence[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def _kernel_of_weight(node: Node) -> Sequence[int]:
+    """Return the window of a convolution that does not say it; nothing for other nodes."""
+    if not node.op_type.startswith("Conv") or len(node.inputs) < 2:
+        return ()
+    known = node.scope.value_type(node.inputs[1])
+    dims = known.dims[2:] if known is not None and known.dims is not None else ()
+    return [dim for dim in dims if isinstance(dim, int)]
+
+
+def weight_text(node: Node, is_drawn: Callable[[Node], bool]) -> str:
+    """Return the type of the first matrix, or larger, that a node always takes; empty without one.
+
+    One that is computed from others says what is stored: ``i8 → f32[384,384]``.
+
+    Args:
+        is_drawn: Tells whether a node is drawn: if it is, what it makes is seen anyway.
+    """
+    for name in node.inputs:
+        found = node.scope.resolve(name) if name else None
+        if found is None or found.kind == "input" or (found.node and is_drawn(found.node)):
+            continue
+        known = found.scope.value_type(name)
+        if found.node is None or found.node.op_type == "Constant":
+            if known is not None and known.dims is not None and len(known.dims) > 1:
+                return known.short
+            continue
+        stored = _stored(found.node)
+        if stored is not None:
+            dtype = ValueType(stored.dtype, ()).short
+            made = known.short if known is not None else found.node.op_type
+            return f"{dtype} → {made}"
+    return ""
+
+
+def _stored(node: Node) -> ValueType | None:
+    """Return the type of the largest matrix, or larger, that a constant chain begins with."""
+    seen = {node}
+    waiting = [node]
+    best: tuple[int, ValueType] | None = None
+    while waiting and len(seen) < _MOST_SOURCES:
+        for name in waiting.pop().inputs:
+            found: Definition | None = node.scope.resolve(name) if name else None
+            if found is not None and found.node is not None and found.node not in seen:
+                seen.add(found.node)
+                waiting.append(found.node)
+            known = found.scope.value_type(name) if found is not None and not found.node else None
+            if known is None or known.dims is None or len(known.dims) < 2:
+                continue
+            size = 1
+            for dim in known.dims:
+                size *= dim if isinstance(dim, int) else 1
+            if best is None or size > best[0]:
+                best = size, known
+    return best[1] if best is not None else None
+
+
+# --- How many bytes of weights the vertices of a graph use, read from the tensors' headers alone
+
+Sizes: TypeAlias = "dict[tuple[Scope, str], int]"
+"""Bytes by the scope and the name of a weight."""
+
+
+class Weights:
+    """Bytes of the initializers that rows use; those in bodies of a node count as its own."""
+
+    def __init__(self, drawn: ScopeGraph, rails: Rails) -> None:
+        reader = _Reader(drawn)
+        counted: set[tuple[Scope, str]] = set()
+        first: list[int] = []
+        self.used: list[int] = []
+        """By row: the bytes that its vertex uses, whoever else uses them."""
+        for vertex in rails.order:
+            subject = drawn.subjects[vertex]
+            sizes = reader.sizes(subject) if isinstance(subject, Node) else {}
+            self.used.append(sum(sizes.values()))
+            first.append(sum(size for key, size in sizes.items() if key not in counted))
+            counted.update(sizes)
+        self._before = list(accumulate(first, initial=0))
+
+    @property
+    def total(self) -> int:
+        """Bytes of all that is used, each initializer once."""
+        return self._before[-1]
+
+    def between(self, start: int, end: int) -> int:
+        """Return the bytes of some rows; an initializer counts at the first row that uses it."""
+        return self._before[end] - self._before[start]
+
+
+class _Reader:
+    """Finds the weights that nodes of a scope use, through nodes that are not drawn."""
+
+    def __init__(self, drawn: ScopeGraph) -> None:
+        self.scope = drawn.scope
+        self._drawn = drawn
+        self._known: dict[str, Sizes] = {}
+
+    def sizes(self, node: Node) -> Sizes:
+        """Return the bytes of each weight that a node or its bodies use."""
+        found: Sizes = {}
+        names = list(node.inputs)
+        if node.children:
+            for body in node.subgraphs():
+                names += body.captured()
+                for inner in body.walk():
+                    found.update(_own_weights(inner))
+        for name in names:
+            if name:
+                found.update(self._of_value(name))
+        return found
+
+    def _of_value(self, name: str) -> Sizes:
+        """Return the weights that a value is, or is computed from by nodes that are not drawn."""
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        found: Sizes = {}
+        seen = {name}
+        waiting = [name]
+        while waiting:
+            inner = waiting.pop()
+            source = self._hidden_source(inner)
+            if source is None:
+                found.update(self._initializer(inner))
+            elif source.op_type == "Constant":
+                found.update(_constant(source))
+            else:
+                more = [other for other in source.inputs if other and other not in seen]
+                seen.update(more)
+                waiting += more
+        self._known[name] = found
+        return found
+
+    def _hidden_source(self, name: str) -> Node | None:
+        source = self.scope.producer(name)
+        return source if source is not None and self._drawn.vertex(source) is None else None
+
+    def _initializer(self, name: str) -> Sizes:
+        scope: Scope | None = self.scope
+        while scope is not None and scope.producer(name) is None:
+            tensor = scope.initializer(name) if "initializer" in scope.records else None
+            if tensor is not None:
+                return {(scope, name): tensor.nbytes or 0}
+            scope = scope.parent
+        return {}
+
+
+def _own_weights(scope: Scope) -> Sizes:
+    """Return the initializers and constants of a scope."""
+    found: Sizes = {}
+    if "initializer" in scope.records:
+        for tensor in scope.initializers:
+            found[scope, tensor.name] = tensor.nbytes or 0
+    for node in scope.nodes:
+        if node.op_type == "Constant":
+            found.update(_constant(node))
+    return found
+
+
+def _constant(node: Node) -> Sizes:
+    """Return the bytes of the tensor that a Constant node holds."""
+    attribute = node.attribute("value")
+    if attribute is None or attribute.kind != "tensor" or not node.outputs:
+        return {}
+    value = attribute.value
+    size = value.nbytes if isinstance(value, Tensor) else None
+    return {(node.scope, node.outputs[0]): size or 0}

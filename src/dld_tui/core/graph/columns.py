@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
+from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph, Net
 from dld_tui.core.graph.lanes import Rails
-from dld_tui.core.graph.overview import Arranged
 
 _LENGTHS = struct.Struct("<Q")
 _NARROW = 62

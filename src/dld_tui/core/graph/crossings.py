@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core.graph.edge_routes import join, split
-from dld_tui.core.graph.ranks import Layers
+from dld_tui.core.graph.placement import Layers
 
 _ROUNDS = 4
 """How often the neighbours of a rank are tried in swapped places, at most."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dld_tui.core.graph.ranks import Layers
+from dld_tui.core.graph.placement import Layers
 
 
 def split(layers: Layers) -> Layers:

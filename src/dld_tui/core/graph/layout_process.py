@@ -18,8 +18,8 @@ from time import monotonic
 
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.columns import arranged_of, graph_bytes
+from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.types import CancelCheck
 
 FROM = 5_000

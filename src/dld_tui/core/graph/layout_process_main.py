@@ -6,7 +6,7 @@ import gc
 import sys
 
 from dld_tui.core.graph.columns import arranged_bytes, graph_of
-from dld_tui.core.graph.overview import Overview
+from dld_tui.core.graph.folding import Overview
 
 
 def main() -> None:

@@ -12,10 +12,15 @@ from dld_tui.core.codec import encode
 from dld_tui.core.document.literals import format_literal
 from dld_tui.core.document.types.value_types import shown, types_text
 from dld_tui.core.errors import UsageError
-from dld_tui.core.operators import plain_text
 from dld_tui.core.operators.palette import domain_title, newest_opsets
 from dld_tui.core.operators.registry import history_of, operators, schema_for
-from dld_tui.core.operators.schema import AttributeSchema, AttributeValue, Formal, OperatorSchema
+from dld_tui.core.operators.schema import (
+    AttributeSchema,
+    AttributeValue,
+    Formal,
+    OperatorSchema,
+    wrapped,
+)
 from dld_tui.core.tables.table import NOTE, PLACE, Column, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, is_array, plain_domain
@@ -114,7 +119,7 @@ def _section(title: str) -> list[Line]:
 
 def _paragraphs(markdown: str, width: int) -> Iterable[Line]:
     room = max(20, width - 2 * len(_INDENT))
-    for line in plain_text.wrapped(markdown, room):
+    for line in wrapped(markdown, room):
         yield "text", 2 * _INDENT + visible(line) if line else ""
 
 

@@ -38,7 +38,7 @@ from dld_tui.core.document.types.inference import infer_types, take_in_small_dat
 from dld_tui.core.errors import DldError, EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.tensors.casting import plan_conversion
+from dld_tui.core.tensors.elements import plan_conversion
 from dld_tui.core.text import shortened, visible
 from dld_tui.core.types import JSON, CancelCheck
 

@@ -6,18 +6,22 @@ for bfloat16, float8 and the like), int8 or uint8 for narrower integers, bytes o
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 
 from dld_tui.core.document.literals import LiteralError, element_text, parse_element
+from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
-from dld_tui.core.errors import EditError
-from dld_tui.core.files.tensors import element_bits
-from dld_tui.core.types import JSON
+from dld_tui.core.errors import CancelledError, EditError
+from dld_tui.core.files.blobs import Blob, SpillFile
+from dld_tui.core.files.external import element_bits
+from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -189,3 +193,304 @@ def to_json(values: Array, dtype: str) -> list[JSON]:
         return [element_text(value, dtype) for value in values.tolist()]
     numbers = [float(value) for value in values]
     return [n if math.isfinite(n) else element_text(n, dtype) for n in numbers]
+
+
+# --- Tensors in another element type, and what that loses -----------------------------------------
+# The rules are those of ONNX's Cast: floats are rounded to the nearest, ties to even; float8 types
+# hold their largest number for what is larger (`saturate`), float8e8m0 rounds up; numbers lose
+# their fraction in integer types; integers that do not fit lose their high bits. Where ONNX leaves
+# the result open, a float that does not fit an integer type gives the nearest number that does, NaN
+# 0.
+
+SATURATING = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
+"""Types that `saturate` makes a difference for."""
+
+
+@dataclass
+class ConversionReport:
+    """What becomes of the values of a tensor in another type: how many of them, and how far off."""
+
+    count: int = 0
+    """All elements."""
+    overflow: int = 0
+    """Finite numbers out of the new type's range."""
+    underflow: int = 0
+    """Numbers other than zero that become zero in a floating point type."""
+    rounded: int = 0
+    """Numbers in range that become another number, other than by underflow."""
+    nan: int = 0
+    """NaN before."""
+    nan_lost: int = 0
+    """NaN before that the new type cannot hold."""
+    infinite_lost: int = 0
+    """Infinite before that the new type cannot hold."""
+    max_error: float = 0.0
+    """The largest difference between finite numbers before and after."""
+
+    @property
+    def lossless(self) -> bool:
+        """True when every element keeps its value."""
+        lost = (self.overflow, self.underflow, self.rounded, self.nan_lost, self.infinite_lost)
+        return not any(lost)
+
+
+def plan_conversion(
+    tensor: Tensor,
+    dtype: str,
+    *,
+    saturate: bool = True,
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> ConversionReport:
+    """Return what converting a tensor would lose; nothing is changed.
+
+    Args:
+        dtype: The element type to convert to.
+        saturate: See :data:`SATURATING`.
+        progress: Called with elements done and elements in all.
+        cancelled: Asked before each part.
+
+    Raises:
+        EditError: There is no such conversion.
+        InputError: The values cannot be read.
+        CancelledError: `cancelled` said so.
+    """
+    report = ConversionReport()
+    for _ in _converted(tensor, dtype, saturate, report, progress, cancelled):
+        pass
+    return report
+
+
+def prepare_conversion(
+    tensor: Tensor,
+    dtype: str,
+    *,
+    saturate: bool = True,
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+) -> ConversionReport:
+    """Convert a tensor ahead of the edit ``convert_tensor``, which is then done at once.
+
+    For large tensors: it may run in a thread while the document is looked at. See
+    :func:`plan_conversion` for the arguments and errors.
+
+    Raises:
+        SaveError: There is no room for the result.
+    """
+    assert tensor.document is not None
+    report = ConversionReport()
+    parts = _converted(tensor, dtype, saturate, report, progress, cancelled)
+    # A file of its own: edits may be writing to the document's meanwhile.
+    blob = SpillFile().append(encoded(part, dtype) for part in parts)
+    tensor.document.prepared[conversion_key(tensor, dtype, saturate)] = blob
+    return report
+
+
+def conversion_key(tensor: Tensor, dtype: str, saturate: bool) -> str:
+    """Return what tells one conversion of one state of a tensor from all others."""
+    payload = tensor.payload_key()
+    return json.dumps(["convert", payload, tensor.dtype, list(tensor.shape), dtype, saturate])
+
+
+def converted_payload(
+    tensor: Tensor, dtype: str, *, saturate: bool = True
+) -> Iterator[bytes] | Blob:
+    """Return the payload of a tensor in another type: prepared, or made as it is iterated.
+
+    Raises:
+        EditError: There is no such conversion.
+    """
+    require_convertible(tensor.dtype, dtype)
+    if tensor.document is not None and tensor.document.prepared:
+        known = tensor.document.prepared.pop(conversion_key(tensor, dtype, saturate), None)
+        if known is not None:
+            return known
+    parts = _converted(tensor, dtype, saturate, None, None, None)
+    return (encoded(part, dtype) for part in parts)
+
+
+def require_convertible(source: str, target: str) -> None:
+    """Refuse types that cannot be converted into one another.
+
+    Raises:
+        EditError: One is of strings, or only one of complex numbers, or unknown.
+    """
+    require_dtype(target)
+    require_dtype(source)
+    if "string" in (source, target):
+        raise EditError("strings and numbers cannot be converted into one another")
+    if source.startswith("complex") and not target.startswith("complex"):
+        raise EditError(f"complex numbers cannot be converted to {target}")
+
+
+def _converted(
+    tensor: Tensor,
+    dtype: str,
+    saturate: bool,
+    report: ConversionReport | None,
+    progress: ProgressCallback | None,
+    cancelled: CancelCheck | None,
+) -> Iterator[Array]:
+    require_convertible(tensor.dtype, dtype)
+    total = tensor.element_count
+    if report is not None:
+        report.count = total
+    for start in range(0, total, PART_ELEMENTS):
+        if cancelled is not None and cancelled():
+            raise CancelledError
+        values = tensor.read(start, PART_ELEMENTS)
+        result = cast_values(values, tensor.dtype, dtype, saturate=saturate)
+        if report is not None:
+            _tally(report, values, result, tensor.dtype, dtype)
+        if progress is not None:
+            progress(min(start + PART_ELEMENTS, total), total)
+        yield result
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def cast_values(values: Array, source: str, target: str, *, saturate: bool = True) -> Array:
+    """Return native elements of one type as native elements of another, by the rules above."""
+    with np.errstate(all="ignore"):
+        if source == target:
+            return values
+        if target == "bool":
+            return values.astype(np.bool_)
+        if is_float(target):
+            return _to_float(values, target, saturate)
+        if target.startswith("complex"):
+            return _real(values, source).astype(numpy_type(target))
+        if is_float(source):
+            return _float_to_integer(values, target)
+        return _wrapped(values, target)
+
+
+def _real(values: Array, source: str) -> Array:
+    return values if source.startswith("complex") else values.astype(np.float64)
+
+
+def _to_float(values: Array, target: str, saturate: bool) -> Array:
+    kind = numpy_type(target)
+    if not of_numpy(values.dtype):
+        # The types of ml_dtypes do not all know each other; float32 holds all of them exactly.
+        values = values.astype(np.float32)
+    if target == "float8e8m0":
+        made = onnx.numpy_helper.to_float8e8m0(values, saturate, "up")
+        return np.asarray(made).astype(kind)
+    if target in SATURATING and saturate:
+        limit = float_limit(target)
+        wide = values if values.dtype.kind == "f" else values.astype(np.float64)
+        return np.clip(wide, -limit, limit).astype(kind)
+    return values.astype(kind)
+
+
+def _float_to_integer(values: Array, target: str) -> Array:
+    low, high = integer_limits(target)
+    whole = np.trunc(values.astype(np.float64))
+    above, below = whole >= float(high + 1), whole < float(low)
+    fits = ~(above | below | np.isnan(whole))
+    result = np.zeros(values.shape, numpy_type(target))
+    result[fits] = whole[fits].astype(result.dtype)
+    result[above], result[below] = high, low
+    return result
+
+
+def _wrapped(values: Array, target: str) -> Array:
+    if target not in NARROW_INTEGERS:
+        return values.astype(numpy_type(target))
+    bits = int(target.removeprefix("u").removeprefix("int"))
+    codes: Array = values.astype(np.uint8) & np.uint8((1 << bits) - 1)
+    if target.startswith("u"):
+        return codes
+    sign = 1 << (bits - 1)
+    signed: Array = (codes ^ np.uint8(sign)).astype(np.int8) - np.int8(sign)
+    return signed
+
+
+# --- what is lost --------------------------------------------------------------------------------
+
+
+def _tally(
+    report: ConversionReport, values: Array, result: Array, source: str, target: str
+) -> None:
+    if not (is_float(source) or is_float(target) or target.startswith("complex")):
+        _tally_integers(report, values, result, target)
+        return
+    before, after = _wide(values, source, target), _wide(result, source, target)
+    with np.errstate(all="ignore"):
+        error = np.abs(after - before)
+    finite, nan = np.isfinite(before), np.isnan(before)
+    overflow = finite & _out_of_range(values, before, after, source, target)
+    changed = finite & ~overflow & (before != after)
+    zero = changed & (after == 0) if not _is_integer(target) else np.zeros_like(changed)
+    report.overflow += int(overflow.sum())
+    report.underflow += int(zero.sum())
+    report.rounded += int((changed & ~zero).sum())
+    report.nan += int(nan.sum())
+    report.nan_lost += int((nan & ~np.isnan(after)).sum())
+    report.infinite_lost += int((~finite & ~nan & (before != after)).sum())
+    known = error[finite & np.isfinite(after)]
+    if len(known):
+        report.max_error = max(report.max_error, float(known.max()))
+
+
+def _tally_integers(report: ConversionReport, values: Array, result: Array, target: str) -> None:
+    if target == "bool":
+        changed = (values != 0) & (values != 1)
+        report.rounded += int(changed.sum())
+        overflow = np.zeros(values.shape, np.bool_)
+    else:
+        low, high = integer_limits(target)
+        # numpy compares booleans with no number beyond its own long.
+        whole = values.view(np.uint8) if values.dtype == np.bool_ else values
+        overflow = changed = (whole < low) | (whole > high)
+        report.overflow += int(overflow.sum())
+    if changed.any():
+        wide = np.longdouble
+        error = np.abs(result[changed].astype(wide) - values[changed].astype(wide))
+        report.max_error = max(report.max_error, float(error.max()))
+
+
+def _is_integer(dtype: str) -> bool:
+    return not is_float(dtype) and not dtype.startswith("complex")
+
+
+def _wide(values: Array, source: str, target: str) -> Array:
+    """Return values in a type that holds all of both types exactly."""
+    if "complex" in source or "complex" in target:
+        return values.astype(np.complex128)
+    # 64-bit integers need more digits than float64 has.
+    exact = any(dtype in ("int64", "uint64") for dtype in (source, target))
+    wide: Any = np.longdouble if exact else np.float64
+    if of_numpy(values.dtype):
+        return values.astype(wide)
+    return values.astype(np.float64).astype(wide)
+
+
+def _out_of_range(values: Array, before: Array, after: Array, source: str, target: str) -> Array:
+    if _is_integer(target):
+        if target == "bool":
+            return np.zeros(before.shape, np.bool_)
+        low, high = integer_limits(target)
+        whole = np.trunc(before)
+        return np.asarray((whole < float(low)) | (whole >= float(high + 1)))
+    if target == "float8e8m0":
+        return np.asarray((before < 0) | ~np.isfinite(after))
+    if target in SATURATING:
+        # The conversion without saturation tells which numbers are out of range.
+        free = cast_values(values, source, target, saturate=False).astype(np.float64)
+        return ~np.isfinite(free)
+    if target.startswith(("float4e", "float6e")):
+        # These have neither infinity nor NaN, so the ends of the range are all there is.
+        return np.asarray(np.abs(before) > _rounding_end(target))
+    return ~np.isfinite(after)
+
+
+def _rounding_end(dtype: str) -> float:
+    """Return the largest number that is rounded to the largest of a type."""
+    import ml_dtypes
+
+    info: Any = ml_dtypes.finfo(numpy_type(dtype))  # type: ignore[no-untyped-call]
+    limit = float(info.max)
+    return limit + float(info.eps) * 2.0 ** math.floor(math.log2(limit)) / 2

@@ -16,10 +16,10 @@ from dld_tui.core import fmt
 from dld_tui.core.document.payloads import resolve
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import Blob
-from dld_tui.core.tensors.casting import cast_values
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,
+    cast_values,
     encoded,
     float_limit,
     from_json,

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
-from dld_tui.core.files.view import discard_view, external_view
+from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.form import ActivityScreen

@@ -19,7 +19,7 @@ from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.cost.critical_path import CriticalPath, path_lines, path_table
 from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.machine.selftest import SelfTest, selftest_lines, step_table
+from dld_tui.core.machine.health import SelfTest, selftest_lines, step_table
 from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
 from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tables.rendering import csv_of

@@ -10,8 +10,13 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import Content, folded, of_part
-from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of, text_picture
-from dld_tui.core.graph.pictures.text import rows_text
+from dld_tui.core.graph.pictures.drawing import (
+    Picture,
+    kind_of,
+    picture_of,
+    rows_text,
+    text_picture,
+)
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.thread_work import Work

@@ -14,13 +14,13 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Node, Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.files.tensors import element_bits
-from dld_tui.core.tensors.casting import (
+from dld_tui.core.files.external import element_bits
+from dld_tui.core.tensors.elements import (
     ConversionReport,
     prepare_conversion,
     require_convertible,
+    require_dtype,
 )
-from dld_tui.core.tensors.elements import require_dtype
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.editing import name_editor

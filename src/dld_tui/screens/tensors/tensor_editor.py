@@ -21,9 +21,8 @@ from dld_tui.core.document.literals import parse_element
 from dld_tui.core.document.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.tensors.elements import to_json
-from dld_tui.core.tensors.histogram import Histogram
+from dld_tui.core.tensors.inspection import Histogram, TensorWindow
 from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_npy_header
-from dld_tui.core.tensors.window import TensorWindow
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.tensors.conversion import (

@@ -181,7 +181,7 @@ class Accuracy(Controller):
 
     def compare_edits(self) -> None:
         """Compare the file with the model as it is."""
-        from dld_tui.core.files.view import discard_view, external_view
+        from dld_tui.core.files.model_set import discard_view, external_view
         from dld_tui.screens.model.result import ModelState
 
         document, path = self.document, self.document.path

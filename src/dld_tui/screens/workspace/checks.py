@@ -320,7 +320,7 @@ class Checks(Controller):
 
     def _check_with(self, title: str, source: str, *, values: bool) -> None:
         from dld_tui.core.checks.findings import findings_of
-        from dld_tui.core.files.view import discard_view, external_view
+        from dld_tui.core.files.model_set import discard_view, external_view
 
         document = self.document
 

@@ -268,7 +268,7 @@ class Conversion(Controller):
             QuantizedModel,
             VerifiedResult,
         )
-        from dld_tui.core.files.view import discard_view, external_view
+        from dld_tui.core.files.model_set import discard_view, external_view
 
         document = self.document
         folder = document.path.parent if document.path is not None else None

@@ -18,10 +18,10 @@ from dld_tui.core.document.scripting.journal import LeftJournal, left_journals, 
 from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
+from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout_process import FROM as CHILD_FROM
 from dld_tui.core.graph.layout_process import ArrangingChild
-from dld_tui.core.graph.overview import Arranged
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.state import ExplorerModel

@@ -28,10 +28,16 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files.blobs import BlobTable
-from dld_tui.core.files.external import ExternalDataError, ExternalFiles
+from dld_tui.core.files.external import (
+    ExternalDataError,
+    ExternalFiles,
+    dense_tensors,
+    entries_of,
+    has_external,
+    is_external,
+)
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.tensors import dense_tensors, entries_of, has_external, is_external
 from dld_tui.core.files.wire import cut
 from dld_tui.core.llm.folder import CONFIG, contents_of, model_in
 from dld_tui.core.params import RequestData, Setting, beside

@@ -23,8 +23,8 @@ import asyncssh
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.settings.paths import ensure, short
-from dld_tui.core.settings.prompts import Asker
 from dld_tui.core.settings.saved_targets import DEFAULT_PORT
+from dld_tui.core.settings.secrets import Asker
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh.errors import HOST_KEY, LinkError
 from dld_tui.targets.ssh.route import Hop

@@ -24,9 +24,15 @@ from asyncssh.public_key import get_default_public_key_algs
 
 from dld_tui.core.errors import CancelledError, DldError, UnavailableError
 from dld_tui.core.settings.paths import short
-from dld_tui.core.settings.prompts import Asker, Nobody
 from dld_tui.core.settings.saved_targets import Connection
-from dld_tui.core.settings.secrets import SECRETS, Secrets, passphrase_name, password_name
+from dld_tui.core.settings.secrets import (
+    SECRETS,
+    Asker,
+    Nobody,
+    Secrets,
+    passphrase_name,
+    password_name,
+)
 from dld_tui.core.text import visible
 from dld_tui.targets.ssh import known_hosts
 from dld_tui.targets.ssh.errors import (

@@ -11,12 +11,16 @@ from typing import Any, NamedTuple, TypeVar
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.machine.health import Check
-from dld_tui.core.settings import prompts
-from dld_tui.core.settings.prompts import BAD, GOOD, WEAK, Asker, Step
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import (
+    BAD,
+    GOOD,
     SECRETS,
+    WEAK,
+    Asker,
     Secrets,
+    Step,
+    current,
     keyring_problem,
     passphrase_name,
     password_name,
@@ -146,7 +150,7 @@ class SshTarget:
     # -- helpers ----------------------------------------------------------------------------------
 
     def _agent(self) -> Agent:
-        return Agent(Link(self.connection, self._asker or prompts.current()))
+        return Agent(Link(self.connection, self._asker or current()))
 
     def _call(self, work: Callable[[Agent], Coroutine[Any, Any, T]]) -> T:
         agent = self._agent()

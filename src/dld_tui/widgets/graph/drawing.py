@@ -232,7 +232,7 @@ def drawn_line(
         lit: The nets that stand out.
         grid: Whether to show dots where there is neither a box nor a line.
     """
-    from dld_tui.core.graph.cells import boxes_in_row, line_row
+    from dld_tui.core.graph.layout import boxes_in_row, line_row
 
     layout = drawing.layout
     cells = [(" ", "")] * width

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
-from dld_tui.core.graph.folding import Fold
+from dld_tui.core.graph.folding import Fold, Row
 from dld_tui.core.graph.graph import Kind
 from dld_tui.core.graph.lanes import rail_cells
-from dld_tui.core.graph.overview import Row
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import bar, bar_ramp
 from dld_tui.widgets.graph.drawing import LINES, joined

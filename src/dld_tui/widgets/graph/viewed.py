@@ -11,10 +11,10 @@ from functools import cached_property
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.graph.folding import Fold
-from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.overview import (
+from dld_tui.core.graph.build import Weights
+from dld_tui.core.graph.folding import (
     Arranged,
+    Fold,
     Overview,
     Part,
     Row,
@@ -22,7 +22,7 @@ from dld_tui.core.graph.overview import (
     neighbourhood,
     part_of,
 )
-from dld_tui.core.graph.weights import Weights
+from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.tables.names import SharedEnds, shared_ends
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.line_source import Piece

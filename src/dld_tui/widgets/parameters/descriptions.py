@@ -439,7 +439,7 @@ class NodeRows:
 
     def _signature(self, schema: OperatorSchema) -> Iterator[ParameterRow]:
         """Yield what each input, output and attribute is for."""
-        from dld_tui.core.operators import plain_text
+        from dld_tui.core.operators.schema import wrapped as wrapped_text
 
         described = [
             *(("input", item.name, item.description) for item in schema.inputs),
@@ -449,7 +449,7 @@ class NodeRows:
         for what, name, description in described:
             key = ("signature", what, name)
             yield ParameterRow(key, name, right=what, label_style="key", indent=1)
-            lines = plain_text.wrapped(description, self._width - 2)
+            lines = wrapped_text(description, self._width - 2)
             yield from wrapped((*key, "text"), lines, indent=2)
 
 

@@ -5,8 +5,8 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
+from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.overview import Overview
 from dld_tui.core.graph.pictures import content
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.tables.names import aliases_in

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.core.graph.pictures.svg import box_id, html_of
+from dld_tui.core.graph.pictures.drawing import box_id, html_of
 
 
 def test_a_page_says_its_title_as_text_and_offers_times_where_there_are_some() -> None:

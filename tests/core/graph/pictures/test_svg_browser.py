@@ -7,8 +7,8 @@ from pathlib import Path
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.content import Content
+from dld_tui.core.graph.pictures.drawing import svg_of
 from dld_tui.core.graph.pictures.scene import make_scene
-from dld_tui.core.graph.pictures.svg import svg_of
 from tests.support.browser import browser, dom_of
 
 _SEARCH = """<script>

@@ -16,10 +16,9 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import require_location
+from dld_tui.core.files.external import entries_of, is_pending, require_location
+from dld_tui.core.files.external import set_external as set_entries
 from dld_tui.core.files.proto_text import set_text, text_of
-from dld_tui.core.files.tensors import entries_of, is_pending
-from dld_tui.core.files.tensors import set_external as set_entries
 from dld_tui.core.tensors.elements import (
     element_type,
     payload_bytes,

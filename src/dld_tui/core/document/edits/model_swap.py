@@ -26,8 +26,8 @@ from dld_tui.core.document.serialise import save, skeleton_bytes
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob
-from dld_tui.core.files.external import ExternalDataError
-from dld_tui.core.files.tensors import (
+from dld_tui.core.files.external import (
+    ExternalDataError,
     dense_tensors,
     entries_of,
     has_external,

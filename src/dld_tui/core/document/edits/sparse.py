@@ -16,8 +16,8 @@ from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.external import element_bits
 from dld_tui.core.files.proto_text import set_text
-from dld_tui.core.files.tensors import element_bits
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,

@@ -23,11 +23,17 @@ from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import PATCH_LIMIT, Blob, PatchedBlob, patched
+from dld_tui.core.files.external import (
+    element_bits,
+    entries_of,
+    is_pending,
+    set_inline,
+    set_pending,
+)
 from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.tensors import element_bits, entries_of, is_pending, set_inline, set_pending
 from dld_tui.core.files.wire import THRESHOLD
-from dld_tui.core.tensors.casting import converted_payload
 from dld_tui.core.tensors.elements import (
+    converted_payload,
     element_type,
     encoded,
     from_json,

@@ -26,8 +26,7 @@ from dld_tui.core.document.traversal import scope_of
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
-from dld_tui.core.files.tensors import (
+from dld_tui.core.files.external import (
     dense_tensors,
     has_external,
     is_external,
@@ -35,6 +34,7 @@ from dld_tui.core.files.tensors import (
     make_plain,
     set_inline,
 )
+from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -35,15 +35,15 @@ from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.types.value_types import ValueType, type_proto_of, value_type_of
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.proto_text import set_text, text_of
-from dld_tui.core.files.tensors import (
+from dld_tui.core.files.external import (
+    ExternalFiles,
     dense_tensors,
     entries_of,
     is_external,
     payload_length,
     set_inline,
 )
+from dld_tui.core.files.proto_text import set_text, text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.types import JSON, plain_domain

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from dld_tui.core.graph.folding import Overview
 from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.overview import Overview
 from tests.core.graph.test_folds import residual_network
 from tests.support.graphs import random_graph
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.operators.plain_text import first_sentence, inline, plain, wrapped
 from dld_tui.core.operators.registry import known_domains, newest_opset, operators
+from dld_tui.core.operators.schema import first_sentence, inline, plain, wrapped
 
 
 @pytest.mark.parametrize(
