@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, _extent, require_memory, run
+from dld_tui.activities.profile_onnxruntime import Request, _stop_condition, require_memory, run
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
@@ -23,7 +23,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.params import to_json
-from dld_tui.core.report.latency import Extent
+from dld_tui.core.report.latency import StopCondition
 from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.targets.process import Delays, LocalTarget
@@ -164,16 +164,16 @@ def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("passes", "seconds", "extent"),
+    ("passes", "seconds", "stop"),
     [
-        (None, None, Extent(10, 3.0, 10_000)),
-        (20, None, Extent(20)),
-        (None, 0.5, Extent(10, 0.5)),
-        (7, 0.5, Extent(7, 0.5)),
+        (None, None, StopCondition(10, 3.0, 10_000)),
+        (20, None, StopCondition(20)),
+        (None, 0.5, StopCondition(10, 0.5)),
+        (7, 0.5, StopCondition(7, 0.5)),
     ],
 )
-def test_how_long(passes: int | None, seconds: float | None, extent: Extent) -> None:
-    assert _extent(passes, seconds) == extent
+def test_how_long(passes: int | None, seconds: float | None, stop: StopCondition) -> None:
+    assert _stop_condition(passes, seconds) == stop
 
 
 def test_a_duration_is_kept(folder: Path) -> None:

@@ -17,7 +17,7 @@ from dld_tui.backends.onnxruntime.session import (
     session_options,
 )
 from dld_tui.core.errors import ActivityError, InputError, UsageError
-from dld_tui.core.report.latency import Extent, measure
+from dld_tui.core.report.latency import StopCondition, measure
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -106,7 +106,7 @@ def test_bound_feeds_give_the_same_results_and_their_copies_are_timed(tmp_path: 
     session = Session(models.write(tmp_path, models.CHAIN), SessionSettings(quiet=True))
     feeds = [session.feed({"x": np.full((rows, 4), rows, np.float32)}) for rows in (1, 2)]
     bound = session.bind(feeds)
-    (burst,) = measure(session.bound_timer(bound), Extent(3))
+    (burst,) = measure(session.bound_timer(bound), StopCondition(3))
 
     assert burst.calls == 3
     for feed, one in zip(feeds, bound, strict=True):
@@ -130,7 +130,7 @@ def test_text_and_types_without_a_numpy_form_stay_on_the_host(tmp_path: Path) ->
     session = one_input(tmp_path, "bfloat16[N]", "y = Cast<to: int = 1>(x)", "float[N]")
     feed = session.feed({"x": np.array([1.5, -2], ml_dtypes.bfloat16)})
     (bound,) = session.bind([feed])
-    list(measure(session.bound_timer([bound]), Extent(1)))
+    list(measure(session.bound_timer([bound]), StopCondition(1)))
 
     assert bound.on_host == ["x"]
     assert bound.binding.copy_outputs_to_cpu()[0].tolist() == [1.5, -2]

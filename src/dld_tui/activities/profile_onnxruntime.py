@@ -25,7 +25,7 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import Plan
     from dld_tui.core.document.document import Document
-    from dld_tui.core.report.latency import Extent
+    from dld_tui.core.report.latency import StopCondition
 
 _LARGE = 1 << 30
 """Bytes of weights from which it is said what they take."""
@@ -405,7 +405,7 @@ def plan_of(request: Request) -> Plan:
         seed=request.seed,
         warm_up_passes=request.warm_up,
         warm_up_seconds=request.warm_up_ms / 1000,
-        timed=_extent(request.iterations, request.duration),
+        timed=_stop_condition(request.iterations, request.duration),
         layer_passes=request.layer_passes,
         recorded_settings=settings,
         command=words_again(("dld", "profile", "onnxruntime"), request),
@@ -416,11 +416,11 @@ def plan_of(request: Request) -> Plan:
     )
 
 
-def _extent(passes: int | None, seconds: float | None) -> Extent:
-    from dld_tui.core.report.latency import Extent
+def _stop_condition(passes: int | None, seconds: float | None) -> StopCondition:
+    from dld_tui.core.report.latency import StopCondition
 
     if seconds is not None:
-        return Extent(passes or _AUTO_PASSES, seconds)
+        return StopCondition(passes or _AUTO_PASSES, seconds)
     if passes is not None:
-        return Extent(passes)
-    return Extent(_AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST)
+        return StopCondition(passes)
+    return StopCondition(_AUTO_PASSES, _AUTO_SECONDS, _AUTO_MOST)

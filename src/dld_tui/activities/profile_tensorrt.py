@@ -164,7 +164,7 @@ def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Gue
     from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.profiling import Plan
-    from dld_tui.core.report.latency import Extent, report_path
+    from dld_tui.core.report.latency import StopCondition, report_path
 
     settings = {k: v for k, v in to_json(request).items() if k not in _NO_SETTINGS}
     if request.prebuilt is not None:
@@ -191,7 +191,7 @@ def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Gue
         input_files=request.load_inputs,
         seed=request.seed,
         warm_up_seconds=request.warm_up_ms / 1000,
-        timed=Extent(request.iterations, request.duration),
+        timed=StopCondition(request.iterations, request.duration),
         streams=request.streams,
         cuda_graph=request.use_cuda_graph,
         spin_wait=request.spin_wait,

@@ -616,7 +616,7 @@ class _Tuning:
         """Time an item of both as ``time_pair`` does."""
         from dld_tui.backends.onnxruntime.session import processor_times_compare, spins
         from dld_tui.core.compare.gate import Pair, RunFigures, pair_of_turns
-        from dld_tui.core.report.latency import Extent, measure_in_turns
+        from dld_tui.core.report.latency import StopCondition, measure_in_turns
 
         times: dict[Contestant, float] = {}
         base, new = sides = self._contestant(self._base), self._contestant(winner)
@@ -634,10 +634,10 @@ class _Tuning:
             for one in sides[::-1] if new_first else sides:
                 one.open()
         with self._doing("measuring"):
-            extent = Extent(_CONFIRM_PASSES, _CONFIRM_S)
+            stop = StopCondition(_CONFIRM_PASSES, _CONFIRM_S)
             timers = base.timer(), new.timer()
             with contextlib.closing(
-                measure_in_turns(*timers, extent, new_first=new_first, spins=spins(*settings))
+                measure_in_turns(*timers, stop, new_first=new_first, spins=spins(*settings))
             ) as measured:
                 turns = list(measured)[1:]  # the first passes of a session are slow
         for one in sides:

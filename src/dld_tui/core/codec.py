@@ -45,9 +45,9 @@ def encode(value: Any) -> Any:
         return value
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            item.name.rstrip("_"): encode(found)
+            item.name.rstrip("_"): encode(content)
             for item in fields(value)
-            if (found := getattr(value, item.name)) or not item.metadata.get(_OPTIONAL)
+            if (content := getattr(value, item.name)) or not item.metadata.get(_OPTIONAL)
         }
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
@@ -67,12 +67,12 @@ def decode(kind: type[T], data: Any) -> T:
         ActivityError: It is of another form; says where.
     """
     try:
-        found: T = _decoder(typing.cast("Hashable", kind))(data)
+        decoded: T = _decoder(typing.cast("Hashable", kind))(data)
     except _MismatchError as error:
         where = "".join(error.steps).lstrip(".")
         at = f" at {where}" if where else ""
         raise ActivityError(f"the data are not of the expected form{at}: {error}") from None
-    return found
+    return decoded
 
 
 class _MismatchError(Exception):
@@ -158,13 +158,13 @@ def _sequence(make: type, kinds: tuple[Any, ...]) -> Decoder:
     def decoded(value: Any) -> Any:
         if not isinstance(value, list) or (is_fixed and len(value) != len(decoders)):
             raise _MismatchError(f"a list of {len(decoders)}" if is_fixed else "a list", value)
-        found = []
+        items = []
         for at, item in enumerate(value):
             try:
-                found.append(decoders[at if is_fixed else 0](item))
+                items.append(decoders[at if is_fixed else 0](item))
             except _MismatchError as error:
                 raise error.within(f"[{at}]") from None
-        return make(found)
+        return make(items)
 
     return decoded
 
@@ -175,13 +175,13 @@ def _mapping(kind: Any) -> Decoder:
     def decoded(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _MismatchError("an object", value)
-        found = {}
+        items = {}
         for key, item in value.items():
             try:
-                found[key] = decoder(item)
+                items[key] = decoder(item)
             except _MismatchError as error:
                 raise error.within(f".{key}") from None
-        return found
+        return items
 
     return decoded
 
@@ -201,15 +201,15 @@ def _record(kind: Any) -> Decoder:
     def decoded(value: Any) -> Any:
         if not isinstance(value, dict):
             raise _MismatchError("an object", value)
-        found = {}
+        values = {}
         for name, (field_name, decoder) in decoders.items():
             if name in value:
                 try:
-                    found[field_name] = decoder(value[name])
+                    values[field_name] = decoder(value[name])
                 except _MismatchError as error:
                     raise error.within(f".{name}") from None
             elif name in needed:
                 raise _MismatchError("a value", None).within(f".{name}")
-        return kind(**found)
+        return kind(**values)
 
     return decoded

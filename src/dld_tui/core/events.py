@@ -187,8 +187,8 @@ def events_of(steps: Generator[S, Any, R], event: Callable[[S], E | None]) -> Ge
             except StopIteration as end:
                 result: R = end.value
                 return result
-            if (made := event(step)) is not None:
-                yield made
+            if (step_event := event(step)) is not None:
+                yield step_event
 
 
 def result_of(steps: Generator[Any, Any, R]) -> R:

@@ -227,12 +227,12 @@ def whole_numbers(text: str, flag: str) -> list[int]:
     return list(dict.fromkeys(map(int, parts)))
 
 
-def is_same_file(one: Path, two: Path) -> bool:
+def is_same_file(path: Path, other: Path) -> bool:
     """Return whether two paths are of one file: by another spelling, or a link of either kind."""
-    if os.path.realpath(one) == os.path.realpath(two):
+    if os.path.realpath(path) == os.path.realpath(other):
         return True
     try:
-        return os.path.samefile(one, two)
+        return os.path.samefile(path, other)
     except OSError:
         return False
 
@@ -252,9 +252,13 @@ def refusal(request: type[Any], values: Mapping[str, JSON]) -> str:
         built = request(**{name: _typed(known[name], value) for name, value in values.items()})
         getattr(built, "require", lambda: None)()
     except DldError as error:
-        labels = {flag: one.param.label for one in known.values() for flag in one.param.spellings}
-        said = ". ".join(filter(None, (error.message, error.hint)))
-        return _FLAG.sub(lambda found: labels.get(found[1], found[0]), said)
+        labels = {
+            flag: setting.param.label
+            for setting in known.values()
+            for flag in setting.param.spellings
+        }
+        message = ". ".join(filter(None, (error.message, error.hint)))
+        return _FLAG.sub(lambda match: labels.get(match[1], match[0]), message)
     return ""
 
 

@@ -35,7 +35,7 @@ from dld_tui.core.compare.gate import (
     time_command,
 )
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.report.latency import Extent, Turn, measure_in_turns
+from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
 from dld_tui.core.report.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
 
@@ -214,7 +214,7 @@ def test_a_version_that_sleeps_has_less_processor_time() -> None:
 
         return time_calls
 
-    for turn in measure_in_turns(sleeping(0.02), sleeping(0.02), Extent(calls=3, most=3)):
+    for turn in measure_in_turns(sleeping(0.02), sleeping(0.02), StopCondition(calls=3, most=3)):
         assert min(turn.base_ms + turn.new_ms) >= 20
         assert 0 < turn.base_processor_ms < 20
         assert 0 < turn.new_processor_ms < 20

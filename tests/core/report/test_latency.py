@@ -10,7 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from dld_tui.core.report import latency
-from dld_tui.core.report.latency import Burst, Extent, measure, measure_in_turns, settle, settled_s
+from dld_tui.core.report.latency import (
+    Burst,
+    StopCondition,
+    measure,
+    measure_in_turns,
+    settle,
+    settled_s,
+)
 
 
 class Clock:
@@ -52,24 +59,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 
 
 @pytest.mark.parametrize(
-    ("extent", "milliseconds", "calls"),
+    ("stop", "milliseconds", "calls"),
     [
-        (Extent(1), 1, 1),
-        (Extent(250), 1, 250),
-        (Extent(3), 500, 3),
-        (Extent(0, 1.0), 1, 1000),
-        (Extent(10, 1.0), 500, 10),
-        (Extent(10, 1.0), 1, 1000),
-        (Extent(2000, 1.0), 1, 2000),
-        (Extent(10, 3.0, 100), 1, 100),
-        (Extent(0, 0.0), 1, 0),
-        (Extent(50_000), 0.001, 50_000),
+        (StopCondition(1), 1, 1),
+        (StopCondition(250), 1, 250),
+        (StopCondition(3), 500, 3),
+        (StopCondition(0, 1.0), 1, 1000),
+        (StopCondition(10, 1.0), 500, 10),
+        (StopCondition(10, 1.0), 1, 1000),
+        (StopCondition(2000, 1.0), 1, 2000),
+        (StopCondition(10, 3.0, 100), 1, 100),
+        (StopCondition(0, 0.0), 1, 0),
+        (StopCondition(50_000), 0.001, 50_000),
     ],
 )
 def test_it_goes_on_until_both_are_reached_and_no_further(
-    clock: Clock, extent: Extent, milliseconds: float, calls: int
+    clock: Clock, stop: StopCondition, milliseconds: float, calls: int
 ) -> None:
-    bursts = list(measure(Calls(clock, milliseconds), extent))
+    bursts = list(measure(Calls(clock, milliseconds), stop))
 
     durations = [one for burst in bursts for one in burst.milliseconds]
     assert durations == [milliseconds] * calls
@@ -77,20 +84,24 @@ def test_it_goes_on_until_both_are_reached_and_no_further(
 
 
 def test_a_burst_lasts_a_tenth_of_a_second_and_one_call_at_least(clock: Clock) -> None:
-    assert [len(b.milliseconds) for b in measure(Calls(clock, 10), Extent(25))] == [10, 10, 5]
-    assert [len(b.milliseconds) for b in measure(Calls(clock, 400), Extent(2))] == [1, 1]
+    assert [len(b.milliseconds) for b in measure(Calls(clock, 10), StopCondition(25))] == [
+        10,
+        10,
+        5,
+    ]
+    assert [len(b.milliseconds) for b in measure(Calls(clock, 400), StopCondition(2))] == [1, 1]
 
 
 def test_feeds_go_on_over_bursts(clock: Clock) -> None:
     calls = Calls(clock, 10)
-    list(measure(calls, Extent(25)))
+    list(measure(calls, StopCondition(25)))
 
     assert calls.firsts == [0, 10, 20]
 
 
 def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock) -> None:
     calls = Calls(clock, 10)
-    bursts = measure(calls, Extent(1000))
+    bursts = measure(calls, StopCondition(1000))
     assert isinstance(next(bursts), Burst)
     assert calls.collecting == [False]
     bursts.close()
@@ -100,26 +111,26 @@ def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock)
 def test_a_collector_that_was_off_stays_off(clock: Clock) -> None:
     gc.disable()
     try:
-        list(measure(Calls(clock, 1), Extent(1)))
+        list(measure(Calls(clock, 1), StopCondition(1)))
         assert not gc.isenabled()
     finally:
         gc.enable()
 
 
 @pytest.mark.parametrize(
-    ("extent", "calls", "seconds", "progress"),
+    ("stop", "calls", "seconds", "progress"),
     [
-        (Extent(100), 25, 9.0, (25, 100, "passes")),
-        (Extent(10, 4.0), 9, 1.0, (1.0, 4.0, "s")),
-        (Extent(100, 4.0), 10, 3.0, (10, 100, "passes")),
-        (Extent(0, 4.0), 9, 5.0, (4.0, 4.0, "s")),
-        (Extent(0, 0.0), 0, 0.0, (0, 1, "passes")),
+        (StopCondition(100), 25, 9.0, (25, 100, "passes")),
+        (StopCondition(10, 4.0), 9, 1.0, (1.0, 4.0, "s")),
+        (StopCondition(100, 4.0), 10, 3.0, (10, 100, "passes")),
+        (StopCondition(0, 4.0), 9, 5.0, (4.0, 4.0, "s")),
+        (StopCondition(0, 0.0), 0, 0.0, (0, 1, "passes")),
     ],
 )
 def test_progress_is_that_of_what_takes_longer(
-    extent: Extent, calls: int, seconds: float, progress: tuple[float, float, str]
+    stop: StopCondition, calls: int, seconds: float, progress: tuple[float, float, str]
 ) -> None:
-    assert extent.progress(calls, seconds) == progress
+    assert stop.progress(calls, seconds) == progress
 
 
 @pytest.mark.parametrize(("spun_s", "waited_s"), [(0.0, 0.006), (0.03, 0.036), (9.0, 0.1)])
@@ -158,7 +169,7 @@ def test_turns_begin_when_the_threads_of_the_other_version_sleep(
 
         return Named(clock, 1)
 
-    turns = measure_in_turns(timer("base"), timer("new"), Extent(2 * passes), spins=spins)
+    turns = measure_in_turns(timer("base"), timer("new"), StopCondition(2 * passes), spins=spins)
     with contextlib.closing(turns):
         (first, second) = turns
     assert len(first.base_ms) == len(second.new_ms) == passes - 1

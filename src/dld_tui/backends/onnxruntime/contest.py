@@ -16,7 +16,7 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.agreement import Agreement
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.report.latency import Extent, TimeCalls, measure, settle
+from dld_tui.core.report.latency import StopCondition, TimeCalls, measure, settle
 
 _WARM = 1
 _LEAST_CALLS = 3
@@ -135,9 +135,9 @@ class Contestant:
         Raises:
             DldError: It cannot be run.
         """
-        extent, timer = Extent(_WARM + _LEAST_CALLS, seconds), self.timer()
+        stop, timer = StopCondition(_WARM + _LEAST_CALLS, seconds), self.timer()
         settle()
-        with contextlib.closing(measure(timer, extent)) as bursts:
+        with contextlib.closing(measure(timer, stop)) as bursts:
             times = [one for burst in bursts for one in burst.milliseconds]
         return statistics.median(times[_WARM:]) / self.items
 

@@ -65,7 +65,7 @@ from dld_tui.core.report.gpu_kernels import LayerSpan, PassSpan, TimedPass
 from dld_tui.core.report.latency import (
     PROCESSOR_MS,
     Burst,
-    Extent,
+    StopCondition,
     TimeCalls,
     measure,
     noting_times,
@@ -205,7 +205,7 @@ class Plan:
     seed: int
     warm_up_passes: int
     warm_up_seconds: float
-    timed: Extent
+    timed: StopCondition
     layer_passes: int | None
     """None for a sensible number; 0 for no layers."""
     recorded_settings: dict[str, JSON]
@@ -512,12 +512,12 @@ class ProfilingRun:
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
         """Run as often as is asked for; once was done when the inputs were made."""
-        extent = Extent(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
+        stop = StopCondition(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
         if self._plan.io_binding:
             self._bound = session.bind(self._feeds)
             session.run_bound(self._bound[0])  # with care: its errors are told
-            extent = replace(extent, calls=max(self._plan.session.least_warm_up, extent.calls))
-        for _, progress in self._bursts(self._timer(session), extent, "Warming up"):
+            stop = replace(stop, calls=max(self._plan.session.least_warm_up, stop.calls))
+        for _, progress in self._bursts(self._timer(session), stop, "Warming up"):
             yield progress
 
     def _timer(self, session: Session) -> TimeCalls:
@@ -585,7 +585,7 @@ class ProfilingRun:
     def _burst_passes(
         self, timer: TimeCalls, gpu: GpuCapture, passes: int, stage: str
     ) -> Iterator[Event]:
-        for _, progress in self._bursts(timer, Extent(passes), stage):
+        for _, progress in self._bursts(timer, StopCondition(passes), stage):
             gpu.between_passes()
             yield progress
 
@@ -629,7 +629,7 @@ class ProfilingRun:
             return
         if gpu is not None:
             gpu.start_trace(calls=True)
-        for _, progress in self._bursts(timer, Extent(passes + 1), _LAYERS):
+        for _, progress in self._bursts(timer, StopCondition(passes + 1), _LAYERS):
             yield progress
         if gpu is not None:
             gpu.stop_trace()
@@ -701,16 +701,16 @@ class ProfilingRun:
             self._report.set_fact("optimized_model", str(target.absolute()))
 
     def _bursts(
-        self, timer: TimeCalls, extent: Extent, stage: str
+        self, timer: TimeCalls, stop: StopCondition, stage: str
     ) -> Iterator[tuple[Burst, Progress]]:
         """Run the model and tell how far that is, after every burst."""
-        with contextlib.closing(measure(timer, extent)) as bursts:
+        with contextlib.closing(measure(timer, stop)) as bursts:
             while True:
                 with errors_of(self._plan.model, "run"):
                     burst = next(bursts, None)
                 if burst is None:
                     return
-                yield burst, Progress(*extent.progress(burst.calls, burst.seconds), stage)
+                yield burst, Progress(*stop.progress(burst.calls, burst.seconds), stage)
 
 
 def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[Event]:
@@ -737,10 +737,10 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
         is_spinning = spins(*(one.settings for one in runs))
         size = max(1, int(turn_s(spins=is_spinning) / max(cold)))
         most = min(_MOST_IN_TURNS, *(one._most_layer_passes() for one in runs))
-        extent = Extent(_LEAST_IN_TURNS, seconds, most)
+        stop = StopCondition(_LEAST_IN_TURNS, seconds, most)
         calls, took = 0, 0.0
         processor_ms: list[list[float]] = [[] for _ in runs]
-        while not extent.done(calls, took):
+        while not stop.is_met(calls, took):
             order = range(len(timers)) if calls // size % 2 == 0 else range(len(timers))[::-1]
             for at in order:
                 if is_spinning:
@@ -754,7 +754,7 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
                         runs[at].latencies.append(durations[0] / 1e6)
                 took += (time.perf_counter() - begin) / len(timers)
             calls += size
-            yield Progress(*extent.progress(calls, took), _LAYERS)
+            yield Progress(*stop.progress(calls, took), _LAYERS)
         plain.clear()
         timers.clear()
     for one, times in zip(runs, processor_ms, strict=True):

@@ -36,7 +36,7 @@ from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
-from dld_tui.core.report.latency import Extent, measure
+from dld_tui.core.report.latency import StopCondition, measure
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.statistics import median, summarise, trtexec_percentile
@@ -459,7 +459,7 @@ class Plan:
     input_files: tuple[str, ...]
     seed: int
     warm_up_seconds: float
-    timed: Extent
+    timed: StopCondition
     streams: int
     cuda_graph: bool
     spin_wait: bool
@@ -630,7 +630,7 @@ class ProfilingRun:
         if plan.cuda_graph:
             yield from self._capture_graphs()
         with contextlib.closing(PassTimer(cuda, self._executions, plan.transfers)) as timer:
-            for burst in measure(timer, Extent(1, plan.warm_up_seconds)):
+            for burst in measure(timer, StopCondition(1, plan.warm_up_seconds)):
                 yield Progress(burst.seconds, plan.warm_up_seconds or None, "s", "Warming up")
             timer.times.clear()
             self.times = timer.times

@@ -63,7 +63,7 @@ class EngineSettings:
     @property
     def build_options(self) -> list[str]:
         """Those of them that are of no use to an engine that is built already."""
-        return [self._option(one) for one in self._given() if one.name not in LOADING]
+        return [self._option(setting) for setting in self._given() if setting.name not in LOADING]
 
     def _option(self, setting: Setting) -> str:
         flag = setting.param.spellings[0]
@@ -179,35 +179,35 @@ def greyed(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, 
     mine, theirs = _run_by(values)
     engines = is_engine(_path(values, "model")), is_engine(_path(values, "against"))
     is_search = "against_backend" not in values
-    found: dict[str, str] = {}
+    disabled: dict[str, str] = {}
     if is_search:
-        found |= dict.fromkeys(_SEARCHED, "the search chooses them")
+        disabled |= dict.fromkeys(_SEARCHED, "the search chooses them")
     elif mine == TENSORRT:
-        found |= dict.fromkeys(("provider", "optimization"), _ORT_ONLY)
+        disabled |= dict.fromkeys(("provider", "optimization"), _ORT_ONLY)
     if theirs == TENSORRT:
-        found |= dict.fromkeys(("against_provider", "against_optimization"), _ORT_ONLY)
+        disabled |= dict.fromkeys(("against_provider", "against_optimization"), _ORT_ONLY)
     if engines[0]:
-        found |= {"backend": _RUN_BY, "tensors": "an engine has outputs only"}
+        disabled |= {"backend": _RUN_BY, "tensors": "an engine has outputs only"}
     if engines[1]:
-        found |= {"against_backend": _RUN_BY, "round": _BUILT}
+        disabled |= {"against_backend": _RUN_BY, "round": _BUILT}
     if not any(engines):
-        found["trust"] = _NO_FILE
+        disabled["trust"] = _NO_FILE
     if _path(values, "inputs") is not None:
-        found |= dict.fromkeys(("shape", "seed", "sets"), _DATA)
+        disabled |= dict.fromkeys(("shape", "seed", "sets"), _DATA)
     names = [setting.name for setting in settings_of(EngineSettings) if setting.name != "trust"]
     if TENSORRT not in (mine, theirs):
-        return found | dict.fromkeys(names, _NO_ENGINE)
+        return disabled | dict.fromkeys(names, _NO_ENGINE)
     sides = zip((mine, theirs), engines, strict=True)
     if not any(side == TENSORRT and not is_there for side, is_there in sides):
-        return found | {name: _BUILT for name in names if name not in LOADING}
+        return disabled | {name: _BUILT for name in names if name not in LOADING}
     lacking = {} if facts is None else reasons(facts)
-    return found | {name: why for name, why in lacking.items() if name in names}
+    return disabled | {name: why for name, why in lacking.items() if name in names}
 
 
 def comparison_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return :func:`greyed`, and as that of ``""`` why nothing can be compared yet."""
-    found = greyed(values, facts)
-    return found if has_two_runs(values) else found | {"": _NOTHING}
+    disabled = greyed(values, facts)
+    return disabled if has_two_runs(values) else disabled | {"": _NOTHING}
 
 
 def _run_by(values: Mapping[str, JSON]) -> tuple[str, str]:

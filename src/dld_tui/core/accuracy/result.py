@@ -22,12 +22,12 @@ def match_names(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     Those that are called otherwise are matched by place: the first that is left to the first that
     is left, but only when equally many are left.
     """
-    found = {name: name for name in mine if name in set(theirs)}
-    left = [name for name in mine if name not in found]
-    others = [name for name in theirs if name not in set(found.values())]
+    matches = {name: name for name in mine if name in set(theirs)}
+    left = [name for name in mine if name not in matches]
+    others = [name for name in theirs if name not in set(matches.values())]
     if len(left) == len(others):
-        found.update(zip(left, others, strict=True))
-    return {name: found[name] for name in mine if name in found}
+        matches.update(zip(left, others, strict=True))
+    return {name: matches[name] for name in mine if name in matches}
 
 
 def carried_over(
@@ -105,12 +105,12 @@ class Result:
     @property
     def growth(self) -> dict[str, float]:
         """By node, the largest error relative to the values, in parts of one; at most 1."""
-        found: dict[str, float] = {}
+        growths: dict[str, float] = {}
         for row in self.rows:
             if row.node:
                 noise = min(row.error.noise, 1.0)
-                found[row.node] = max(found.get(row.node, 0.0), noise)
-        return found
+                growths[row.node] = max(growths.get(row.node, 0.0), noise)
+        return growths
 
 
 @dataclass(frozen=True)

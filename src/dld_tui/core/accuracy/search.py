@@ -85,10 +85,10 @@ def guided_set(
     def ranked(
         parts: Sequence[Sequence[str]],
     ) -> Generator[Kept, Outcome, list[Sequence[str]]]:
-        found = []
+        noises = []
         for part in parts:
-            found.append((yield from noise(part)))
-        order = sorted(range(len(parts)), key=lambda at: -found[at])
+            noises.append((yield from noise(part)))
+        order = sorted(range(len(parts)), key=lambda at: -noises[at])
         return [parts[at] for at in order]
 
     if (yield from answered(_try((), {}), tried)):
@@ -102,7 +102,7 @@ def guided_set(
         end = len(blocks)
     likely = [node for block in blocks[:end] for node in block]
     if size > 1 and affords(len(likely)):
-        likely = [one for (one,) in (yield from ranked([[node] for node in likely]))]
+        likely = [node for (node,) in (yield from ranked([[node] for node in likely]))]
     rest = [node for block in blocks[end:] for node in block]
     return (yield from answered(minimal_set([*likely, *rest]), tried))
 
@@ -118,8 +118,8 @@ def answered(
                 tried[kept] = yield kept
             kept = steps.send(tried[kept].good)
     except StopIteration as end:
-        found: _T = end.value
-        return found
+        result: _T = end.value
+        return result
 
 
 def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | None = None) -> Search:
@@ -265,15 +265,15 @@ def cost_text(estimate: SearchEstimate) -> str:
 
     How many nodes have to stay is what it is to find, so the cost is told for each of them.
     """
-    nodes, each = estimate.nodes, estimate.trials_per_node
+    nodes, per_node = estimate.nodes, estimate.trials_per_node
     seconds, ranking, trial = estimate.trial_seconds, estimate.ranking_trials, estimate.trial
     first = ""
     if ranking:
         first = f"up to {ranking:,} to rank them ({fmt.duration(ranking * seconds)}) and "
     return (
         f"{nodes:,} nodes can be lowered. A {trial} takes {fmt.duration(seconds)}; there are 1 when"
-        f" all can be, 2 when that is never enough, and else {first}about {each} more"
-        f" ({fmt.duration(each * seconds)}) for each node that has to stay"
+        f" all can be, 2 when that is never enough, and else {first}about {per_node} more"
+        f" ({fmt.duration(per_node * seconds)}) for each node that has to stay"
     )
 
 

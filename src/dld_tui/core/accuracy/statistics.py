@@ -124,43 +124,43 @@ class _Sums:
         with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow are left out
             self._add(reference.astype(np.float64), other.astype(np.float64), tolerance)
 
-    def _add(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+    def _add(self, reference: Array, other: Array, tolerance: Tolerance | None) -> None:
         import numpy as np
 
-        if np.isfinite(one).all() and np.isfinite(two).all():
-            if one.size:
-                self._add_finite(one, two, tolerance)
+        if np.isfinite(reference).all() and np.isfinite(other).all():
+            if reference.size:
+                self._add_finite(reference, other, tolerance)
             return
         counts = self.counts
-        nans = np.isnan(one), np.isnan(two)
-        infinite = np.isinf(one), np.isinf(two)
-        for name, found in zip(("nan_reference", "nan_other"), nans, strict=True):
-            counts[name] += int(np.count_nonzero(found))
-        for name, found in zip(("inf_reference", "inf_other"), infinite, strict=True):
-            counts[name] += int(np.count_nonzero(found))
+        nans = np.isnan(reference), np.isnan(other)
+        infinite = np.isinf(reference), np.isinf(other)
+        for name, mask in zip(("nan_reference", "nan_other"), nans, strict=True):
+            counts[name] += int(np.count_nonzero(mask))
+        for name, mask in zip(("inf_reference", "inf_other"), infinite, strict=True):
+            counts[name] += int(np.count_nonzero(mask))
         odd = nans[0] | nans[1] | infinite[0] | infinite[1]
-        same = (nans[0] & nans[1]) | (one == two)
+        same = (nans[0] & nans[1]) | (reference == other)
         special = int(np.count_nonzero(odd & ~same))
         counts["special"] += special
         if tolerance is not None:
             counts["outside"] += special
-        one, two = one[~odd], two[~odd]
-        if one.size:
-            self._add_finite(one, two, tolerance)
+        reference, other = reference[~odd], other[~odd]
+        if reference.size:
+            self._add_finite(reference, other, tolerance)
 
-    def _add_finite(self, one: Array, two: Array, tolerance: Tolerance | None) -> None:
+    def _add_finite(self, reference: Array, other: Array, tolerance: Tolerance | None) -> None:
         import numpy as np
 
-        size = np.abs(one)
-        difference = np.abs(one - two)
-        self.finite += one.size
+        size = np.abs(reference)
+        difference = np.abs(reference - other)
+        self.finite += reference.size
         self.largest = max(self.largest, float(size.max()))
         self.max_abs = max(self.max_abs, float(difference.max()))
         self.absolute += float(difference.sum())
         self.noise += float(np.dot(difference, difference))
-        self.signal += float(np.dot(one, one))
-        self.power += float(np.dot(two, two))
-        self.cross += float(np.dot(one, two))
+        self.signal += float(np.dot(reference, reference))
+        self.power += float(np.dot(other, other))
+        self.cross += float(np.dot(reference, other))
         if tolerance is not None:
             allowed = tolerance.absolute + tolerance.relative * size
             self.counts["outside"] += int(np.count_nonzero(difference > allowed))

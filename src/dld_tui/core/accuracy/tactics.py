@@ -167,7 +167,7 @@ Search: TypeAlias = "Generator[Plan, Build, Isolation]"
 
 def suspects(builds: Sequence[Build]) -> dict[str, tuple[Tactic, ...]]:
     """Return by layer the tactics that wrong builds took and no right one did."""
-    found: dict[str, dict[Tactic, None]] = {}
+    by_layer: dict[str, dict[Tactic, None]] = {}
     good: set[tuple[str, Tactic]] = set()
     for build in builds:
         if build.verdict == GOOD:
@@ -176,8 +176,8 @@ def suspects(builds: Sequence[Build]) -> dict[str, tuple[Tactic, ...]]:
         if build.verdict == BAD:
             for layer, tactic in build.choices.items():
                 if (layer, tactic) not in good:
-                    found.setdefault(layer, {})[tactic] = None
-    return {layer: tuple(tactics) for layer, tactics in found.items()}
+                    by_layer.setdefault(layer, {})[tactic] = None
+    return {layer: tuple(tactics) for layer, tactics in by_layer.items()}
 
 
 def isolate(tries: int, *, vary: bool = False, seed: int = 0) -> Search:
@@ -258,7 +258,7 @@ class _Search:
         """Return choices that differ from those of a build wherever there is another."""
         choices = dict(build.choices)
         for layer, taken in build.choices.items():
-            others = [one for one in self._offers.get(layer, ()) if one != taken]
+            others = [tactic for tactic in self._offers.get(layer, ()) if tactic != taken]
             same = [other for other in others if _forms(other) == _forms(taken)]
             others = same or others  # other types and layouts change the layers around, too
             if how == "random":
@@ -270,8 +270,8 @@ class _Search:
     def _between(self, bad: Build, good: Build) -> Search:
         """Narrow down the layers in which a wrong and a right build differ."""
         likely = suspects(self._builds)
-        differing = [layer for layer, one in bad.choices.items()
-                     if layer in good.choices and good.choices[layer] != one]  # fmt: skip
+        differing = [layer for layer, choice in bad.choices.items()
+                     if layer in good.choices and good.choices[layer] != choice]  # fmt: skip
         differing.sort(key=lambda layer: layer not in likely)
         known: dict[Kept, bool] = {}
         builds: dict[Kept, Build] = {}
@@ -284,10 +284,10 @@ class _Search:
                 builds[kept] = yield from self._make(choices, why)
                 kept = steps.send(builds[kept].verdict == GOOD)
         except StopIteration as end:
-            found: tuple[str, ...] | None = end.value
-        if not found:  # nothing has to change for a right result, or all that can is not enough
+            changed: tuple[str, ...] | None = end.value
+        if not changed:  # nothing has to change for a right result, or all that can is not enough
             return self._end(UNSTEADY)
-        wanted = frozenset(found)
+        wanted = frozenset(changed)
         again = yield from self._make(
             {**bad.choices, **{layer: good.choices[layer] for layer in wanted}}, "the result again"
         )
@@ -296,9 +296,9 @@ class _Search:
         culprits = tuple(
             Culprit(layer, bad.choices[layer], again.choices.get(layer, good.choices[layer]),
                     _is_confirmed(builds.get(wanted - {layer}), layer, bad))
-            for layer in found
+            for layer in changed
         )  # fmt: skip
-        right = again.choices or {**bad.choices, **{one: good.choices[one] for one in wanted}}
+        right = again.choices or {**bad.choices, **{layer: good.choices[layer] for layer in wanted}}
         return replace(self._end(FOUND), culprits=culprits, right=right)
 
 

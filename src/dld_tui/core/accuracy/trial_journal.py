@@ -46,15 +46,15 @@ def model_and_inputs(
 
 def stamps(paths: Iterable[Path]) -> list[JSON]:
     """Return what tells that files were changed; those that are not there count, too."""
-    found: list[JSON] = []
+    rows: list[JSON] = []
     for path in paths:
         try:
             status = path.stat()
         except OSError:
-            found.append([str(path), None, None])
+            rows.append([str(path), None, None])
             continue
-        found.append([str(path), status.st_size, status.st_mtime_ns])
-    return found
+        rows.append([str(path), status.st_size, status.st_mtime_ns])
+    return rows
 
 
 def search_name(facts: Mapping[str, JSON]) -> str:
@@ -77,12 +77,12 @@ class TrialJournal:
 
     def _read(self) -> list[tuple[str, Build]]:
         """Return the builds up to the first line that is damaged."""
-        found: list[tuple[str, Build]] = []
+        entries: list[tuple[str, Build]] = []
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, ActivityError):
             for line in self._path.read_text(encoding="utf-8").splitlines():
                 data = json.loads(line)
-                found.append((str(data["plan"]), decode(Build, data["build"])))
-        return found
+                entries.append((str(data["plan"]), decode(Build, data["build"])))
+        return entries
 
     def take(self, plan: Plan) -> Build | None:
         """Return the next build when it is of this plan; None when it has to be made."""
@@ -108,7 +108,7 @@ class TrialJournal:
 
 def _digest(plan: Plan) -> str:
     choices = None if plan.choices is None else {
-        layer: encode(replace(one, ms=None, name="")) for layer, one in plan.choices.items()
+        layer: encode(replace(choice, ms=None, name="")) for layer, choice in plan.choices.items()
     }  # fmt: skip
     return hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()
 

@@ -21,8 +21,7 @@ from dld_tui.core.compare.tables import (
     signed,
 )
 from dld_tui.core.report.export import latency_json
-from dld_tui.core.report.html.charts import Bar, bars
-from dld_tui.core.report.html.page import Section, Tile, page, paragraphs, tiles
+from dld_tui.core.report.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
 from dld_tui.core.report.statistics import percentile_of, summarise
 from dld_tui.core.tables.rendering import csv_of, html_of
 from dld_tui.core.types import JSON

@@ -102,15 +102,15 @@ def critical_path(
 
     main = document.main
     order = execution_order(main.nodes)
-    made = {name: node for node in order for name in node.outputs if name}
+    producers = {name: node for node in order for name in node.outputs if name}
     graph = networkx.DiGraph()
     start = object()
     for node in order:
         ms = times.get(node.ref, 0.0)
         graph.add_edge(start, node, weight=ms)
         for name in taken_by(node):
-            if name in made:
-                graph.add_edge(made[name], node, weight=ms)
+            if name in producers:
+                graph.add_edge(producers[name], node, weight=ms)
     nodes = networkx.dag_longest_path(graph, weight="weight")[1:] if order else []
     path = tuple(OnPath(node.ref, node.op_type, times.get(node.ref, 0.0)) for node in nodes)
     whole = sum(times.get(node.ref, 0.0) for node in order)
@@ -134,7 +134,7 @@ def critical_path(
             unsized += 1
         elif cut is None or sum(known) < cut.bytes:
             cut = Cut(node.ref, sum(known), tuple(crossing), before, whole - before)
-    return CriticalPath(*names, whole, sum(one.ms for one in path), path, cut, unsized)
+    return CriticalPath(*names, whole, sum(on_path.ms for on_path in path), path, cut, unsized)
 
 
 def _constants(order: Sequence[Node], document: Document) -> set[str]:
@@ -144,7 +144,7 @@ def _constants(order: Sequence[Node], document: Document) -> set[str]:
     """
     main = document.main
     constant = {name for name in main.named("initializer") if not main.is_default(name)}
-    functions = {key_of(one): one for one in document.functions}
+    functions = {key_of(function): function for function in document.functions}
     random: dict[Scope, bool] = {}
 
     def is_random(scope: Scope) -> bool:
@@ -171,26 +171,26 @@ COLUMNS: tuple[Column[OnPath], ...] = (
 )
 
 
-def path_table(found: CriticalPath) -> Table[OnPath]:
+def path_table(result: CriticalPath) -> Table[OnPath]:
     """Return the nodes of the path, in order."""
-    return Table(COLUMNS, found.path, name="critical_path", title="Critical path")
+    return Table(COLUMNS, result.path, name="critical_path", title="Critical path")
 
 
-def path_lines(found: CriticalPath) -> list[str]:
+def path_lines(result: CriticalPath) -> list[str]:
     """Return what parallelism could save, and the cut, in lines for people."""
     ms = fmt.milliseconds
     lines = [
-        f"The longest path takes {ms(found.path_ms)} of {ms(found.work_ms)} ms, in"
-        f" {fmt.plural(len(found.path), 'node')}: running nodes at once makes the model"
-        f" {found.most:.2f} times as fast at most, and saves"
-        f" {ms(found.work_ms - found.path_ms)} ms."
+        f"The longest path takes {ms(result.path_ms)} of {ms(result.work_ms)} ms, in"
+        f" {fmt.plural(len(result.path), 'node')}: running nodes at once makes the model"
+        f" {result.most:.2f} times as fast at most, and saves"
+        f" {ms(result.work_ms - result.path_ms)} ms."
     ]
-    if found.unsized:
-        left_out = fmt.plural(found.unsized, "place")
+    if result.unsized:
+        left_out = fmt.plural(result.unsized, "place")
         lines.append(f"{left_out} for a cut left out: the size of a tensor there is not known.")
-    if found.cut is None:
+    if result.cut is None:
         return [*lines, "No place splits it into two parts of a quarter of the time or more."]
-    cut = found.cut
+    cut = result.cut
     return [
         *lines,
         f"For two devices it is cut best after {clip(visible(cut.after), _NAME, keep='end')}:"

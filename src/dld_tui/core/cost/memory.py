@@ -122,13 +122,15 @@ class _Buffer:
 
     def alive(self, step: int, outputs: Collection[str]) -> Alive:
         """Return what it holds while the node of a step runs."""
-        made = [value for value in self.values if value[0] <= step]
+        written = [value for value in self.values if value[0] <= step]
         read = [
-            value for value in made
+            value for value in written
             if value[1] in outputs or self.readers.get(value[1], (step, ""))[0] >= step
         ]  # fmt: skip
-        _, name, producer = (read or made)[-1]
-        later = "" if read else next((one for at, one, _ in self.values if at > step), "")
+        _, name, producer = (read or written)[-1]
+        later = (
+            "" if read else next((later_name for at, later_name, _ in self.values if at > step), "")
+        )
         last = "" if name in outputs else self.readers.get(name, (0, ""))[1]
         return Alive(name, self.bytes, producer, last, later, name in outputs)
 
@@ -301,11 +303,11 @@ class _Graph:
         carried = sum(self._room(body, name) for name in body.outputs[1 : count + 1])
         listed = before = 0
         for whole, part in zip(node.outputs[count:], body.outputs[count + 1 :], strict=False):
-            one = self.size(body, part) or 0
-            if whole and one:
-                trips = (self.size(self.scope, whole) or 0) // one
-                listed += trips * _aligned(one)
-                before += max(trips - 1, 0) * _aligned(one)
+            part_bytes = self.size(body, part) or 0
+            if whole and part_bytes:
+                trips = (self.size(self.scope, whole) or 0) // part_bytes
+                listed += trips * _aligned(part_bytes)
+                before += max(trips - 1, 0) * _aligned(part_bytes)
         # What the trip before handed on is there until the next one is over.
         return most + carried + before, 2 * carried + listed
 
@@ -358,12 +360,14 @@ def execution_order(nodes: Sequence[Node]) -> list[Node]:
     As ``Graph::ReverseDFSFrom`` with ``NodeCompare`` does it: sources with a higher number first.
     """
     number = {node: at for at, node in enumerate(nodes)}
-    made = {name: node for node in nodes for name in node.outputs if name}
+    producers = {name: node for node in nodes for name in node.outputs if name}
     sources = {
-        node: sorted({made[n] for n in taken_by(node) if n in made}, key=number.__getitem__)
+        node: sorted(
+            {producers[n] for n in taken_by(node) if n in producers}, key=number.__getitem__
+        )
         for node in nodes
     }
-    read = {source for found in sources.values() for source in found}
+    read = {source for of_node in sources.values() for source in of_node}
     order: list[Node] = []
     seen: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(node, False) for node in nodes if node not in read]
@@ -402,17 +406,17 @@ def memory_plan(
     def size(scope: Scope, name: str) -> int | None:
         if scope is main and name in given_back:
             return 0
-        found = costs.bytes_of(scope, name)
-        if found is None or isinstance(found, int):
-            return found
+        size = costs.bytes_of(scope, name)
+        if size is None or isinstance(size, int):
+            return size
         producer = scope.producer(name)
         if producer is not None:
             open_sizes[producer.ref] = None
-        return size_at(found, 1)
+        return size_at(size, 1)
 
     graph = _Graph(main, size, kinds or (lambda scope, name: scope.value_type(name)), ordered)
     peak, at, held, inside = graph.run()
-    step = next((n for n, one in enumerate(graph.steps) if one.node == at), 0)
+    step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(
         size(scope, tensor.name) or 0
         for scope in costs.document.scopes()
@@ -420,8 +424,8 @@ def memory_plan(
         for tensor in scope.initializers
     )
     given = sum(size(main, name) or 0 for name in main.inputs)
-    alive = [one.alive(step, main.outputs) for one in held]
-    alive.sort(key=lambda one: -one.bytes)
+    alive = [buffer.alive(step, main.outputs) for buffer in held]
+    alive.sort(key=lambda value: -value.bytes)
     return MemoryPlan(
         stored + graph.folded, given, peak, at, tuple(alive), inside, tuple(graph.steps),
         tuple({**dict.fromkeys(graph.unknown), **open_sizes}),

@@ -93,7 +93,7 @@ class Cost(NamedTuple):
 
     def times(self, trips: Count | None) -> Cost:
         """Return it for so many runs; the parameters stay the same ones."""
-        counts = [None if one is None or trips is None else one * trips for one in self[:4]]
+        counts = [None if count is None or trips is None else count * trips for count in self[:4]]
         return Cost._make((*counts, self.parameters))
 
 
@@ -110,7 +110,7 @@ def total(costs: Sequence[Cost], *, known: bool = False) -> Cost:
     """
     columns: list[Sequence[Any]] = list(zip(*costs, strict=True)) or [()] * len(Cost._fields)
     if known:
-        columns = [[one for one in column if one is not None] for column in columns]
+        columns = [[count for count in column if count is not None] for column in columns]
     return Cost._make(None if None in column else add_up(column) for column in columns)
 
 
@@ -159,10 +159,10 @@ class _Frame:
 
     def attribute(self, node: Node, name: str) -> Any:
         """Return the value of an attribute, that of the call where it refers to one; else None."""
-        found = node.attribute(name)
-        if found is None or found.reference is None:
-            return None if found is None else found.value
-        given = self.attributes.get(found.reference)
+        attribute = node.attribute(name)
+        if attribute is None or attribute.reference is None:
+            return None if attribute is None else attribute.value
+        given = self.attributes.get(attribute.reference)
         return None if given is None else Attribute(node, given).value
 
 
@@ -331,11 +331,11 @@ class ModelCosts:
         return _value_of(self._value(frame, producer.inputs[0]).shape, None)
 
     def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Value:
-        found = self._kinds.get((kind, stored))
-        if found is None:
+        known = self._kinds.get((kind, stored))
+        if known is None:
             bits = ELEMENT_BITS.get(kind.dtype or "")
-            found = self._kinds[kind, stored] = _value_of(self._shape(kind), bits, stored=stored)
-        return found
+            known = self._kinds[kind, stored] = _value_of(self._shape(kind), bits, stored=stored)
+        return known
 
     def _shape(self, kind: ValueType) -> Shape | None:
         if kind.dims is None or kind.container:
@@ -377,8 +377,8 @@ class ModelCosts:
                     return known
         # By name: what is given twice is read once.
         read = {name: values.get(name) or self._value(frame, name) for name in ins}
-        made = [values.get(name) or self._value(frame, name) for name in outs]
-        cost = self._count(frame, node, kind, counted, ins, outs, read, made)
+        results = [values.get(name) or self._value(frame, name) for name in outs]
+        cost = self._count(frame, node, kind, counted, ins, outs, read, results)
         if key is not None:
             self._same[key] = cost
         return cost
@@ -398,14 +398,14 @@ class ModelCosts:
         operations: Count | None = 0
         if counted.rule is not None or kind[0]:
             call = Call(
-                *kind, [read[name].shape for name in ins], [one.shape for one in values],
+                *kind, [read[name].shape for name in ins], [value.shape for value in values],
                 partial(frame.attribute, node),
             )  # fmt: skip
             if values and values[0].shape is None and outs[0]:
                 bits = values[0].bits or (read[ins[0]].bits if ins else None)
                 values[0] = _value_of(missing_output(call), bits)
                 frame.values[outs[0]] = values[0]
-                call.outputs = [one.shape for one in values]
+                call.outputs = [value.shape for value in values]
             if counted.rule is not None:
                 macs, operations = work(counted.rule, call)
         if not counted.is_known:
@@ -415,12 +415,12 @@ class ModelCosts:
         elif counted.per_output:
             operations = _times(values[0].elements if values else None, counted.per_output)
         flops = None if macs is None or operations is None else 2 * macs + operations
-        written = _sum([one.bytes for one in values])
+        written = _sum([value.bytes for value in values])
         taken = list(read.values())
-        parameters = sum([one.stored for one in taken])
+        parameters = sum([value.stored for value in taken])
         if counted.selects and taken:
             taken[0] = _Value(bytes=written)
-        return Cost(macs, flops, _sum([one.bytes for one in taken]), written, parameters)
+        return Cost(macs, flops, _sum([value.bytes for value in taken]), written, parameters)
 
     def _inside(self, frame: _Frame, node: Node, depth: int) -> _Sum:
         """Return what a node costs that calls a function or has graphs inside."""
@@ -486,10 +486,10 @@ class ModelCosts:
             try:  # a malformed node says nothing
                 first = ins[len(ins) - frame.attribute(node, "num_scan_inputs")]
                 axes = frame.attribute(node, "scan_input_axes") or [0]
-                found: Count = (self._value(frame, first).shape or ())[axes[0]]
+                trips: Count = (self._value(frame, first).shape or ())[axes[0]]
             except (IndexError, TypeError):
                 return None
-            return found
+            return trips
         return None
 
 
@@ -505,14 +505,18 @@ def _says_more(inferred: _Value, declared: _Value) -> bool:
     return isinstance(inferred.elements, int) and not isinstance(declared.elements, int)
 
 
-def _common(one: Cost, other: Cost) -> Cost:
+def _common(cost: Cost, other: Cost) -> Cost:
     """Return what two calls of a function have in common."""
-    return one if one == other else _without(one, [a != b for a, b in zip(one, other, strict=True)])
+    return (
+        cost
+        if cost == other
+        else _without(cost, [a != b for a, b in zip(cost, other, strict=True)])
+    )
 
 
 def _without(cost: Cost, left_out: Sequence[bool]) -> Cost:
     """Return a cost with some of its counts not known; the parameters stay."""
-    counts = [None if out else one for one, out in zip(cost[:4], left_out, strict=False)]
+    counts = [None if out else count for count, out in zip(cost[:4], left_out, strict=False)]
     return Cost._make((*counts, cost.parameters))
 
 
@@ -576,12 +580,12 @@ def intensity(cost: Cost) -> float | None:
 
 def _counted(key: str, title: str, unit: Unit, help: str) -> Column[CostRow]:
     def count(row: CostRow) -> Count | None:
-        found: Count | None = getattr(row.cost, key)
-        return found
+        figure: Count | None = getattr(row.cost, key)
+        return figure
 
     def order(row: CostRow) -> int | None:
-        found = count(row)
-        return None if found is None else size_at(found, _SORTED_AT)
+        figure = count(row)
+        return None if figure is None else size_at(figure, _SORTED_AT)
 
     return Column(
         key, title, lambda row: plain(count(row)), unit, 10, order=order, help=help,
@@ -626,22 +630,22 @@ def cost_lines(costs: ModelCosts) -> list[str]:
         ("FLOPs", count_text, known.flops, whole.flops),
         ("moved", size_text, known.moved, whole.moved),
     )
-    found = []
+    lines = []
     for title, text_of_figure, least, whole_figure in figures:
-        said = text_of_figure(least or 0)
+        figure = text_of_figure(least or 0)
         if whole_figure is None:
-            said = f"at least {said}" if least else "not known"
-        found.append(f"{title:<11}{visible(said)}")
+            figure = f"at least {figure}" if least else "not known"
+        lines.append(f"{title:<11}{visible(figure)}")
     if costs.unknown:
         operators = sorted({_operator(node) for node in costs.unknown})
         text = f"{fmt.plural(len(costs.unknown), 'node')}, not counted: {', '.join(operators)}"
-        found.append(f"{'unknown':<11}{visible(text)}")
+        lines.append(f"{'unknown':<11}{visible(text)}")
     if costs.unsized:
         operators = sorted({_operator(node) for node in costs.unsized})
         many = fmt.plural(len(costs.unsized), "node")
         text = f"{many} with tensors of unknown size, not moved: {', '.join(operators)}"
-        found.append(f"{'unsized':<11}{visible(text)}")
-    return found
+        lines.append(f"{'unsized':<11}{visible(text)}")
+    return lines
 
 
 def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:

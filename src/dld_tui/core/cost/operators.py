@@ -44,10 +44,10 @@ class Call:
         Raises:
             UnknownShape: It is not known.
         """
-        found = self.inputs[at] if at < len(self.inputs) else None
-        if found is None:
+        shape = self.inputs[at] if at < len(self.inputs) else None
+        if shape is None:
             raise UnknownShape
-        return found
+        return shape
 
     def made(self, at: int = 0) -> Shape:
         """Return the shape of an output.
@@ -55,10 +55,10 @@ class Call:
         Raises:
             UnknownShape: It is not known.
         """
-        found = self.outputs[at] if at < len(self.outputs) else None
-        if found is None:
+        shape = self.outputs[at] if at < len(self.outputs) else None
+        if shape is None:
             raise UnknownShape
-        return found
+        return shape
 
     def has(self, at: int) -> bool:
         """Tell whether an input is there, with a known shape."""
@@ -66,13 +66,13 @@ class Call:
 
     def number(self, name: str, default: int = 0) -> int:
         """Return an integer attribute."""
-        found = self.attribute(name)
-        return default if found is None else int(found)
+        value = self.attribute(name)
+        return default if value is None else int(value)
 
     def text(self, name: str, default: str) -> str:
         """Return an attribute that is a text."""
-        found = self.attribute(name)
-        return found.decode("utf-8", "replace") if isinstance(found, bytes) else default
+        value = self.attribute(name)
+        return value.decode("utf-8", "replace") if isinstance(value, bytes) else default
 
 
 def elements(shape: Shape) -> Count:
@@ -110,15 +110,15 @@ def _deformed(call: Call) -> Work:
 
 def _product(first: int, second: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
-        one = call.read(first)
-        inner = one[-2 if call.number("transA") and len(one) > 1 else -1]
+        left = call.read(first)
+        inner = left[-2 if call.number("transA") and len(left) > 1 else -1]
         if call.outputs and call.outputs[0] is not None:
             return elements(call.outputs[0]) * inner, 0
         other = call.read(second)
         if len(other) > 2:
             raise UnknownShape
         columns = 1 if len(other) < 2 else other[-2 if call.number("transB") else -1]
-        return elements(one) * columns, 0
+        return elements(left) * columns, 0
 
     return rule
 
@@ -223,8 +223,8 @@ def _attention(call: Call) -> Work:
     key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
     seen = rows + (call.read(4)[-2] if call.has(4) else 0)
     macs, operations = _pairs(batch * rows, seen, heads, key // heads, value // heads)
-    made = batch * rows * columns
-    return macs + made * depth, operations + (made if call.has(2) else 0)
+    scores = batch * rows * columns
+    return macs + scores * depth, operations + (scores if call.has(2) else 0)
 
 
 def _plain_attention(call: Call) -> Work:
@@ -269,12 +269,12 @@ def _grouped(call: Call) -> Work:
 # --- recurrent layers, and what depends on more than a size --------------------------------------
 
 
-def _recurrent(gates: int, each: int) -> Callable[[Call], Work]:
+def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
     """Return the rule of a recurrent layer.
 
     Args:
         gates: Products a step, of the input and of the state.
-        each: Operations an element of the state beside these.
+        per_cell: Operations an element of the state beside these.
     """
 
     def rule(call: Call) -> Work:
@@ -284,7 +284,7 @@ def _recurrent(gates: int, each: int) -> Callable[[Call], Work]:
         if not hidden:
             raise UnknownShape
         cells = data[0] * data[1] * (ways * hidden)
-        return cells * (gates * (data[2] + hidden)), cells * (each + gates)
+        return cells * (gates * (data[2] + hidden)), cells * (per_cell + gates)
 
     return rule
 
@@ -308,8 +308,8 @@ def _short_fourier(call: Call) -> Work:
 
 
 def _resized(call: Call) -> Work:
-    each = {"nearest": 0, "linear": 7, "bilinear": 7, "cubic": 35}
-    return 0, elements(call.made()) * each.get(call.text("mode", "nearest"), 7)
+    per_element = {"nearest": 0, "linear": 7, "bilinear": 7, "cubic": 35}
+    return 0, elements(call.made()) * per_element.get(call.text("mode", "nearest"), 7)
 
 
 def _listed(call: Call) -> Work:

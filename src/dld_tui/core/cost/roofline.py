@@ -78,8 +78,8 @@ def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Fac
 
 def measured_ms(layer: Layer) -> float | None:
     """Return the time of one run of a layer: of its kernels on a GPU, where that is known."""
-    found = layer.gpu_time_ms if layer.gpu_time_ms is not None else layer.time_ms
-    return None if not found else found / (layer.count or 1.0)
+    ms = layer.gpu_time_ms if layer.gpu_time_ms is not None else layer.time_ms
+    return None if not ms else ms / (layer.count or 1.0)
 
 
 def per_second(layer: Layer, work: float | None) -> float | None:
@@ -126,10 +126,10 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         return ""
     by: dict[str, tuple[float, float]] = {}
     for layer, ms in times:
-        found = limiter(layer)
-        if found is not None:
-            spent, least = by.get(found, (0.0, 0.0))
-            by[found] = spent + ms, least + (layer.roof_ms or 0.0) * (layer.count or 1.0)
+        limit = limiter(layer)
+        if limit is not None:
+            spent, least = by.get(limit, (0.0, 0.0))
+            by[limit] = spent + ms, least + (layer.roof_ms or 0.0) * (layer.count or 1.0)
     covered = sum(spent for spent, _ in by.values())
     if not covered:
         return ""
@@ -138,12 +138,12 @@ def roofline_text(layers: Sequence[Layer]) -> str:
         + ("" if word == "launch" else _of_roof(*by[word]))
         for word in ("compute", "memory", "launch") if word in by
     ]  # fmt: skip
-    said = ", ".join(parts)
+    text = ", ".join(parts)
     if covered < 0.9995 * whole:  # by layers whose limit is known
-        said += f"; {100 * covered / whole:.1f} % of the time is covered"
+        text += f"; {100 * covered / whole:.1f} % of the time is covered"
     if any(part.endswith(_HIGHER) for part in parts):
-        said += "; the roof was measured on a busy machine, or the data were in a cache"
-    return said
+        text += "; the roof was measured on a busy machine, or the data were in a cache"
+    return text
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
@@ -162,14 +162,16 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
         return {FLOPS: 0, MOVED: 0}
     inputs = _inputs(kernel, node)
     outputs = list(map(_known, kernel.output_dims, kernel.output_types))
-    read, made = ([None if one is None else one[0] for one in side] for side in (inputs, outputs))
-    found: dict[str, int] = {}
-    sizes = [[_size(one) for one in side if one is not None] for side in (inputs, outputs)]
+    read, written = (
+        [None if tensor is None else tensor[0] for tensor in side] for side in (inputs, outputs)
+    )
+    counts: dict[str, int] = {}
+    sizes = [[_size(tensor) for tensor in side if tensor is not None] for side in (inputs, outputs)]
     if outputs and not any(None in side for side in sizes):
         taken, given = ([size for size in side if size is not None] for side in sizes)
         if counted.selects and taken:
             taken[0] = sum(given)
-        found[MOVED] = sum(taken) + sum(given)
+        counts[MOVED] = sum(taken) + sum(given)
 
     def attribute(name: str) -> Any:
         value = node.attribute(name) if node is not None else None
@@ -178,15 +180,15 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
     macs, operations = 0, 0
     if counted.rule is not None:
         domain = "" if node is None else node.domain
-        call = Call(domain, kernel.op_type, read, made, attribute)
+        call = Call(domain, kernel.op_type, read, written, attribute)
         macs, operations = work(counted.rule, call)  # type: ignore[assignment]
     elif counted.per_input or counted.per_output:
-        first = (read if counted.per_input else made)[:1]
+        first = (read if counted.per_input else written)[:1]
         count = elements(first[0]) if first and first[0] is not None else None
         operations = None if count is None else count * (counted.per_input or counted.per_output)  # type: ignore[assignment]
     if isinstance(macs, int) and isinstance(operations, int):
-        found[FLOPS] = 2 * macs + operations
-    return found
+        counts[FLOPS] = 2 * macs + operations
+    return counts
 
 
 _Input: TypeAlias = "tuple[Shape | None, str]"
@@ -203,10 +205,10 @@ def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
 
     A profile leaves out inputs that are not there, and weights that were packed beforehand.
     """
-    told: list[_Input | None] = list(map(_known, kernel.input_dims, kernel.input_types))
-    if node is None or len(told) >= len(node.inputs):
-        return told
-    left = deque(told)
+    recorded: list[_Input | None] = list(map(_known, kernel.input_dims, kernel.input_types))
+    if node is None or len(recorded) >= len(node.inputs):
+        return recorded
+    left = deque(recorded)
     placed: list[_Input | None] = []
     for name in node.inputs:
         stored = node.scope.resolve(name) if name else None
@@ -218,8 +220,8 @@ def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
     return placed
 
 
-def _size(one: _Input) -> int | None:
-    shape, dtype = one
+def _size(tensor: _Input) -> int | None:
+    shape, dtype = tensor
     bits = ELEMENT_BITS.get(dtype)
     if shape is None or bits is None:
         return None

@@ -44,14 +44,14 @@ def node_macs(node: Node) -> int | None:
         return 0
 
     def attribute(name: str) -> Any:
-        found = node.attribute(name)
-        return None if found is None else found.value
+        value = node.attribute(name)
+        return None if value is None else value.value
 
     read = [dims_of(node.scope, name) for name in node.inputs]
-    made = [dims_of(node.scope, name) for name in node.outputs]
-    call = Call(node.domain, node.op_type, read, made, attribute)
-    found = work(PRODUCTS[node.op_type], call)[0]
-    return found if isinstance(found, int) else None
+    written = [dims_of(node.scope, name) for name in node.outputs]
+    call = Call(node.domain, node.op_type, read, written, attribute)
+    macs = work(PRODUCTS[node.op_type], call)[0]
+    return macs if isinstance(macs, int) else None
 
 
 def macs_per_element(node: Node) -> int | None:
@@ -128,8 +128,8 @@ def sharing_note(layers: Iterable[Layer]) -> str:
     counts: dict[str, int] = {}
     for layer in layers:
         if len(layer.nodes) > 1:
-            told = layer.details.get(SHARED_BY)
-            rule = told if told in ("macs", "bytes") else "equal"
+            stored = layer.details.get(SHARED_BY)
+            rule = stored if stored in ("macs", "bytes") else "equal"
             counts[str(rule)] = counts.get(str(rule), 0) + 1
     if not counts:
         return ""
@@ -157,8 +157,8 @@ def _macs(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> lis
             continue
         count = None if node is None else node_macs(node)
         if count is None and node is not None:
-            each = macs_per_element(node)
-            count = None if each is None else round(each * size)
+            per_element = macs_per_element(node)
+            count = None if per_element is None else round(per_element * size)
         costs.append(None if count is None else float(count))
     if None not in costs:
         return [cost or 0.0 for cost in costs]

@@ -32,8 +32,8 @@ def folder_findings(document: Document, folder: Path, config: GenaiConfig | None
         folder: Where ``config.json`` and ``tokenizer.json`` may be.
         config: What onnxruntime-genai reads, where it is there.
     """
-    found = [] if config is None else disagreements(document, config)
-    return [*found, *_architecture(document, folder), *_tokenizer(document, folder, config)]
+    findings = [] if config is None else disagreements(document, config)
+    return [*findings, *_architecture(document, folder), *_tokenizer(document, folder, config)]
 
 
 def disagreements(document: Document, config: GenaiConfig) -> list[Finding]:
@@ -57,17 +57,17 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
         ("input", config.inputs, {spec.name for spec in input_specs(document)}),
         ("output", config.outputs, set(document.main.outputs)),
     ):
-        for what, name in named.items():
+        for field, name in named.items():
             wanted = [name]
-            if what in _REPEATED:
+            if field in _REPEATED:
                 if layers > 1 and "%d" not in name:
-                    yield _finding(f"{visible(what)} is {name_of(name)}, without %d for the layer")
+                    yield _finding(f"{visible(field)} is {name_of(name)}, without %d for the layer")
                     continue
                 wanted = [name.replace("%d", str(at)) for at in range(min(layers, 10_000))]
-            missing = [one for one in wanted if one not in there]
+            missing = [wanted_name for wanted_name in wanted if wanted_name not in there]
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-                text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(what)})"
+                text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(field)})"
                 yield _finding(text)
 
 
@@ -78,11 +78,11 @@ def _pairs(document: Document, config: GenaiConfig) -> Iterator[Finding]:
         past = config.inputs.get(f"past_{half}_names", "")
         present = config.outputs.get(f"present_{half}_names", "")
         for at in range(len(present_of)):
-            name, said = past.replace("%d", str(at)), present.replace("%d", str(at))
-            made = present_of.get(name, said)
-            if said != made and said in document.main.outputs:
-                text = f"{name_of(said)} goes back into {name_of(name)}, whose own is"
-                yield _finding(f"{text} {name_of(made)} (present_{half}_names)")
+            name, expected = past.replace("%d", str(at)), present.replace("%d", str(at))
+            output = present_of.get(name, expected)
+            if expected != output and expected in document.main.outputs:
+                text = f"{name_of(expected)} goes back into {name_of(name)}, whose own is"
+                yield _finding(f"{text} {name_of(output)} (present_{half}_names)")
                 break
 
 
@@ -94,23 +94,25 @@ def _sizes(document: Document, config: GenaiConfig) -> Iterator[Finding]:
     yield from _heads(document, numbers.get("num_attention_heads"), "num_attention_heads", CONFIG)
     yield from _rotary(document, numbers.get("context_length"))
     width = _width(document, config)
-    said = numbers.get("vocab_size")
+    vocabulary = numbers.get("vocab_size")
     # onnxruntime-genai hands over logits of that width, which ONNX Runtime refuses.
-    if width is not None and said is not None and width != said:
-        yield _finding(f"vocab_size is {said}, the logits have {width}")
+    if width is not None and vocabulary is not None and width != vocabulary:
+        yield _finding(f"vocab_size is {vocabulary}, the logits have {width}")
     for token in sorted(config.special_tokens):
         if width is not None and not 0 <= token < width:
             yield _finding(f"the special token {token} is beyond the logits, which have {width}")
 
 
-def _rotary(document: Document, said: int | None) -> Iterator[Finding]:
+def _rotary(document: Document, length: int | None) -> Iterator[Finding]:
     """Find tables of angles that end before the context does."""
     main = document.main
     for node in main.nodes_of_type("GroupQueryAttention"):
         table = main.initializer(node.inputs[7]) if len(node.inputs) > 7 else None
-        if said is not None and table is not None and table.shape and table.shape[0] < said:
+        if length is not None and table is not None and table.shape and table.shape[0] < length:
             name = name_of(node.inputs[7])
-            yield _finding(f"context_length is {said}, the table {name} has {table.shape[0]} rows")
+            yield _finding(
+                f"context_length is {length}, the table {name} has {table.shape[0]} rows"
+            )
             return
 
 
@@ -134,15 +136,15 @@ def _architecture(document: Document, folder: Path) -> Iterator[Finding]:
     except InputError as error:
         yield _finding(error.message, HUGGING_FACE)
         return
-    said = data if isinstance(data, dict) else {}
-    if said.get("is_encoder_decoder") is True or {"kv_lora_rank", "layer_types"} & {*said}:
+    config = data if isinstance(data, dict) else {}
+    if config.get("is_encoder_decoder") is True or {"kv_lora_rank", "layer_types"} & {*config}:
         return  # layers of two models, heads of several kinds, or layers without a cache
-    numbers = {key: one for key, one in said.items() if type(one) is int}
+    numbers = {key: value for key, value in config.items() if type(value) is int}
     for keys, look in (
         (("num_hidden_layers", "n_layer", "n_layers"), _layers),
         (("num_attention_heads", "n_head", "n_heads"), _heads),
     ):
-        key = next((one for one in keys if one in numbers), keys[0])
+        key = next((candidate for candidate in keys if candidate in numbers), keys[0])
         yield from look(document, numbers.get(key), key, HUGGING_FACE)
     for key, at in (("num_key_value_heads", 1), ("head_dim", 3)):
         yield from _cache(document, numbers.get(key), key, at, HUGGING_FACE)
@@ -166,9 +168,9 @@ def _tokenizer(document: Document, folder: Path, config: GenaiConfig | None) -> 
     words = model.get("vocab") if isinstance(model, dict) else None
     tokens = [*words.values()] if isinstance(words, dict) else []
     tokens += range(len(words)) if isinstance(words, list) else []
-    for one in added if isinstance(added, list) else ():
-        tokens.append(one.get("id") if isinstance(one, dict) else None)
-    most = max((one for one in tokens if type(one) is int), default=0)
+    for token in added if isinstance(added, list) else ():
+        tokens.append(token.get("id") if isinstance(token, dict) else None)
+    most = max((token for token in tokens if type(token) is int), default=0)
     if most >= width:
         yield _finding(f"the token {most} is beyond the logits, which have {width}", TOKENIZER)
 
@@ -176,30 +178,32 @@ def _tokenizer(document: Document, folder: Path, config: GenaiConfig | None) -> 
 # --- one number against the model -----------------------------------------------------------------
 
 
-def _layers(document: Document, said: int | None, key: str, file: str) -> Iterator[Finding]:
+def _layers(document: Document, count: int | None, key: str, file: str) -> Iterator[Finding]:
     pairs = cache_pairs(document)
-    if pairs and said is not None and len(pairs) not in (said, 2 * said):
-        yield _finding(f"{key} is {said}, the model has {len(pairs)} caches", file)
+    if pairs and count is not None and len(pairs) not in (count, 2 * count):
+        yield _finding(f"{key} is {count}, the model has {len(pairs)} caches", file)
 
 
-def _heads(document: Document, said: int | None, key: str, file: str) -> Iterator[Finding]:
+def _heads(document: Document, count: int | None, key: str, file: str) -> Iterator[Finding]:
     for kind, attribute in (
         ("GroupQueryAttention", "num_heads"), ("MultiHeadAttention", "num_heads"),
         ("Attention", "q_num_heads"),
     ):  # fmt: skip
         for node in document.main.nodes_of_type(kind)[:1]:
             heads = node.attribute(attribute)
-            if said is not None and heads is not None and heads.value != said:
-                yield _finding(f"{key} is {said}, the model has {heads.value}", file)
+            if count is not None and heads is not None and heads.value != count:
+                yield _finding(f"{key} is {count}, the model has {heads.value}", file)
 
 
-def _cache(document: Document, said: int | None, key: str, at: int, file: str) -> Iterator[Finding]:
+def _cache(
+    document: Document, expected: int | None, key: str, at: int, file: str
+) -> Iterator[Finding]:
     pairs = cache_pairs(document)
     known = document.main.value_type(pairs[0].past) if pairs else None
     dims = known.dims if known is not None else None
     size = dims[at] if dims is not None and len(dims) == 4 else None
-    if isinstance(size, int) and said is not None and size != said:
-        yield _finding(f"{key} is {said}, the cache {name_of(pairs[0].past)} has {size}", file)
+    if isinstance(size, int) and expected is not None and size != expected:
+        yield _finding(f"{key} is {expected}, the cache {name_of(pairs[0].past)} has {size}", file)
 
 
 def _width(document: Document, config: GenaiConfig | None) -> int | None:

@@ -117,8 +117,8 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
     for batch in batches:
         for context in contexts:
             for phase in ("prefill", "decode"):
-                made, missing = _phase(decoder, phase, batch, context)
-                phases.append(made)
+                budget, missing = _phase(decoder, phase, batch, context)
+                phases.append(budget)
                 unknown = max(unknown, missing)
             prefill, decode = phases[-2:]
             kv = batch * context * kv_token_bytes(decoder)
@@ -197,16 +197,16 @@ def _read_weights(document: Document, rows: int) -> int:
 
 def _symbols(decoder: Decoder, guess: Guess, total: int) -> dict[str, int]:
     """Return the sizes of symbolic dimensions of inputs and of caches."""
-    main, found = decoder.document.main, dict[str, int]()
+    main, sizes = decoder.document.main, dict[str, int]()
     shapes = guess.shapes
     for spec in decoder.specs:
-        found.update(sizes_of(spec.dims, shapes[spec.name]))
+        sizes.update(sizes_of(spec.dims, shapes[spec.name]))
     for pair in decoder.pairs:
         known = main.value_type(pair.present)
         dim = known.dims[pair.axis] if known is not None and known.dims else None
         if isinstance(dim, str):
-            found.setdefault(dim, total)
-    return found
+            sizes.setdefault(dim, total)
+    return sizes
 
 
 FIT_COLUMNS: tuple[Column[Fit], ...] = (
@@ -248,8 +248,8 @@ class LeastTime:
     @property
     def tokens_per_s(self) -> float | None:
         """Tokens of all sequences a second."""
-        each = self.budget.context if self.budget.phase == "prefill" else 1
-        return 1000 * self.budget.batch * each / self.ms if self.ms else None
+        tokens = self.budget.context if self.budget.phase == "prefill" else 1
+        return 1000 * self.budget.batch * tokens / self.ms if self.ms else None
 
 
 TIME_COLUMNS: tuple[Column[LeastTime], ...] = (

@@ -83,8 +83,8 @@ def _kept_roof(cpu: str) -> Roof | None:
         known = json.loads((paths.cache_dir() / KEPT_PEAKS).read_text(encoding="utf-8"))
         for key, value in known.items() if isinstance(known, dict) else ():
             if cpu and key.startswith(f"{cpu}, "):
-                found: Roof = decode(Roof, value)
-                return found
+                roof: Roof = decode(Roof, value)
+                return roof
     return None
 
 

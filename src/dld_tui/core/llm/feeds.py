@@ -63,14 +63,16 @@ class Decoder:
 
     def _tokens(self) -> InputSpec:
         named = self.config.inputs if self.config is not None else {}
-        for what in ("input_ids", "inputs_embeds"):
+        for field in ("input_ids", "inputs_embeds"):
             for spec in self.specs:
-                if spec.name == named.get(what):
+                if spec.name == named.get(field):
                     return spec
         ranked = [spec for spec in self.specs if spec.name not in self.caches]
-        rows = [one for one in ranked if len(one.dims or ()) in (2, 3)]
-        rows = [one for one in rows if not {"mask", "position", "type"} & set(words_of(one.name))]
-        rows.sort(key=lambda one: not {"ids", "tokens", "embeds"} & set(words_of(one.name)))
+        rows = [spec for spec in ranked if len(spec.dims or ()) in (2, 3)]
+        rows = [
+            spec for spec in rows if not {"mask", "position", "type"} & set(words_of(spec.name))
+        ]
+        rows.sort(key=lambda spec: not {"ids", "tokens", "embeds"} & set(words_of(spec.name)))
         for spec in rows:
             if spec.dtype in ("int64", "int32") or len(spec.dims or ()) == 3:
                 return spec
@@ -94,7 +96,8 @@ class Decoder:
         """Whether past and present may be one piece of memory: GroupQueryAttention writes so."""
         main = self.document.main
         return all(
-            [node.op_type for node in main.consumers(one.past)] == [_SHARING] for one in self.pairs
+            [node.op_type for node in main.consumers(pair.past)] == [_SHARING]
+            for pair in self.pairs
         )
 
     @property
@@ -107,16 +110,16 @@ class Decoder:
     @property
     def context_length(self) -> int | None:
         """The most tokens that it can see, by its tables of angles and its configuration."""
-        main, found = self.document.main, []
+        main, lengths = self.document.main, []
         if self.config is not None and self.config.numbers.get("context_length", 0) > 0:
-            found.append(self.config.numbers["context_length"])
+            lengths.append(self.config.numbers["context_length"])
         for op_type, at in ((_SHARING, 7), ("RotaryEmbedding", 1), ("RotaryEmbedding", 2)):
             for node in main.nodes_of_type(op_type)[:1]:
                 name = node.inputs[at] if at < len(node.inputs) else ""
                 table = main.initializer(name) if name else None
                 if table is not None and len(table.shape) == 2:
-                    found.append(table.shape[0])
-        return min(found, default=None)
+                    lengths.append(table.shape[0])
+        return min(lengths, default=None)
 
     def cache_shape(self, name: str, batch: int, length: int) -> Shape:
         """Return the shape of a cache of so many tokens."""
@@ -180,21 +183,23 @@ class StepFeeds:
         again = decoder.guess(batch, prompt + 1, 1)
         left_out = {*decoder.caches}
         self._steps = [
-            (one, other)
-            for one, other in zip(self.later.inputs, again.inputs, strict=True)
-            if one.name not in left_out
+            (step, other)
+            for step, other in zip(self.later.inputs, again.inputs, strict=True)
+            if step.name not in left_out
         ]
-        rows = [one for one in self.first.inputs if one.name == decoder.tokens.name]
+        rows = [step for step in self.first.inputs if step.name == decoder.tokens.name]
         self.vocabulary = int(rows[0].fill.high) + 1 if decoder.takes_ids else 0
         """Tokens that may be fed."""
 
     def prompt(self) -> dict[str, AnyArray]:
         """Return the inputs of the prefill; special tokens are not among them."""
-        kept = [one for one in self.first.inputs if one.name not in self._decoder.caches]
+        kept = [guess for guess in self.first.inputs if guess.name not in self._decoder.caches]
         values = _made(kept, self._seed)
         config, name = self._decoder.config, self._decoder.tokens.name
         if self._decoder.takes_ids and config is not None and config.special_tokens:
-            plain = [one for one in range(self.vocabulary) if one not in config.special_tokens]
+            plain = [
+                token for token in range(self.vocabulary) if token not in config.special_tokens
+            ]
             if plain:
                 ids = values[name].astype(np.int64) % len(plain)
                 values[name] = np.array(plain)[ids].astype(values[name].dtype)
@@ -208,8 +213,8 @@ class StepFeeds:
         Args:
             number: From 0 on.
         """
-        made = [_grown(one, other, number) for one, other in self._steps]
-        return _made(made, self._seed + 1 + number)
+        inputs = [_grown(guess, other, number) for guess, other in self._steps]
+        return _made(inputs, self._seed + 1 + number)
 
     def put_tokens(self, values: Mapping[str, AnyArray], tokens: AnyArray) -> None:
         """Put the last token of each sequence into the inputs of a step, in place.
@@ -221,16 +226,16 @@ class StepFeeds:
         values[self._decoder.tokens.name][:, 0] = tokens
 
 
-def _grown(one: InputGuess, other: InputGuess, number: int) -> InputGuess:
+def _grown(guess: InputGuess, other: InputGuess, number: int) -> InputGuess:
     """Return an input after so many steps, by that of the first and of the second one."""
-    if one.shape == other.shape and one.fill == other.fill:
-        return one
-    shape = tuple(a + number * (b - a) for a, b in zip(one.shape, other.shape, strict=True))
-    low = one.fill.low + number * (other.fill.low - one.fill.low)
-    return replace(one, shape=shape, fill=replace(one.fill, low=low))
+    if guess.shape == other.shape and guess.fill == other.fill:
+        return guess
+    shape = tuple(a + number * (b - a) for a, b in zip(guess.shape, other.shape, strict=True))
+    low = guess.fill.low + number * (other.fill.low - guess.fill.low)
+    return replace(guess, shape=shape, fill=replace(guess.fill, low=low))
 
 
 def _made(inputs: Sequence[InputGuess], seed: int) -> dict[str, AnyArray]:
-    specs = [InputSpec(one.name, one.dtype, one.shape) for one in inputs]
-    shapes: Mapping[str, Shape] = {one.name: one.shape for one in inputs}
-    return random_inputs(specs, shapes, seed, {one.name: one.fill for one in inputs})
+    specs = [InputSpec(guess.name, guess.dtype, guess.shape) for guess in inputs]
+    shapes: Mapping[str, Shape] = {guess.name: guess.shape for guess in inputs}
+    return random_inputs(specs, shapes, seed, {guess.name: guess.fill for guess in inputs})

@@ -102,15 +102,15 @@ def generation_of(report: Report) -> list[GenerationFigures]:
     stored = report.facts.get(GENERATION)
     if not isinstance(stored, list):
         return []
-    found = []
-    for one in stored:
+    valid = []
+    for entry in stored:
         try:
-            figures: GenerationFigures = decode(GenerationFigures, one)
+            figures: GenerationFigures = decode(GenerationFigures, entry)
         except ActivityError:
             continue
         if figures.batch > 0 and figures.prompt > 0:
-            found.append(figures)
-    return found
+            valid.append(figures)
+    return valid
 
 
 def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
@@ -144,21 +144,21 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     """Yield sentences on time to first token, speed, and how both depend on batch and context."""
     if not figures:
         return
-    one = figures[0]
-    speed = one.tokens_per_s or 0.0
+    first = figures[0]
+    speed = first.tokens_per_s or 0.0
     rate = f"{speed:,.{0 if speed >= 100 else 1}f} tokens a second"
-    if one.token_ms and speed * one.token_ms < _UNEVEN * 1000 * one.batch:
+    if first.token_ms and speed * first.token_ms < _UNEVEN * 1000 * first.batch:
         rate += ", as some took longer"  # the time is a median, and the rate of all tokens
     yield (
-        f"The first token of a prompt of {one.prompt:,} comes after"
-        f" {fmt.milliseconds(one.first_token_ms)} ms, each further one after"
-        f" {fmt.milliseconds(one.token_ms)} ms ({rate})."
+        f"The first token of a prompt of {first.prompt:,} comes after"
+        f" {fmt.milliseconds(first.first_token_ms)} ms, each further one after"
+        f" {fmt.milliseconds(first.token_ms)} ms ({rate})."
     )
-    longest = max((f for f in figures if f.batch == one.batch), key=lambda f: f.prompt)
-    if longest.prompt > one.prompt and one.token_ms:
-        times = longest.token_ms / one.token_ms
+    longest = max((f for f in figures if f.batch == first.batch), key=lambda f: f.prompt)
+    if longest.prompt > first.prompt and first.token_ms:
+        times = longest.token_ms / first.token_ms
         yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f} times as long."
-    largest = max((f for f in figures if f.prompt == one.prompt), key=lambda f: f.batch)
-    if largest.batch > one.batch and one.tokens_per_s and largest.tokens_per_s:
-        times = largest.tokens_per_s / one.tokens_per_s
+    largest = max((f for f in figures if f.prompt == first.prompt), key=lambda f: f.batch)
+    if largest.batch > first.batch and first.tokens_per_s and largest.tokens_per_s:
+        times = largest.tokens_per_s / first.tokens_per_s
         yield f"A batch of {largest.batch} makes {times:.1f} times as many tokens a second."

@@ -69,8 +69,8 @@ def read_config(path: Path) -> GenaiConfig:
     file = path.parent / name if isinstance(name, str) and 0 < len(name) < 256 else None
     if file is None or file.parent.resolve() != path.parent.resolve():
         raise InputError("names no decoder of its folder", where=str(path))
-    found = data.get("search") if isinstance(data, Mapping) else None
-    search = found if isinstance(found, dict) else {}
+    options = data.get("search") if isinstance(data, Mapping) else None
+    search = options if isinstance(options, dict) else {}
     shared = search.get("past_present_share_buffer") is True
     tokens: list[JSON] = []
     for key in _TOKENS:
@@ -78,17 +78,17 @@ def read_config(path: Path) -> GenaiConfig:
         tokens += value if isinstance(value, list) else [value]
     both = {**model, **decoder}
     numbers = {k: n for k, v in both.items() if (n := _whole(v)) is not None}
-    parts = (one for key, one in model.items() if key != "decoder" and isinstance(one, dict))
-    files = (one.get("filename") for one in parts)
+    parts = (part for key, part in model.items() if key != "decoder" and isinstance(part, dict))
+    files = (part.get("filename") for part in parts)
     return GenaiConfig(
         path,
         file,
         _texts(decoder.get("inputs")),
         _texts(decoder.get("outputs")),
         numbers,
-        frozenset(one for one in tokens if isinstance(one, int)),
+        frozenset(token for token in tokens if isinstance(token, int)),
         shared,
-        tuple(one for one in files if isinstance(one, str)),
+        tuple(name for name in files if isinstance(name, str)),
         _plain(decoder.get("session_options")),
         (
             *_wrong_numbers(both),
@@ -162,14 +162,14 @@ def _said(value: JSON | Foreign) -> str:
 def _plain(value: JSON) -> dict[str, bool | int | str]:
     if not isinstance(value, dict):
         return {}
-    return {key: one for key, one in value.items() if isinstance(one, bool | int | str)}
+    return {key: item for key, item in value.items() if isinstance(item, bool | int | str)}
 
 
 def _object(data: JSON | Foreign, name: str, path: Path) -> Foreign:
-    found = data.get(name) if isinstance(data, Mapping) else None
-    if not isinstance(found, dict):
+    content = data.get(name) if isinstance(data, Mapping) else None
+    if not isinstance(content, dict):
         raise InputError(f"has no {name!r}", where=str(path))
-    return found
+    return content
 
 
 def _texts(value: JSON) -> dict[str, str]:
@@ -222,7 +222,7 @@ def contents_of(folder: Path) -> FolderContents:
 
     return FolderContents(
         decoder.relative_to(folder).as_posix(),
-        tuple(one.relative_to(folder).as_posix() for one in _models(folder)),
+        tuple(path.relative_to(folder).as_posix() for path in _models(folder)),
         there(_CONFIGURATION),
         there(_TOKENIZER),
         config.numbers if config is not None else {},
@@ -240,13 +240,13 @@ def find_decoder(path: Path) -> tuple[Path, GenaiConfig | None]:
     """
     if not path.is_dir():
         beside = path.parent / CONFIG
-        found = read_config(beside) if beside.is_file() else None
-        return path, found if found is not None and found.model.name == path.name else None
+        config = read_config(beside) if beside.is_file() else None
+        return path, config if config is not None and config.model.name == path.name else None
     if (path / CONFIG).is_file():
         config = read_config(path / CONFIG)
         return config.model, config
     models = _models(path)
-    chosen = [one for name in _DECODERS for one in models if one.name == name] or models
+    chosen = [model for name in _DECODERS for model in models if model.name == name] or models
     if not chosen:
         raise InputError("has no model", where=str(path))
     if chosen is models and len(models) > 1:

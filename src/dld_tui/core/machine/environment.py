@@ -147,12 +147,12 @@ def cpu_mhz() -> float | None:
 
 def _mhz(file: str) -> float | None:
     """Return the greatest frequency over the processors."""
-    found = [
+    frequencies = [
         int(text) / 1000
         for path in _CPU_ROOT.glob(f"cpu[0-9]*/cpufreq/{file}")
         if (text := _read(path)) and text.isdecimal()
     ]
-    return max(found, default=None)
+    return max(frequencies, default=None)
 
 
 def _mhz_of_cpuinfo() -> float | None:

@@ -91,11 +91,11 @@ def _protobuf_check() -> Check:
         return _package_check("protobuf")
 
     kind = api_implementation.Type()
-    found = f"{importlib.metadata.version('protobuf')}, implementation {kind}"
+    text = f"{importlib.metadata.version('protobuf')}, implementation {kind}"
     if kind == "python":
         fix = "unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION; pip install --force-reinstall protobuf"
-        return Check("Python", "protobuf", WEAK, f"{found}: slow on large models", fix)
-    return Check("Python", "protobuf", GOOD, found)
+        return Check("Python", "protobuf", WEAK, f"{text}: slow on large models", fix)
+    return Check("Python", "protobuf", GOOD, text)
 
 
 def folder_checks() -> Iterator[Check]:
@@ -136,8 +136,8 @@ def terminal_checks(
         yield Check("Terminal", "text", WEAK, f"{encoding}, not UTF-8", "export LC_ALL=C.UTF-8")
     size = shutil.get_terminal_size()
     if size.columns < 80 or size.lines < 24:
-        found = f"{size.columns} columns, {size.lines} lines: 80 by 24 are needed"
-        yield Check("Terminal", "size", WEAK, found, "make the window larger")
+        text = f"{size.columns} columns, {size.lines} lines: 80 by 24 are needed"
+        yield Check("Terminal", "size", WEAK, text, "make the window larger")
     else:
         yield Check("Terminal", "size", GOOD, f"{size.columns} columns, {size.lines} lines")
     yield from _clipboard_checks(environment)
@@ -148,8 +148,8 @@ def plugin_checks() -> Iterator[Check]:
     for group in GROUPS:
         for plugin in plugins(group, object):
             state = BROKEN if plugin.problem else GOOD
-            what = plugin.problem or f"{plugin.package}, {group}"
-            yield Check("Plugins", plugin.name, state, what)
+            text = plugin.problem or f"{plugin.package}, {group}"
+            yield Check("Plugins", plugin.name, state, text)
 
 
 def _colour_check(environment: Mapping[str, str], term: str) -> Check:
@@ -176,8 +176,8 @@ def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         yield Check("Terminal", "clipboard", GOOD, "tmux passes copies on")
     else:
         fix = "tmux set-option -g set-clipboard on"
-        found = f"tmux set-clipboard is {value or 'unknown'}: copies stay in tmux"
-        yield Check("Terminal", "clipboard", WEAK, found, fix)
+        text = f"tmux set-clipboard is {value or 'unknown'}: copies stay in tmux"
+        yield Check("Terminal", "clipboard", WEAK, text, fix)
 
 
 # --- What `dld selftest` found: whether the ways to run a model work on a machine -----------------

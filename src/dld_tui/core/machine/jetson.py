@@ -87,11 +87,11 @@ def power_modes(text: str) -> list[PowerMode]:
         stripped = line.partition("#")[0].strip()
         if section := _SECTION.match(stripped):
             settings = None
-            told = {key.upper(): value for key, value in _ATTRIBUTE.findall(section[2])}
-            number = told.get("ID", "")
+            attributes = {key.upper(): value for key, value in _ATTRIBUTE.findall(section[2])}
+            number = attributes.get("ID", "")
             if section[1].upper() == "POWER_MODEL" and _NUMBER.fullmatch(number):
                 settings = []
-                sections.append((int(number), told.get("NAME", f"mode {number}"), settings))
+                sections.append((int(number), attributes.get("NAME", f"mode {number}"), settings))
         elif settings is not None and stripped:
             settings.append(stripped.split())
     for number, name, rows in sections:
@@ -201,8 +201,15 @@ def gpu_clocks(printed: str) -> list[GpuClock]:
     clocks = []
     for line in printed.splitlines():
         if match := _GPU_LINE.match(line):
-            told = {which: int(hertz) / 1e6 for which, hertz in _FREQUENCY.findall(line)}
-            clocks.append(GpuClock(match[1], told.get("Min"), told.get("Max"), told.get("Current")))
+            frequencies = {which: int(hertz) / 1e6 for which, hertz in _FREQUENCY.findall(line)}
+            clocks.append(
+                GpuClock(
+                    match[1],
+                    frequencies.get("Min"),
+                    frequencies.get("Max"),
+                    frequencies.get("Current"),
+                )
+            )
     return clocks
 
 
@@ -236,11 +243,11 @@ _TOO_OLD: Mapping[int, str] = {
 
 def too_old(text: str) -> str:
     """Return what ``/etc/nv_tegra_release`` says of a JetPack that is too old; else nothing."""
-    told = release(text)
-    if told is None or told.jetpack is None or told.jetpack >= OLDEST_JETPACK:
+    installed = release(text)
+    if installed is None or installed.jetpack is None or installed.jetpack >= OLDEST_JETPACK:
         return ""
-    why = _TOO_OLD[max(4, told.jetpack)]
-    return f"Jetson Linux {told.text}, JetPack {told.jetpack}: {why}"
+    why = _TOO_OLD[max(4, installed.jetpack)]
+    return f"Jetson Linux {installed.text}, JetPack {installed.jetpack}: {why}"
 
 
 def lacks_gpu_wheels() -> bool:

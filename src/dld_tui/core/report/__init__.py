@@ -1,6 +1,6 @@
 """Profile reports: the file, what it says, and how kernels are joined to ONNX nodes.
 
-- :mod:`.model`: `Report` and `open_report`, what a screen or a command reads.
+- :mod:`.report`: `Report` and `open_report`, what a screen or a command reads.
 - :mod:`.store`: `ReportWriter`, what an activity writes.
 - :mod:`.records`: the rows of both.
 - :mod:`.formats`: files of other profilers into a report, and out of one.

@@ -14,10 +14,10 @@ from dld_tui.core.files.writer import write_bytes, write_text
 from dld_tui.core.llm.figures import generation_of, llm_json
 from dld_tui.core.report.formats.export_trace import write_trace
 from dld_tui.core.report.gpu_summary import gpu_summary
-from dld_tui.core.report.html.report_page import report_page
 from dld_tui.core.report.layer_table import group_table, layer_table, node_link_json
 from dld_tui.core.report.measured_facts import measured_json, report_inputs
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.report_page import report_page
 from dld_tui.core.report.schema import finite
 from dld_tui.core.report.statistics import LatencySummary
 from dld_tui.core.report.story import advice_json
@@ -53,7 +53,7 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
             None if report.by_pass is None else report.by_pass.between_percent
         ),
         "joined_percent": report.joined_percent,
-        "inputs": [one.to_json() for one in report_inputs(report)],
+        "inputs": [report_input.to_json() for report_input in report_inputs(report)],
         "advice": advice_json(report),
         "gpu": gpu_json(report),
         "cost": cost_json(report.layers),
@@ -120,8 +120,8 @@ def cost_json(layers: Sequence[Layer]) -> JSON:
     moved, achieved_bytes = _amount(layers, lambda layer: layer.moved_bytes)
     by_limiter: dict[str, float] = {}
     for layer in counted:
-        if (found := limiter(layer)) is not None:
-            by_limiter[found] = by_limiter.get(found, 0.0) + _pass_ms(layer)
+        if (limit := limiter(layer)) is not None:
+            by_limiter[limit] = by_limiter.get(limit, 0.0) + _pass_ms(layer)
     return {
         "flops": flops,
         "moved_bytes": moved,
@@ -172,7 +172,7 @@ def memory_json(layers: Sequence[Layer]) -> JSON:
         return None
     return {
         "peak_bytes": round(most.in_use_bytes),
-        "at": {"layer": most.index, "name": most.name, "nodes": [one.node for one in most.nodes]},
+        "at": {"layer": most.index, "name": most.name, "nodes": [link.node for link in most.nodes]},
         "arena_bytes": max(layer.arena_bytes or 0 for layer in layers) or None,
         "alive": None,
     }
@@ -191,8 +191,8 @@ def interval_json(report: Report, layer: Layer) -> JSON:
     """
     from dld_tui.core.report.pass_times import interval_ms  # needs numpy
 
-    found = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
-    return None if found is None else list(found)
+    interval = None if report.by_pass is None else interval_ms(report.by_pass, layer.index)
+    return None if interval is None else list(interval)
 
 
 def latency_json(summary: LatencySummary | None) -> JSON:

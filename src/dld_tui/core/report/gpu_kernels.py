@@ -81,7 +81,12 @@ def in_launch_order(work: Iterable[Activity]) -> list[Activity]:
     """
     return sorted(
         work,
-        key=lambda one: (one.correlation < 0, one.correlation, one.graph_node, one.start_ns),
+        key=lambda activity: (
+            activity.correlation < 0,
+            activity.correlation,
+            activity.graph_node,
+            activity.start_ns,
+        ),
     )
 
 
@@ -248,22 +253,22 @@ def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> A
         passes: The passes; they may not overlap.
     """
     ordered = sorted(passes, key=lambda pass_: pass_.start_us)
-    starts = [one.start_us for one in ordered]
-    finders = [_LayerFinder(one.layers) for one in ordered]
-    attributed = Attributed(events={one.index: [] for one in ordered})
+    starts = [span.start_us for span in ordered]
+    finders = [_LayerFinder(span.layers) for span in ordered]
+    attributed = Attributed(events={span.index: [] for span in ordered})
     for work in in_launch_order(log.work):
         launched_ns = log.launches.get(work.correlation, work.start_ns)
         time_us = (launched_ns - origin_ns) / 1000
         duration_us = (work.end_ns - work.start_ns) / 1000
         at = bisect_right(starts, time_us) - 1
-        one = ordered[at] if at >= 0 else None
+        span = ordered[at] if at >= 0 else None
         layer = None
-        inside = one is not None and time_us <= one.start_us + one.duration_us + _ROUNDING_US
-        if one is not None and inside:
+        inside = span is not None and time_us <= span.start_us + span.duration_us + _ROUNDING_US
+        if span is not None and inside:
             if work.correlation in log.launches:
                 layer = finders[at].find(time_us)
-            start_us = (work.start_ns - origin_ns) / 1000 - one.start_us
-            attributed.events[one.index].append(event_of(work, start_us, layer))
+            start_us = (work.start_ns - origin_ns) / 1000 - span.start_us
+            attributed.events[span.index].append(event_of(work, start_us, layer))
         if work.kind == "kernel":
             attributed.kernels.add(duration_us)
             lot = attributed.unclaimed if inside else attributed.outside
@@ -307,14 +312,15 @@ def spans_of_ranges(
     for name, number in layers:
         numbers.setdefault(name, []).append(number)
     known = sorted(
-        (one for one in ranges if one.name in numbers), key=lambda one: (one.start_ns, -one.end_ns)
+        (named_range for named_range in ranges if named_range.name in numbers),
+        key=lambda named_range: (named_range.start_ns, -named_range.end_ns),
     )
-    starts = [(one.start_ns - origin_ns) / 1000 for one in known]
+    starts = [(named_range.start_ns - origin_ns) / 1000 for named_range in known]
     pass_spans = []
-    for one in passes:
+    for pass_ in passes:
         first, last = (
-            bisect_left(starts, one.start_us - _ROUNDING_US),
-            bisect_right(starts, one.start_us + one.duration_us + _ROUNDING_US),
+            bisect_left(starts, pass_.start_us - _ROUNDING_US),
+            bisect_right(starts, pass_.start_us + pass_.duration_us + _ROUNDING_US),
         )
         seen: Counter[str] = Counter()
         spans = []
@@ -324,7 +330,7 @@ def spans_of_ranges(
                 duration_us = (named.end_ns - named.start_ns) / 1000
                 spans.append(LayerSpan(of_name[seen[named.name]], start_us, duration_us))
             seen[named.name] += 1
-        pass_spans.append(PassSpan(one.index, one.start_us, one.duration_us, spans))
+        pass_spans.append(PassSpan(pass_.index, pass_.start_us, pass_.duration_us, spans))
     return pass_spans
 
 
@@ -336,8 +342,8 @@ class _LayerFinder:
         self._starts = [layer.start_us for layer in self._layers]
         self._holders: list[int] = []
         open_ones: list[int] = []
-        for index, one in enumerate(self._layers):
-            while open_ones and self._end(open_ones[-1]) < one.start_us + one.duration_us:
+        for index, layer in enumerate(self._layers):
+            while open_ones and self._end(open_ones[-1]) < layer.start_us + layer.duration_us:
                 open_ones.pop()
             self._holders.append(open_ones[-1] if open_ones else -1)
             open_ones.append(index)
@@ -388,7 +394,7 @@ class Launches:
         for events in passes:
             for kinds, known in self._votes.items():
                 chosen = [event for event in events if event.kind in kinds]
-                words = tuple(_word(one.kind, one.name, one.bytes) for one in chosen)
+                words = tuple(_word(event.kind, event.name, event.bytes) for event in chosen)
                 votes = known.setdefault(words, [Counter() for _ in chosen])
                 for vote, event in zip(votes, chosen, strict=True):
                     vote[event.layer] += 1
@@ -415,7 +421,7 @@ class Launches:
         """
         layers: dict[int, int | None] = {}
         for kinds, known in self._votes.items():
-            places = [at for at, one in enumerate(work) if one.kind in kinds]
+            places = [at for at, activity in enumerate(work) if activity.kind in kinds]
             words = tuple(_word(work[at].kind, work[at].name, work[at].bytes) for at in places)
             votes = known.get(words)
             if votes is None and kinds is _KERNELS:
@@ -427,7 +433,7 @@ class Launches:
     def difference(self, work: Sequence[Activity]) -> str:
         """Say in which kernel a pass differs first from the usual one."""
         usual = [name for _, name, _ in self.usual]
-        names = [one.name for one in work if one.kind in _KERNELS]
+        names = [activity.name for activity in work if activity.kind in _KERNELS]
         for at, (name, other) in enumerate(zip(names, usual, strict=False), 1):
             if name != other:
                 return f"kernel {at:,} is {_named(name)}, in the profiled run {_named(other)}"
@@ -484,8 +490,8 @@ def work_of_passes(
     some microseconds do not matter.
     """
     ordered = sorted(passes, key=lambda pass_: pass_.start_ns)
-    starts = [one.start_ns for one in ordered]
-    activities: dict[int, list[Activity]] = {one.index: [] for one in ordered}
+    starts = [pass_.start_ns for pass_ in ordered]
+    activities: dict[int, list[Activity]] = {pass_.index: [] for pass_ in ordered}
     outside = []
     for work in in_launch_order(log.work):
         middle = (work.start_ns + work.end_ns) // 2
@@ -509,7 +515,7 @@ def join(
         unknown: Why there was none, or why positions mean nothing.
     """
     by_pass, outside = work_of_passes(log, passes)
-    result = Joined(outside=sum(one.kind == "kernel" for one in outside))
+    result = Joined(outside=sum(activity.kind == "kernel" for activity in outside))
     begun = {pass_.index: pass_.start_ns for pass_ in passes}
     for index, work in by_pass.items():
         problem, layers = unknown, None
@@ -518,11 +524,11 @@ def join(
             layers = None if problem else launches.layers_of(work)
             if layers is None and not problem:
                 problem = launches.difference(work)
-        kernels = [at for at, one in enumerate(work) if one.kind == "kernel"]
+        kernels = [at for at, activity in enumerate(work) if activity.kind == "kernel"]
         known = layers or {}
         result.events[index] = [
-            event_of(one, (one.start_ns - begun[index]) / 1000, known.get(at))
-            for at, one in enumerate(work)
+            event_of(activity, (activity.start_ns - begun[index]) / 1000, known.get(at))
+            for at, activity in enumerate(work)
         ]
         result.passes += bool(kernels)
         result.joined += bool(kernels) and layers is not None
@@ -539,11 +545,11 @@ def _ambiguous(work: Sequence[Activity]) -> str:
     Kernels of a CUDA graph come without calls of their own. Where they have no numbers, either,
     their starts tell the order only while none runs beside another.
     """
-    for correlation, group in groupby(work, key=lambda one: one.correlation):
+    for correlation, group in groupby(work, key=lambda node: node.correlation):
         nodes = list(group)
         if correlation < 0 or len({node.graph_node for node in nodes}) == len(nodes):
             continue
         ends = accumulate((node.end_ns for node in nodes), max)
-        if any(one.start_ns < end for one, end in zip(nodes[1:], ends, strict=False)):
+        if any(node.start_ns < end for node, end in zip(nodes[1:], ends, strict=False)):
             return "kernels of a CUDA graph ran side by side, and their order of launch is not told"
     return ""

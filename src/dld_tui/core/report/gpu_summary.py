@@ -171,39 +171,41 @@ def summarise_gpu(
             passes at true speed only.
         true_speed: Layers were not profiled meanwhile.
     """
-    found = [(work, length) for events, length in passes if (work := _work_of(events)) is not None]
-    if not found:
+    measured = [
+        (work, length) for events, length in passes if (work := _work_of(events)) is not None
+    ]
+    if not measured:
         return None
 
     def figure(values: Iterable[float]) -> float:
         return median(list(values))
 
     # Kernels may end after the call that started them has returned.
-    recorded = figure(max(length, work.end_us) for work, length in found)
+    recorded = figure(max(length, work.end_us) for work, length in measured)
     busy, either, copy = (
         figure(times)
-        for times in zip(*((w.busy_us, w.either_us, w.copy_us) for w, _ in found), strict=True)
+        for times in zip(*((w.busy_us, w.either_us, w.copy_us) for w, _ in measured), strict=True)
     )
     length = recorded
     if true_speed and latency_us is not None and latency_us > 0:
         length = max(latency_us, either)
     return GpuSummary(
         pass_index=pass_index,
-        passes=len(found),
+        passes=len(measured),
         true_speed=true_speed,
         length_us=length,
         recorded_us=recorded,
-        kernels=round(figure(work.kernels for work, _ in found)),
+        kernels=round(figure(work.kernels for work, _ in measured)),
         busy_us=busy,
-        median_kernel_us=figure(work.median_kernel_us for work, _ in found),
+        median_kernel_us=figure(work.median_kernel_us for work, _ in measured),
         gaps_us=max(length - either, 0.0),
-        copies=round(figure(work.copies for work, _ in found)),
+        copies=round(figure(work.copies for work, _ in measured)),
         copy_us=copy,
-        exposed_copy_us=figure(max(work.either_us - work.busy_us, 0.0) for work, _ in found),
-        copied_bytes=round(figure(work.copied_bytes for work, _ in found)),
-        attributed_us=figure(work.attributed_us for work, _ in found),
-        kernel_sum_us=figure(work.kernel_sum_us for work, _ in found),
-        unsized_copies=round(figure(work.unsized_copies for work, _ in found)),
+        exposed_copy_us=figure(max(work.either_us - work.busy_us, 0.0) for work, _ in measured),
+        copied_bytes=round(figure(work.copied_bytes for work, _ in measured)),
+        attributed_us=figure(work.attributed_us for work, _ in measured),
+        kernel_sum_us=figure(work.kernel_sum_us for work, _ in measured),
+        unsized_copies=round(figure(work.unsized_copies for work, _ in measured)),
     )
 
 
@@ -215,7 +217,7 @@ def gpu_summary(report: Report) -> GpuSummary | None:
     latency = report.latency
     bare = latency is not None and latency.source == "latency loop"
     return summarise_gpu(
-        ((report.gpu_events(one.index), one.duration_us) for one in _some(passes, report)),
+        ((report.gpu_events(pass_.index), pass_.duration_us) for pass_ in _some(passes, report)),
         report.median_pass,
         1000 * latency.median if latency is not None and bare else None,
         true_speed=bool(report.kernel_passes),
@@ -226,7 +228,9 @@ def _some(passes: Sequence[ReportPass], report: Report) -> list[ReportPass]:
     """Return passes at even distances where there is very much to read, the median one included."""
     step = -(-len(passes) // _MOST_PASSES)
     return [
-        one for at, one in enumerate(passes) if at % step == 0 or one.index == report.median_pass
+        pass_
+        for at, pass_ in enumerate(passes)
+        if at % step == 0 or pass_.index == report.median_pass
     ]
 
 

@@ -86,17 +86,17 @@ def _cost(layer: Layer) -> float | None:
 
 def output_bytes(layer: Layer) -> int | None:
     """Return the size of a layer's outputs: as the backend says, else of known shapes and types."""
-    told = layer.details.get("output_bytes")
-    if isinstance(told, int) and not isinstance(told, bool) and told > 0:
-        return told
+    stored = layer.details.get("output_bytes")
+    if isinstance(stored, int) and not isinstance(stored, bool) and stored > 0:
+        return stored
     if not layer.output_dims or len(layer.output_dims) != len(layer.output_types):
         return _of_first(layer)
     bits = 0
     for dims, kind in zip(layer.output_dims, layer.output_types, strict=True):
-        found = _bits(dims, kind)
-        if found is None:
+        tensor_bits = _bits(dims, kind)
+        if tensor_bits is None:
             return None
-        bits += found
+        bits += tensor_bits
     return math.ceil(bits / 8)
 
 
@@ -108,15 +108,15 @@ def _of_first(layer: Layer) -> int | None:
 
 
 def _bits(dims: tuple[int | str | None, ...] | None, kind: str) -> int | None:
-    each = ELEMENT_BITS.get(kind)
-    if each is None or dims is None:
+    element_bits = ELEMENT_BITS.get(kind)
+    if element_bits is None or dims is None:
         return None
     count = 1
     for dim in dims:
         if not isinstance(dim, int) or dim < 0:
             return None
         count *= dim
-    return count * each
+    return count * element_bits
 
 
 GROUPINGS = ("layer", "type", "node", "op", "scope", "provider", "precision")
@@ -252,8 +252,8 @@ def parts(layer: Layer, by: str) -> Iterator[_Part]:
     elif by == "precision":
         yield layer.precision or UNKNOWN, 1.0, False
     else:
-        found = layer.details.get(by)
-        yield found if isinstance(found, str) and found else UNKNOWN, 1.0, False
+        detail = layer.details.get(by)
+        yield detail if isinstance(detail, str) and detail else UNKNOWN, 1.0, False
 
 
 def _node_key(link: NodeLink, by: str) -> str:
@@ -313,11 +313,11 @@ def layer_type(name: str) -> str:
     for form, title in _FORMS:
         if form.search(name):
             return title
-    found = dict.fromkeys(filter(None, map(_operator, _SEPARATORS.split(name))))
-    if not found:  # nothing but what TensorRT put in
+    operators = dict.fromkeys(filter(None, map(_operator, _SEPARATORS.split(name))))
+    if not operators:  # nothing but what TensorRT put in
         beside = (*_BESIDE.finditer(name), *_UNNAMED.finditer(name))
-        found = dict.fromkeys(one["of"].capitalize() for one in beside)
-    words = list(found)
+        operators = dict.fromkeys(match["of"].capitalize() for match in beside)
+    words = list(operators)
     if not words and _COMPILED.search(name):
         return MYELIN
     return " + ".join(words[:_MOST]) + (" + …" if len(words) > _MOST else "") if words else UNKNOWN

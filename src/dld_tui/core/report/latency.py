@@ -1,4 +1,4 @@
-"""The latency loop, which disturbs what it times as little as possible, and its figures."""
+"""The latency loop: timing with as little overhead as possible, and the statistics of it."""
 
 from __future__ import annotations
 
@@ -18,42 +18,45 @@ from dld_tui.core.report.statistics import percentile_of, summarise
 from dld_tui.core.settings.paths import unused
 
 BURST_S = 0.1
-"""How long calls follow each other without a pause; what is told, is told between bursts."""
+"""How long calls follow each other without a pause; progress is reported between bursts."""
 PROCESSOR_MS = "processor_ms"
-"""The fact of a report: processor time of the calling thread, a pass without recording, where that
-is what a pass lasts on a machine that is free."""
+"""The fact of a report with the processor time of the calling thread per pass, without recording.
+
+Present where that equals the duration of a pass on an idle machine."""
 _BURST_CALLS = 20_000
 _TURN_S = 0.005
 _SPINNING_TURN_S = 0.03
 _LOOK_S, _QUIET_LOOKS = 0.002, 3
 _SPIN_S = 0.1
-"""Spinning threads are not waited for any longer."""
+"""The longest wait for spinning threads."""
 _QUIET = 0.1
-"""Processor time, of the time that passes, below which threads do not spin."""
+"""The share of elapsed time used on the processor below which no thread spins."""
 _COLD_PASSES = 2
-"""Passes of a turn from which the first one is left out."""
+"""Above this number of passes in a turn, the first one is left out."""
 
 TimeCalls: TypeAlias = "Callable[[int, array[int], int, int], int]"
-"""Makes calls one after another and times each alone. Arguments: how many were made before, where
-to put the durations in nanoseconds, how many to make at most, and the ``perf_counter_ns`` at which
-to stop; returns how many it made, at least one. A backend writes this loop itself, so that nothing
-stands between the clock and its call."""
+"""Makes calls one after another and times each of them.
+
+Arguments: the number of calls made before, the array for the durations in nanoseconds, the largest
+number of calls, and the ``perf_counter_ns`` at which to stop. Returns the number of calls made, at
+least one. Each backend implements this loop itself, so that nothing stands between the clock and
+the call."""
 
 
 @dataclass(frozen=True)
-class Extent:
-    """How long to go on: until both are reached, but never beyond `most` calls."""
+class StopCondition:
+    """When to stop: once both minima are reached, and at `most` calls in any case."""
 
     calls: int = 0
     seconds: float = 0.0
     most: int = 10_000_000
 
-    def done(self, calls: int, seconds: float) -> bool:
-        """Return whether that is enough."""
+    def is_met(self, calls: int, seconds: float) -> bool:
+        """Return whether these calls and seconds are enough."""
         return calls >= self.most or (calls >= self.calls and seconds >= self.seconds)
 
     def progress(self, calls: int, seconds: float) -> tuple[float, float, str]:
-        """Return (done, total, unit) of whatever will take longer."""
+        """Return (done, total, unit) of the minimum that will take longer to reach."""
         by_calls = min(1.0, calls / self.calls) if self.calls else 1.0
         by_time = min(1.0, seconds / self.seconds) if self.seconds else 1.0
         if self.seconds and by_time <= by_calls:
@@ -63,21 +66,21 @@ class Extent:
 
 @dataclass(frozen=True)
 class Burst:
-    """Calls that followed each other."""
+    """Calls made one after another without a pause."""
 
     milliseconds: list[float]
     calls: int
     """All calls so far, these included."""
     seconds: float
-    """Since the first call, with the pauses between bursts."""
+    """Since the first call, including the pauses between bursts."""
     processor_ms: float
-    """Processor time of the calling thread, a call, on average."""
+    """Mean processor time of the calling thread per call."""
 
 
 def measure(
-    time_calls: TimeCalls, extent: Extent, burst_s: float = BURST_S
+    time_calls: TimeCalls, stop: StopCondition, burst_s: float = BURST_S
 ) -> Generator[Burst, None, None]:
-    """Time calls in bursts, with the garbage collector off. Closing the iterator stops it."""
+    """Time calls in bursts, with the garbage collector off. Close the generator to stop early."""
     durations = array("q", bytes(8 * _BURST_CALLS))
     calls = 0
     collecting = gc.isenabled()
@@ -86,14 +89,14 @@ def measure(
     try:
         begin = time.perf_counter_ns()
         seconds = 0.0
-        while not extent.done(calls, seconds):
-            most = min(_BURST_CALLS, extent.most - calls)
-            left = burst_s
-            if calls < extent.calls:
-                most = min(most, extent.calls - calls)
+        while not stop.is_met(calls, seconds):
+            most = min(_BURST_CALLS, stop.most - calls)
+            length_s = burst_s
+            if calls < stop.calls:
+                most = min(most, stop.calls - calls)
             else:
-                left = min(burst_s, extent.seconds - seconds)
-            until = time.perf_counter_ns() + int(left * 1e9)
+                length_s = min(burst_s, stop.seconds - seconds)
+            until = time.perf_counter_ns() + int(length_s * 1e9)
             processor = time.thread_time_ns()
             count = time_calls(calls, durations, most, until)
             processor = time.thread_time_ns() - processor
@@ -108,45 +111,45 @@ def measure(
 
 @dataclass(frozen=True)
 class Turn:
-    """Passes of two versions, one after the other."""
+    """Passes of two versions, one version after the other."""
 
     base_ms: list[float]
     new_ms: list[float]
     base_processor_ms: float
-    """Processor time of the calling thread, a pass, on average."""
+    """Mean processor time of the calling thread per pass."""
     new_processor_ms: float
 
     @property
     def ratio(self) -> float:
-        """How many times as long the new version takes."""
+        """The median pass of the new version over that of the base version."""
         return statistics.median(self.new_ms) / statistics.median(self.base_ms)
 
     @property
     def processor_ratio(self) -> float:
-        """The same of the processor time."""
+        """The same ratio of processor times."""
         return self.new_processor_ms / self.base_processor_ms
 
     @property
     def least_processor_ms(self) -> float:
-        """The less of both."""
+        """The processor time of the faster version."""
         return min(self.base_processor_ms, self.new_processor_ms)
 
 
 def turn_s(*, spins: bool) -> float:
-    """Return how long a turn takes, unless one pass takes longer.
+    """Return the length of a turn in seconds; a single longer pass extends it.
 
     Args:
-        spins: Whether threads spin on after a pass, so that :func:`settle` comes before a turn.
+        spins: Whether threads keep spinning after a pass, so that :func:`settle` precedes a turn.
     """
     return _SPINNING_TURN_S if spins else _TURN_S
 
 
 def settle() -> None:
-    """Wait until the threads of this process sleep, for a tenth of a second at most.
+    """Wait until the threads of this process sleep, for at most a tenth of a second.
 
-    The threads of a session of ONNX Runtime go on spinning for 22 to 32 ms after a pass, on the
-    processors that they are pinned to, and so take them from those of the next session: in turns
-    of 5 ms int8 made an encoder 15 % faster, and 5 % where each version ran alone.
+    The threads of an ONNX Runtime session keep spinning for 22 to 32 ms after a pass, on the
+    processors that they are pinned to, and so slow down the next session: with turns of 5 ms, int8
+    appeared to make an encoder 15 % faster; it was 5 % when each version ran alone.
     """
     started = time.perf_counter()
     end, quiet = started + _SPIN_S, 0
@@ -162,41 +165,41 @@ _SETTLED_S = [0.0]
 
 
 def settled_s() -> float:
-    """Return how many seconds this process has waited in :func:`settle`: nothing is timed then."""
+    """Return the total seconds that this process has waited in :func:`settle`."""
     return _SETTLED_S[0]
 
 
 def measure_in_turns(
     base: TimeCalls,
     new: TimeCalls,
-    extent: Extent,
+    stop: StopCondition,
     *,
     new_first: bool = False,
     spins: bool = False,
 ) -> Generator[Turn, None, None]:
-    """Time calls of two versions, a few of each at a time, with the garbage collector off.
+    """Time calls of two versions in alternation, with the garbage collector off.
 
-    On a busy machine the speed changes within tenths of a second, and passes that are near each
-    other in time are hit alike: of a 10 ms model with two threads on two busy cores the ratio of
-    the medians of 1.5 s each was off by 7 %, the median ratio of single passes by 3 %. Each
-    version is first in every other turn.
+    On a busy machine the speed changes within tenths of a second, and passes close in time are
+    affected alike: with a 10 ms model and two threads on two busy cores, the ratio of the medians
+    of 1.5 s each was off by 7 %, the median ratio of single passes by 3 %. Each version goes first
+    in every other turn.
 
     Args:
-        base: Makes calls of one version.
-        new: Of the other one.
-        extent: How long to go on, of each.
-        new_first: Which one has the first turn.
-        spins: Whether threads of one spin on after its passes: turns are longer, and begin when
-            they sleep.
+        base: Makes calls of the base version.
+        new: Makes calls of the new version.
+        stop: When to stop; counts the calls of each version.
+        new_first: Whether the new version has the first turn.
+        spins: Whether the threads of a version keep spinning after its passes: turns are then
+            longer, and begin when these threads sleep.
     """
-    endless = Extent(seconds=math.inf)
+    endless = StopCondition(seconds=math.inf)
     with contextlib.ExitStack() as stack:
         length_s = turn_s(spins=spins)
         sides = [stack.enter_context(contextlib.closing(measure(timer, endless, length_s)))
                  for timer in (base, new)]  # fmt: skip
         order = (1, 0) if new_first else (0, 1)
         begin, calls = time.perf_counter(), [0, 0]
-        while not extent.done(min(calls), (time.perf_counter() - begin) / 2):
+        while not stop.is_met(min(calls), (time.perf_counter() - begin) / 2):
             bursts = {}
             for side in order:
                 if spins:
@@ -213,21 +216,21 @@ def measure_in_turns(
 
 
 def noting_times(timer: TimeCalls, spans: list[tuple[int, int]]) -> TimeCalls:
-    """Return a timer that also notes when each call ran.
+    """Return a timer that also records when each call ran.
 
     Args:
         timer: Makes the calls.
-        spans: Gets (begin, end) of each call, in nanoseconds of the Unix epoch. Noting is outside
-            of what the timer times: a microsecond between two calls.
+        spans: Receives (begin, end) of each call, in nanoseconds of the Unix epoch. Recording takes
+            a microsecond between two calls and is not part of the measured time.
     """
 
     def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
-        one = array("q", [0])
+        duration = array("q", [0])
         for slot in range(most):
             begin = time.time_ns()
-            timer(first + slot, one, 1, 0)
+            timer(first + slot, duration, 1, 0)
             end = time.time_ns()
-            durations[slot] = one[0]
+            durations[slot] = duration[0]
             spans.append((begin, end))
             if time.perf_counter_ns() >= until:
                 return slot + 1
@@ -247,9 +250,9 @@ class LatencyFigures:
     latency_ms: dict[str, float]
     """Median, extremes, mean, standard deviation and the usual percentiles by name."""
     throughput: float | None
-    """Inferences a second."""
+    """Inferences per second."""
     percentiles_ms: dict[str, float]
-    """Those that were asked for, by their number."""
+    """The requested percentiles, by their number."""
 
 
 def parse_percentiles(text: str) -> list[float]:
@@ -270,12 +273,12 @@ def parse_percentiles(text: str) -> list[float]:
 def latency_summary(
     latencies: list[float], percentiles: list[float], backend: str = ""
 ) -> LatencyFigures | None:
-    """Return the figures of timed passes; None without a pass.
+    """Return the statistics of timed passes; None without a pass.
 
     Args:
-        latencies: Of the passes.
-        percentiles: The ones that were asked for.
-        backend: As a report names it; of TensorRT they are trtexec's.
+        latencies: Of the passes, in milliseconds.
+        percentiles: The requested ones.
+        backend: As a report names it; for TensorRT, percentiles follow trtexec's definition.
     """
     percentile = percentile_of(backend)
     figures = summarise(latencies, percentile_at=percentile)
@@ -291,7 +294,7 @@ def latency_summary(
 
 
 def report_path(wanted: Path | None, model: Path) -> Path:
-    """Return where a report shall be: `wanted`, else ``NAME.dldprof`` here, with a number."""
+    """Return `wanted`, else an unused ``NAME.dldprof`` in the working directory."""
     if wanted is not None:
         return wanted
     return unused(Path(f"{model.stem or 'model'}.dldprof"))

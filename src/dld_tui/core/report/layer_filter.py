@@ -49,7 +49,9 @@ def _test_of(word: str, engine: bool) -> _Test:
         texts, wanted = [places[named[1]]], named[2].lower()
     else:
         texts, wanted = [places[name] for name in places if name not in _NAMED_ONLY], word.lower()
-    return lambda layer: any(wanted in text.lower() for each in texts for text in each(layer))
+    return lambda layer: any(
+        wanted in text.lower() for texts_of in texts for text in texts_of(layer)
+    )
 
 
 def _limit_test(key: str, sign: str, limit: float) -> _Test:
@@ -197,6 +199,6 @@ def summarise_selection(
         together_ms=None if by_pass is None else by_pass.together_ms(indices),
         pass_percent=None if by_pass is None else by_pass.of_pass_percent(indices),
         distinct=tuple(
-            (what, tuple(Counter(map(value, layers)).most_common())) for what, value in _DISTINCT
+            (title, tuple(Counter(map(value, layers)).most_common())) for title, value in _DISTINCT
         ),
     )

@@ -130,8 +130,8 @@ def layer_columns(
         return None if by_pass is None else by_pass.of_pass_percent([layer.index])
 
     def precision(layer: Layer) -> str:
-        taken, made = short_precision(layer.precision), layer.output_precision
-        return taken if not made or made == taken else f"{taken} → {made}"
+        first_input, output = short_precision(layer.precision), layer.output_precision
+        return first_input if not output or output == first_input else f"{first_input} → {output}"
 
     def figure(key: str) -> Callable[[Layer], Any]:
         return lambda layer: getattr(layer, key)

@@ -67,7 +67,7 @@ def report_inputs(report: Report) -> list[ReportInput]:
     """Return the inputs; of a report without reasons the shapes alone."""
     stored = report.facts.get(INPUTS)
     if isinstance(stored, list):
-        return [report_input for one in stored if (report_input := _stored(one)) is not None]
+        return [report_input for entry in stored if (report_input := _stored(entry)) is not None]
     given = report.settings.get("input_shapes")
     if not isinstance(given, dict):
         return []
@@ -97,8 +97,8 @@ def _shape(value: JSON) -> tuple[int, ...] | None:
 def input_lines(report: Report) -> Iterator[str]:
     """Yield what is to be read of the inputs, for people; those that are alike in one line."""
     alike: dict[tuple[tuple[int, ...], str], list[ReportInput]] = {}
-    for one in report_inputs(report):
-        alike.setdefault((one.shape, one.why), []).append(one)
+    for report_input in report_inputs(report):
+        alike.setdefault((report_input.shape, report_input.why), []).append(report_input)
     for same in [*alike.values()][:_MOST_LINES]:
         first = same[0]
         more = f" and {len(same) - 1} more" if len(same) > 1 else ""
@@ -156,27 +156,27 @@ def measured_facts(report: Report) -> list[MeasuredFact]:
 
 def measured_json(report: Report) -> JSON:
     """Return the same for programs; what is not known is left out."""
-    found: dict[str, JSON] = {}
+    facts: dict[str, JSON] = {}
     phases = report.facts.get("phases_ms")
     if isinstance(phases, dict) and phases:
-        found["phases_ms"] = phases
+        facts["phases_ms"] = phases
     for name in (GENERATION, "throughput_per_s", "load_ms", "copies", "engine", *_ENERGY, *_SIZES):
         value = report.facts.get(name)
         if value is not None:
-            found[name] = value
+            facts[name] = value
     graph = report.settings.get("cuda_graph_used")
     if isinstance(graph, bool):
-        found["cuda_graph"] = graph
+        facts["cuda_graph"] = graph
     for name in ("load_average", "load_average_after", "other_busy_threads"):
         if name in report.environment:
-            found[name] = report.environment[name]
-    return found
+            facts[name] = report.environment[name]
+    return facts
 
 
 def _generation_facts(report: Report) -> Iterator[MeasuredFact]:
-    for one in generation_of(report):
-        name = f"batch {one.batch:,}, prompt {one.prompt:,}"
-        yield MeasuredFact(name, one.text, f"{fmt.milliseconds(one.token_ms)} ms a token")
+    for figures in generation_of(report):
+        name = f"batch {figures.batch:,}, prompt {figures.prompt:,}"
+        yield MeasuredFact(name, figures.text, f"{fmt.milliseconds(figures.token_ms)} ms a token")
 
 
 def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
@@ -206,8 +206,8 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     if joules is not None and watts is not None:
         rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
         energy = fmt.joules(joules)
-        each = "a step of decode" if generation_of(report) else "an inference"
-        text = f"{energy} {each}, {watts:,.3g} W of {rails}, idle power included"
+        unit = "a step of decode" if generation_of(report) else "an inference"
+        text = f"{energy} {unit}, {watts:,.3g} W of {rails}, idle power included"
         text += _repeats(report.facts.get(_ENERGY[3]))
         yield MeasuredFact("energy", text, energy)
     yield from _board_facts(report.environment)
@@ -221,7 +221,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 
 def _repeats(value: JSON) -> str:
     """Return how near repeats are to each other; empty where there are not two."""
-    known = [one for one in map(_time, value if isinstance(value, list) else []) if one]
+    known = [joules for joules in map(_time, value if isinstance(value, list) else []) if joules]
     if len(known) < 2:
         return ""
     apart = 100 * (max(known) - min(known)) / (sum(known) / len(known))

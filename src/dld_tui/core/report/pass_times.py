@@ -236,15 +236,15 @@ def moments_of(stretches: Iterable[Stretch], length_us: float, layers: int) -> M
     """
     running, waiting, other = np.zeros(layers), np.zeros(layers), 0.0
     points: list[tuple[float, int, float, Stretch]] = []
-    for one in stretches:
-        start = min(max(one.start_us, 0.0), length_us)
-        end = max(start, min(one.end_us, length_us))
+    for stretch in stretches:
+        start = min(max(stretch.start_us, 0.0), length_us)
+        end = max(start, min(stretch.end_us, length_us))
         # What ends comes before what starts; what takes no time ends after it has started.
-        points += [(start, 1, -end, one), (end, 0 if end > start else 2, 0.0, one)]
+        points += [(start, 1, -end, stretch), (end, 0 if end > start else 2, 0.0, stretch)]
     points.sort(key=itemgetter(0, 1, 2))
     tracks: dict[object, list[Stretch]] = {}
     now = idle = 0.0
-    for time_us, kind, _, one in points:
+    for time_us, kind, _, stretch in points:
         inner = [stack[-1] for stack in tracks.values() if stack]
         for top in inner:
             if top.layer is None:
@@ -253,15 +253,15 @@ def moments_of(stretches: Iterable[Stretch], length_us: float, layers: int) -> M
                 running[top.layer] += (time_us - now) / len(inner)
         idle += 0.0 if inner else time_us - now
         now = time_us
-        stack = tracks.setdefault(one.track, [])
+        stack = tracks.setdefault(stretch.track, [])
         if kind != 1:
-            stack.remove(one)
+            stack.remove(stretch)
             continue
-        stack.append(one)
-        if one.layer is None:
+        stack.append(stretch)
+        if stretch.layer is None:
             other += idle
         else:
-            waiting[one.layer] += idle
+            waiting[stretch.layer] += idle
         idle = 0.0
     return Moments(running / 1000, waiting / 1000, (other + idle + length_us - now) / 1000)
 

@@ -1,4 +1,4 @@
-"""The rows of a report. All times are of one report's own clock; units are in the names."""
+"""The rows of a report. All times are on the report's own clock; names end in the unit."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ Dims: TypeAlias = "tuple[int | str | None, ...] | None"
 """A shape; None when it is unknown."""
 
 Confidence: TypeAlias = Literal["tensor", "name", "rule", "none"]
-"""How a layer was joined to ONNX nodes: by the tensors that it makes, by an exact name, by a naming
-rule of the backend, or not at all."""
+"""How a layer was matched to ONNX nodes: by the tensors that it produces, by an exact name, by a
+naming rule of the backend, or not at all."""
 
 PassState: TypeAlias = Literal["measured", "warm-up", "incomplete", "kernels alone"]
-"""Only measured passes count in statistics of layers, incomplete ones where there is nothing else.
-Passes with ``kernels alone`` ran without profiling of layers, with the work of the GPU recorded:
-what a GPU did when is read from these."""
+"""Statistics of layers use measured passes only, or incomplete ones where there are no others.
+Passes with ``kernels alone`` ran without layer profiling, with the work of the GPU recorded: the
+timeline of the GPU is read from these."""
 
 
 class _Text:
-    """A text among the details of a layer; empty where there is none."""
+    """A text in the details of a layer; empty where missing."""
 
     def __init__(self, key: str) -> None:
         self._key = key
 
     def __get__(self, layer: Layer | None, owner: type[Layer]) -> str:
         """Return the text of a layer."""
-        found = layer.details.get(self._key) if layer is not None else None
-        return found if isinstance(found, str) else ""
+        value = layer.details.get(self._key) if layer is not None else None
+        return value if isinstance(value, str) else ""
 
 
 class _Number:
-    """A number among the details of a layer; None where there is none."""
+    """A number in the details of a layer; None where missing."""
 
     def __init__(self, key: str) -> None:
         self._key = key
 
     def __get__(self, layer: Layer | None, owner: type[Layer]) -> float | None:
-        """Return the number of a layer; None for what no count, size or time can be."""
-        found = layer.details.get(self._key) if layer is not None else None
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
+        """Return the number of a layer; None for a value that no count, size or time can have."""
+        value = layer.details.get(self._key) if layer is not None else None
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             return None
-        return found if 0 <= found <= sys.float_info.max else None
+        return value if 0 <= value <= sys.float_info.max else None
 
 
 @dataclass(frozen=True)
 class NodeLink:
-    """An ONNX node that a layer computes, or a part of it."""
+    """An ONNX node that a layer computes, completely or in part."""
 
     scope: tuple[str, ...]
     """`Scope.path` of the graph, subgraph or function body that holds the node."""
@@ -61,17 +61,17 @@ class NodeLink:
     op_type: str
     confidence: Confidence = "name"
     share: float = 1.0
-    """The part of the layer's time given to this node, 0 to 1. An estimate where a layer has
-    several: by their cost, see :mod:`dld_tui.core.cost.sharing`."""
+    """The share of the layer's time attributed to this node, 0 to 1. An estimate by cost where a
+    layer has several nodes, see :mod:`dld_tui.core.cost.sharing`."""
     calls: tuple[str, ...] = ()
-    """The nodes that call the local functions it is in, the outermost first, where that is known:
-    then a body has its own times for each call."""
+    """The nodes that call the local functions it is in, the outermost first, where known: a body
+    then has its own times for each call."""
 
     @property
     def label(self) -> str:
         """The node's name after the path of its scope, e.g. ``If_0:then_branch › /stft/Conv``.
 
-        In the body of a function: after the calls, when they are known.
+        In the body of a function, after the calls if these are known.
         """
         return " › ".join((*(self.calls or self.scope), self.name or self.node))
 
@@ -98,26 +98,26 @@ class Layer:
     nodes: tuple[NodeLink, ...] = ()
     confidence: Confidence = "none"
     details: Mapping[str, JSON] = field(default_factory=dict, hash=False)
-    """What else the backend says, e.g. ``activation_bytes``, ``parameter_bytes``."""
+    """Further details from the backend, e.g. ``activation_bytes``, ``parameter_bytes``."""
     index: int = -1
     """The layer's number in the report, in order of first execution."""
     time_ms: float | None = None
-    """Median self time a pass, over the measured passes in which the layer ran. None when it never
-    did."""
+    """Median self time per pass, over the measured passes in which the layer ran; None if it never
+    ran."""
     percent: float | None = None
     """Of the sum of `time_ms` over all layers."""
     min_ms: float | None = None
     max_ms: float | None = None
     mean_ms: float | None = None
     count: float | None = None
-    """Mean number of runs a pass, of the passes in which it ran: above 1 in a loop."""
+    """Mean number of runs per pass, over the passes in which it ran: above 1 in a loop."""
     passes: int = 0
-    """In how many measured passes it ran: fewer than all for a branch."""
+    """The number of measured passes in which it ran: fewer than all for a branch."""
     gpu_time_ms: float | None = None
-    """Median sum of its kernels' durations on the GPU a pass, over those of `Report.gpu_passes` in
-    which it had any. None when no kernel is known to be its own."""
+    """Median sum of its kernels' durations on the GPU per pass, over those of `Report.gpu_passes`
+    in which it had any. None when no kernel is attributed to it."""
 
-    # What the files of an engine say beside that.
+    # Further details in the files of an engine.
     kind = _Text("kind")
     tactic = _Text("tactic")
     layer_type = _Text("layer_type")
@@ -131,7 +131,7 @@ class Layer:
     weights_bytes = _Number("weights_bytes")
     io_bytes = _Number("io_bytes")
 
-    # What one run of it costs, and what it takes at least; see :mod:`dld_tui.core.cost.roofline`.
+    # The cost of one run and its lower bound; see :mod:`dld_tui.core.cost.roofline`.
     flops = _Number("flops")
     moved_bytes = _Number("moved_bytes")
     in_use_bytes = _Number("in_use_bytes")
@@ -143,12 +143,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Wording:
-    """What the rows of a report or an engine are, and what their times are."""
+    """The words for the rows of a report or an engine, and for their times."""
 
     row: str = "layer"
     figure: str = "median"
     whole: str = "pass"
-    """What was run once."""
+    """One run of the whole model."""
 
     @property
     def rows(self) -> str:
@@ -162,9 +162,9 @@ class Wording:
 
 
 LAYER_MEANS = Wording(figure="mean")
-"""Engines, and profiles of TensorRT: trtexec writes what a layer took on average."""
+"""For engines and profiles of TensorRT: trtexec writes mean times of layers."""
 PHASES = Wording(row="phase", whole="inference")
-"""Whole inferences: their copies, and what the GPU computed."""
+"""For whole inferences: their copies and the compute time of the GPU."""
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,9 @@ class PassEvent:
     start_us: float
     """Since the start of the pass."""
     duration_us: float
-    """With what ran inside (the body of an If, Loop or Scan)."""
+    """Including nested layers (the body of an If, Loop or Scan)."""
     self_us: float
-    """Without what ran inside."""
+    """Excluding nested layers."""
     track: int
     """`Track.id`: the thread."""
     depth: int = 0
@@ -209,13 +209,13 @@ class Track:
 
     id: int
     kind: str
-    """``thread`` or ``stream``; readers skip the kinds that they do not know."""
+    """``thread`` or ``stream``; readers skip other kinds."""
     name: str
 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark of the run, for people."""
+    """A remark of the run, for display."""
 
     text: str
     level: str = "info"
@@ -237,38 +237,37 @@ class Group:
     gpu_time_ms: float | None = None
     """On the GPU; None when none of the layers had a kernel."""
     cost_ms: float = 0.0
-    """What it costs: the kernels on a GPU and what ran on the processor, where kernels are known;
-    else `time_ms`."""
+    """The kernels on a GPU plus the layers on the CPU where kernels are known; else `time_ms`."""
 
 
 GpuKind: TypeAlias = Literal["kernel", "memcpy", "memset", "overhead", "sync"]
-"""``overhead`` is what the driver or the profiler itself took, ``sync`` a wait for the device."""
+"""``overhead`` is time of the driver or the profiler itself, ``sync`` a wait for the device."""
 
 GPU_KINDS: tuple[GpuKind, ...] = ("kernel", "memcpy", "memset", "overhead", "sync")
 
 CounterSource: TypeAlias = Literal["cupti-pm", "nvml-gpm", "nvml", "sysfs"]
-"""Who measured: hardware counters, utilisation between two snapshots, the driver's own, or files of
-a Jetson."""
+"""The source: hardware counters, utilisation between two snapshots, the driver, or sysfs files of a
+Jetson."""
 
 
 @dataclass(frozen=True)
 class GpuEvent:
-    """One stretch of work of a GPU within a pass."""
+    """A kernel, copy or wait of a GPU within a pass."""
 
     stream: str
-    """What people call the stream, e.g. ``stream 7``, or ``GPU 1 stream 7`` with several GPUs."""
+    """The stream's display name, e.g. ``stream 7``, or ``GPU 1 stream 7`` with several GPUs."""
     kind: GpuKind
     name: str
-    """Of the kernel, demangled where it can be; of a copy its direction, e.g. ``HtoD``."""
+    """Of the kernel, demangled if possible; of a copy its direction, e.g. ``HtoD``."""
     start_us: float
     """Since the start of the pass."""
     duration_us: float
     layer: int | None = None
-    """`Layer.index` of the layer that launched it, or None when it is not known."""
+    """`Layer.index` of the layer that launched it; None when unknown."""
     bytes: int | None = None
     """Of copies and memsets."""
     details: Mapping[str, JSON] = field(default_factory=dict, hash=False)
-    """What else is known, e.g. ``grid``, ``block``, ``shared_bytes``, ``registers``."""
+    """Further details, e.g. ``grid``, ``block``, ``shared_bytes``, ``registers``."""
 
 
 @dataclass(frozen=True)
@@ -279,13 +278,13 @@ class Counter:
     name: str
     """The source's own name, e.g. ``sm__cycles_active.avg.pct_of_peak_sustained_elapsed``."""
     title: str
-    """For people, e.g. ``SM active``."""
+    """The display name, e.g. ``SM active``."""
     unit: str
     """``%``, ``GB/s``, ``MHz``, …"""
     maximum: float | None
-    """The largest value that can be, e.g. 100 for a percentage; None when it is not known."""
+    """The largest possible value, e.g. 100 for a percentage; None when unknown."""
     source: str
-    """A `CounterSource`, or the word of a later version."""
+    """A `CounterSource`, or a word of a later version."""
     absent: str | None = None
     """Why nothing was measured; None when something was."""
     samples: int = 0
@@ -297,7 +296,7 @@ class Counter:
     period_us: float = 0.0
     """The usual time from a sample to the next; 0 for fewer than two."""
     levels: int = 0
-    """How many levels of coarser steps the report holds."""
+    """The number of coarser levels that the report holds."""
 
     @property
     def top(self) -> float:
@@ -310,7 +309,7 @@ class Bucket:
     """The samples of a counter in a part of the time."""
 
     samples: int
-    """How many; 0 where the nearest one is repeated, because samples are further apart."""
+    """Their number; 0 where the nearest one is repeated because samples are further apart."""
     mean: float
     minimum: float
     maximum: float

@@ -18,28 +18,34 @@ and from several threads. :func:`open_report` opens what other profilers wrote, 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import os
 import sqlite3
 import tempfile
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.blobs import spill_folder
 from dld_tui.core.files.plugin_readers import reader_of
 from dld_tui.core.files.recognise import HEAD, FileKind, is_nsight_export, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.report import rows, schema
 from dld_tui.core.report.formats.trace_events import depths
-from dld_tui.core.report.groups import GROUPINGS, costs_on_host, group_layers, shared_by_cost
+from dld_tui.core.report.groups import (
+    GROUPINGS,
+    costs_on_host,
+    group_layers,
+    priced,
+    shared_by_cost,
+)
 from dld_tui.core.report.records import (
     LAYER_MEANS,
     PHASES,
@@ -51,7 +57,6 @@ from dld_tui.core.report.records import (
     PassEvent,
     PassState,
     ReportPass,
-    Track,
     Wording,
 )
 from dld_tui.core.report.schema import extent_of, saving
@@ -69,93 +74,15 @@ from dld_tui.core.report.store import GPU_ABSENT, ReportWriter
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Document, Node
     from dld_tui.core.report.pass_times import CostTimes, FloatArray, PassTimes, Times
-
-
-class GpuReading(ABC):
-    """A mixin: GPU events of a pass, and counters over time."""
-
-    path: Path
-    version: int
-    facts: dict[str, JSON]
-    tracks: tuple[Track, ...]
-    layers: tuple[Layer, ...]
-    counters: tuple[Counter, ...]
-    gpu_absent: str | None
-    has_gpu_events: bool
-    _connection: sqlite3.Connection
-
-    @abstractmethod
-    def _query(self, sql: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]: ...
-
-    def _read_gpu(self) -> None:
-        reason = self.facts.get(GPU_ABSENT)
-        self.gpu_absent = reason if isinstance(reason, str) and reason else None
-        self.counters = ()
-        self.has_gpu_events = False
-        if self.version < 2:
-            return
-        self.counters = tuple(self._known(counter) for counter in rows.read_counters(self._query))
-        self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
-
-    def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
-        if self.version < 2:
-            return frozenset()
-        attributed = (schema.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
-        return frozenset(gpu_passes(states, attributed))
-
-    def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
-        """Return the passes in whose time all the counters that were measured have samples."""
-        counters = [counter for counter in self.counters if counter.samples]
-        if not counters:
-            return []
-        first = max(counter.first_us for counter in counters)
-        last = min(counter.last_us for counter in counters)
-        return [
-            pass_
-            for pass_ in passes
-            if first <= pass_.counter_origin_us
-            and pass_.counter_origin_us + pass_.duration_us <= last
-        ]
-
-    def _known(self, counter: Counter) -> Counter:
-        """Return a counter with what the writer of a partial report did not get to compute."""
-        if counter.samples or counter.absent is not None:
-            return counter
-        extent = extent_of(self._connection, counter.id)
-        return counter if extent is None else replace(counter, **vars(extent))
-
-    def gpu_events(self, pass_index: int) -> list[GpuEvent]:
-        """Return what the GPU did in a pass, by start time, since the start of the pass."""
-        if self.version < 2:
-            return []
-        names = {track.id: track.name for track in self.tracks}
-        with schema.reading(self.path):
-            return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
-
-    def counter_series(
-        self, counter_id: int, start_us: float, end_us: float, buckets: int
-    ) -> list[Bucket | None]:
-        """Return a counter in equal parts of a time; None where nothing was measured, never 0.
-
-        Args:
-            counter_id: `Counter.id`.
-            start_us: On the clock of the counters: `ReportPass.counter_origin_us` and more.
-            end_us: After `start_us`.
-            buckets: How many parts. The cost does not depend on how many samples there are.
-        """
-        counter = next((found for found in self.counters if found.id == counter_id), None)
-        if counter is None:
-            return [None] * max(buckets, 0)
-        with schema.reading(self.path):
-            return rows.read_series(self._query, counter, start_us, end_us, buckets)
 
 
 _ROUNDED_PERCENT = 0.5
 """How far a stored per cent may be from that of the stored time."""
 
 
-class Report(GpuReading):
+class Report:
     """An open report. Everything that is read at once is an attribute.
 
     Attributes:
@@ -228,15 +155,54 @@ class Report(GpuReading):
         self.latency = self._summary(self.latencies, "latency loop") or self.profiled_latency
         self.kernel_passes = tuple(pass_ for pass_ in self.passes if pass_.state == KERNELS_ALONE)
         drawn = self._sampled(self.kernel_passes) or self.kernel_passes or self.counted_passes
-        ordered = sorted((found.duration_us, found.index) for found in drawn)
+        ordered = sorted((pass_.duration_us, pass_.index) for pass_ in drawn)
         self.median_pass = ordered[(len(ordered) - 1) // 2][1] if ordered else None
 
+    def _read_gpu(self) -> None:
+        reason = self.facts.get(GPU_ABSENT)
+        self.gpu_absent: str | None = reason if isinstance(reason, str) and reason else None
+        self.counters: tuple[Counter, ...] = ()
+        self.has_gpu_events = False
+        if self.version < 2:
+            return
+        self.counters = tuple(self._known(counter) for counter in rows.read_counters(self._query))
+        self.has_gpu_events = bool(self._query("SELECT 1 FROM gpu_events LIMIT 1"))
+
+    def _read_gpu_passes(self, states: Mapping[int, PassState]) -> frozenset[int]:
+        if self.version < 2:
+            return frozenset()
+        attributed = (schema.whole_of(index, "pass") for (index,) in self._query(ATTRIBUTED_PASSES))
+        return frozenset(gpu_passes(states, attributed))
+
+    def _sampled(self, passes: Sequence[ReportPass]) -> list[ReportPass]:
+        """Return the passes in whose time all the counters that were measured have samples."""
+        counters = [counter for counter in self.counters if counter.samples]
+        if not counters:
+            return []
+        first = max(counter.first_us for counter in counters)
+        last = min(counter.last_us for counter in counters)
+        return [
+            pass_
+            for pass_ in passes
+            if first <= pass_.counter_origin_us
+            and pass_.counter_origin_us + pass_.duration_us <= last
+        ]
+
+    def _known(self, counter: Counter) -> Counter:
+        """Return a counter with what the writer of a partial report did not get to compute."""
+        if counter.samples or counter.absent is not None:
+            return counter
+        extent = extent_of(self._connection, counter.id)
+        return counter if extent is None else replace(counter, **vars(extent))
+
     def _sound_passes(self, passes: Iterable[ReportPass]) -> tuple[ReportPass, ...]:
-        found = tuple(passes)
+        recorded = tuple(passes)
         sound = tuple(
-            one for one in found if is_sound(one.duration_us) and one.start_us > -math.inf
+            pass_
+            for pass_ in recorded
+            if is_sound(pass_.duration_us) and pass_.start_us > -math.inf
         )
-        self._left_out(len(found) - len(sound), "profiled pass", "profiled passes")
+        self._left_out(len(recorded) - len(sound), "profiled pass", "profiled passes")
         return sound
 
     def _sound_latencies(self, latencies: tuple[float, ...]) -> tuple[float, ...]:
@@ -419,6 +385,33 @@ class Report(GpuReading):
             for event, depth in zip(events, depths(spans), strict=True)
         ]
 
+    def gpu_events(self, pass_index: int) -> list[GpuEvent]:
+        """Return what the GPU did in a pass, by start time, since the start of the pass."""
+        if self.version < 2:
+            return []
+        names = {track.id: track.name for track in self.tracks}
+        with schema.reading(self.path):
+            return rows.read_gpu_events(self._query, pass_index, len(self.layers), names)
+
+    def counter_series(
+        self, counter_id: int, start_us: float, end_us: float, buckets: int
+    ) -> list[Bucket | None]:
+        """Return a counter in equal parts of a time; None where nothing was measured, never 0.
+
+        Args:
+            counter_id: `Counter.id`.
+            start_us: On the clock of the counters: `ReportPass.counter_origin_us` and more.
+            end_us: After `start_us`.
+            buckets: How many parts. The cost does not depend on how many samples there are.
+        """
+        counter = next(
+            (candidate for candidate in self.counters if candidate.id == counter_id), None
+        )
+        if counter is None:
+            return [None] * max(buckets, 0)
+        with schema.reading(self.path):
+            return rows.read_series(self._query, counter, start_us, end_us, buckets)
+
     def layer_history(self, index: int) -> list[tuple[int, float]]:
         """Return (pass, self time in milliseconds) of a layer, for every pass in which it ran."""
         with schema.reading(self.path):
@@ -467,10 +460,10 @@ class Report(GpuReading):
         if not isinstance(path, str):
             return None
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except (OSError, ValueError):
             return "the model is no longer there"
-        for key, now in (("bytes", found.st_size), ("mtime_ns", found.st_mtime_ns)):
+        for key, now in (("bytes", status.st_size), ("mtime_ns", status.st_mtime_ns)):
             if isinstance(self.model.get(key), int) and self.model[key] != now:
                 return "the model has changed since"
         return None
@@ -544,10 +537,6 @@ def temporary_report(
     return report
 
 
-__all__ = ["Report", "open_report"]
-
-_SQLITE = b"SQLite format 3"
-
 _READERS = {
     FileKind.ORT_PROFILE: "import_ort:open_ort_profile",
     FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
@@ -590,7 +579,7 @@ def open_report(
         head = source.read(0, min(HEAD, source.size))
     finally:
         source.close()
-    if head.startswith(_SQLITE) and (schema.is_report(head) or not is_nsight_export(target)):
+    if head.startswith(schema.MAGIC) and (schema.is_report(head) or not is_nsight_export(target)):
         return Report.open(target)
     kind = recognise(target)
     if kind is FileKind.OTHER_PROFILE and (other := reader_of(head)) is not None:
@@ -602,8 +591,70 @@ def open_report(
         hint = f"Run: dld plan {target}" if kind in _OF_ENGINES else None
         raise InputError(f"is {kind.title}, not a profile report", where=str(target), hint=hint)
     module, _, function = reader.partition(":")
-    found = getattr(importlib.import_module(f"dld_tui.core.report.formats.{module}"), function)(
+    report = getattr(importlib.import_module(f"dld_tui.core.report.formats.{module}"), function)(
         target, progress, cancelled
     )
-    assert isinstance(found, Report)
-    return found
+    assert isinstance(report, Report)
+    return report
+
+
+_MOST_REPORTS = 20
+"""Reports that are asked whether they are of a model."""
+
+
+class Profile(NamedTuple):
+    """What is kept of a report that is not open."""
+
+    layers: Sequence[Layer]
+    title: str
+    """The name of its file: foreign text."""
+
+
+def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:
+    """Yield those of some reports that are of a model, in their order; not all of many are read."""
+    target = os.path.realpath(model)
+    for _, file in zip(range(_MOST_REPORTS), files, strict=False):
+        with contextlib.suppress(DldError, OSError):
+            if _is_of(file, target):
+                yield file
+
+
+def _is_of(report: str, model: str) -> bool:
+    """Tell whether a report is of a model; reads two rows of it."""
+    with contextlib.closing(schema.open_database(Path(report))) as connection:
+        facts = rows.read_facts(
+            lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
+        )
+    stored = facts.get("model")
+    path = stored.get("path") if isinstance(stored, dict) else None
+    return isinstance(path, str) and os.path.realpath(path) == model
+
+
+def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
+    """Return the newest profile of a model as it is now: of those beside it, and of others.
+
+    Args:
+        model: Its file. What was measured before that was changed does not count.
+        others: Report files elsewhere; those that are gone or damaged are passed over.
+    """
+    reports = {str(file) for file in model.absolute().parent.glob("*.dldprof")} | {*others}
+    known: dict[str, float] = {}
+    for file in reports:
+        with contextlib.suppress(OSError, ValueError):
+            known[file] = os.stat(file).st_mtime
+    for file in reports_of(str(model), sorted(known, key=known.__getitem__, reverse=True)):
+        with contextlib.suppress(DldError, OSError), Report.open(file) as report:
+            if report.model_problem() is None and report.layers:
+                return Profile(report.layers, os.path.basename(file))
+    return None
+
+
+def times_by_node(layers: Sequence[Layer], document: Document) -> dict[Node, float]:
+    """Return the milliseconds of nodes: each has its share of the layers that it is in."""
+    times: dict[Node, float] = {}
+    for layer in priced(layers):  # not what it takes to launch them on a GPU
+        for link in layer.nodes:
+            node = document.find_node(link.scope, link.node)
+            if node is not None and layer.time_ms is not None:
+                times[node] = times.get(node, 0.0) + layer.time_ms * link.share
+    return times

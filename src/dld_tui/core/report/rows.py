@@ -126,29 +126,29 @@ def read_layers(query: Query, version: int) -> tuple[Layer, ...]:
 def _layer(row: tuple[Any, ...], index: int, links: dict[int, list[NodeLink]]) -> Layer:
     if row[0] != index:
         raise WrongValue("the layers are not numbered in order")
-    what = f"layer {index}"
-    details = json_of(row[10], what)
+    place = f"layer {index}"
+    details = json_of(row[10], place)
     return Layer(
-        name=text_of(row[1], what),
-        type=text_of(row[2], what),
-        provider=optional_text(row[3], what),
-        precision=optional_text(row[4], what),
-        input_dims=shapes_of(row[5], what),
-        output_dims=shapes_of(row[6], what),
-        input_types=texts_of(row[7], what),
-        output_types=texts_of(row[8], what),
+        name=text_of(row[1], place),
+        type=text_of(row[2], place),
+        provider=optional_text(row[3], place),
+        precision=optional_text(row[4], place),
+        input_dims=shapes_of(row[5], place),
+        output_dims=shapes_of(row[6], place),
+        input_types=texts_of(row[7], place),
+        output_types=texts_of(row[8], place),
         nodes=tuple(links.get(index, ())),
         confidence=_confidence(row[9]),
         details=details if isinstance(details, dict) else {},
         index=index,
-        time_ms=optional_time(row[11], what),
-        percent=optional_time(row[12], what),
-        min_ms=optional_time(row[13], what),
-        max_ms=optional_time(row[14], what),
-        mean_ms=optional_time(row[15], what),
-        count=optional_time(row[16], what),
-        passes=0 if row[17] is None else whole_of(row[17], what),
-        gpu_time_ms=optional_time(row[18], what),
+        time_ms=optional_time(row[11], place),
+        percent=optional_time(row[12], place),
+        min_ms=optional_time(row[13], place),
+        max_ms=optional_time(row[14], place),
+        mean_ms=optional_time(row[15], place),
+        count=optional_time(row[16], place),
+        passes=0 if row[17] is None else whole_of(row[17], place),
+        gpu_time_ms=optional_time(row[18], place),
     )
 
 
@@ -163,16 +163,16 @@ def _read_links(query: Query) -> dict[int, list[NodeLink]]:
         " ORDER BY layer, position"
     )
     for layer, scope, node, name, op_type, confidence, share in rows:
-        what = f"node of layer {layer!r}"
+        place = f"node of layer {layer!r}"
         link = NodeLink(
-            texts_of(scope, what),
-            text_of(node, what),
-            text_of(name, what),
-            text_of(op_type, what),
+            texts_of(scope, place),
+            text_of(node, place),
+            text_of(name, place),
+            text_of(op_type, place),
             _confidence(confidence),
-            number_of(share, what),
+            number_of(share, place),
         )
-        links.setdefault(whole_of(layer, what), []).append(link)
+        links.setdefault(whole_of(layer, place), []).append(link)
     return links
 
 
@@ -229,13 +229,13 @@ def add_statistics(
     states = {pass_.index: pass_.state for pass_ in passes}
     counted = counted_passes(states)
     samples = _times(stream("SELECT pass, layer, self_us FROM samples ORDER BY pass, seq"))
-    found = summarise_layers(collect(samples, counted))
+    statistics = summarise_layers(collect(samples, counted))
     gpu = {}
     if version > 1:
         chosen = gpu_passes(states, (index for (index,) in stream(ATTRIBUTED_PASSES)))
         gpu = gpu_medians(_times(stream(GPU_TIMES)), chosen)
     timed = (
-        replace(layer, **vars(found[layer.index])) if layer.index in found else layer
+        replace(layer, **vars(statistics[layer.index])) if layer.index in statistics else layer
         for layer in layers
     )
     return tuple(replace(layer, gpu_time_ms=gpu.get(layer.index)) for layer in timed)
@@ -262,13 +262,13 @@ def read_gpu_events(
         layers: How many the report has.
         tracks: Names by number.
     """
-    found = query(
+    rows = query(
         "SELECT e.track, e.kind, n.name, e.start_us, e.duration_us, e.layer, e.bytes, e.details"
         " FROM gpu_events e LEFT JOIN gpu_names n ON n.id = e.name WHERE e.pass = ?"
         " ORDER BY e.start_us, e.seq",
         (index,),
     )
-    return [_event(row, layers, tracks) for row in found]
+    return [_event(row, layers, tracks) for row in rows]
 
 
 def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEvent:
@@ -293,31 +293,31 @@ def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEven
 
 def read_counters(query: Query) -> tuple[Counter, ...]:
     """Return the counters in order, with what the writer stored about their samples."""
-    found = query(
+    rows = query(
         "SELECT id, name, title, unit, maximum, source, absent, samples, first_us, last_us,"
         " highest, period_us, levels FROM counters ORDER BY id"
     )
-    return tuple(_counter(row) for row in found)
+    return tuple(_counter(row) for row in rows)
 
 
 def _counter(row: tuple[Any, ...]) -> Counter:
-    what = "counter"
-    number = whole_of(row[0], what)
-    name, title, unit = (text_of(value, what) for value in row[1:4])
+    place = "counter"
+    number = whole_of(row[0], place)
+    name, title, unit = (text_of(value, place) for value in row[1:4])
     return Counter(
         id=number,
         name=name,
         title=title or name,
         unit=unit,
-        maximum=optional_number(row[4], what),
-        source=text_of(row[5], what),
-        absent=optional_text(row[6], what),
-        samples=0 if row[7] is None else whole_of(row[7], what),
-        first_us=optional_number(row[8], what) or 0.0,
-        last_us=optional_number(row[9], what) or 0.0,
-        highest=optional_number(row[10], what),
-        period_us=max(optional_number(row[11], what) or 0.0, 0.0),
-        levels=0 if row[12] is None else whole_of(row[12], what),
+        maximum=optional_number(row[4], place),
+        source=text_of(row[5], place),
+        absent=optional_text(row[6], place),
+        samples=0 if row[7] is None else whole_of(row[7], place),
+        first_us=optional_number(row[8], place) or 0.0,
+        last_us=optional_number(row[9], place) or 0.0,
+        highest=optional_number(row[10], place),
+        period_us=max(optional_number(row[11], place) or 0.0, 0.0),
+        levels=0 if row[12] is None else whole_of(row[12], place),
     )
 
 
@@ -396,12 +396,12 @@ def _repeat(
     if all(series):
         return
     reach = 1.5 * counter.period_us
-    found = query(
+    rows = query(
         "SELECT time_us, value FROM counter_samples WHERE counter = ? AND time_us >= ?"
         " AND time_us <= ? ORDER BY time_us LIMIT ?",
         (counter.id, start - reach, start + len(series) * width + reach, 4 * len(series) + 16),
     )
-    times = [number_of(time, "time of a sample") for time, _ in found]
+    times = [number_of(time, "time of a sample") for time, _ in rows]
     for place, bucket in enumerate(series):
         if bucket is not None:
             continue
@@ -410,5 +410,5 @@ def _repeat(
         near = [n for n in (after - 1, after) if 0 <= n < len(times)]
         nearest = min(near, key=lambda n: abs(times[n] - middle), default=None)
         if nearest is not None and abs(times[nearest] - middle) <= counter.period_us:
-            value = number_of(found[nearest][1], "counter")
+            value = number_of(rows[nearest][1], "counter")
             series[place] = Bucket(0, value, value, value)

@@ -116,54 +116,54 @@ class WrongValue(Exception):
     """A value of a report is not of the type that its column says."""
 
 
-def text_of(value: object, what: str) -> str:
+def text_of(value: object, place: str) -> str:
     """Return a text value."""
     if isinstance(value, str):
         return value
-    raise WrongValue(f"{what} is not text")
+    raise WrongValue(f"{place} is not text")
 
 
-def optional_text(value: object, what: str) -> str | None:
+def optional_text(value: object, place: str) -> str | None:
     """Return a text value or None."""
-    return None if value is None else text_of(value, what)
+    return None if value is None else text_of(value, place)
 
 
-def number_of(value: object, what: str) -> float:
+def number_of(value: object, place: str) -> float:
     """Return a finite number."""
     if isinstance(value, (int, float)) and math.isfinite(value):
         return float(value)
-    raise WrongValue(f"{what} is not a number")
+    raise WrongValue(f"{place} is not a number")
 
 
-def optional_number(value: object, what: str) -> float | None:
+def optional_number(value: object, place: str) -> float | None:
     """Return a finite number or None."""
-    return None if value is None else number_of(value, what)
+    return None if value is None else number_of(value, place)
 
 
-def optional_time(value: object, what: str) -> float | None:
+def optional_time(value: object, place: str) -> float | None:
     """Return a finite number, or None: what can be no time is as good as unknown."""
-    number = optional_number(value, what)
+    number = optional_number(value, place)
     return number if number is None or is_sound(number) else None
 
 
-def number_or_nan(value: object, what: str) -> float:
+def number_or_nan(value: object, place: str) -> float:
     """Return a finite number, or NaN, which SQLite stores as NULL."""
-    return math.nan if value is None else number_of(value, what)
+    return math.nan if value is None else number_of(value, place)
 
 
-def whole_of(value: object, what: str) -> int:
+def whole_of(value: object, place: str) -> int:
     """Return an integer."""
     if isinstance(value, int):
         return value
-    raise WrongValue(f"{what} is not an integer")
+    raise WrongValue(f"{place} is not an integer")
 
 
-def json_of(value: object, what: str) -> JSON:
+def json_of(value: object, place: str) -> JSON:
     """Return the data of a JSON value."""
     try:
-        data: JSON = _DECODER.decode(text_of(value, what))
+        data: JSON = _DECODER.decode(text_of(value, place))
     except (ValueError, RecursionError) as error:
-        raise WrongValue(f"{what} is not JSON") from error
+        raise WrongValue(f"{place} is not JSON") from error
     return data
 
 
@@ -175,12 +175,12 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 """Made once: json.loads would make one for each of a report's tens of thousands of values."""
 
 
-def texts_of(value: object, what: str) -> tuple[str, ...]:
+def texts_of(value: object, place: str) -> tuple[str, ...]:
     """Return a JSON list of strings."""
-    found = _texts(text_of(value, what))
-    if isinstance(found, str):
-        raise WrongValue(f"{what} {found}")
-    return found
+    texts = _texts(text_of(value, place))
+    if isinstance(texts, str):
+        raise WrongValue(f"{place} {texts}")
+    return texts
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -192,16 +192,16 @@ def _texts(text: str) -> tuple[str, ...] | str:
         return "is not JSON"
     if not isinstance(data, list):
         return "is not a list"
-    found = tuple(item for item in data if isinstance(item, str))
-    return found if len(found) == len(data) else "is not text"
+    texts = tuple(item for item in data if isinstance(item, str))
+    return texts if len(texts) == len(data) else "is not text"
 
 
-def shapes_of(value: object, what: str) -> Shapes:
+def shapes_of(value: object, place: str) -> Shapes:
     """Return a JSON list of shapes."""
-    found = _shapes(text_of(value, what))
-    if isinstance(found, str):
-        raise WrongValue(f"{what} {found}")
-    return found
+    shapes = _shapes(text_of(value, place))
+    if isinstance(shapes, str):
+        raise WrongValue(f"{place} {shapes}")
+    return shapes
 
 
 def _is_dimension(value: JSON) -> TypeGuard[int | str | None]:
@@ -364,7 +364,7 @@ def table_names(version: int) -> list[str]:
 
 # --- opening a file that may be anything ----------------------------------------------------------
 
-_MAGIC = b"SQLite format 3\x00"
+MAGIC = b"SQLite format 3\x00"
 _BUSY_SECONDS = 2.0
 
 
@@ -395,7 +395,7 @@ def is_report(header: bytes) -> bool:
     """Return True when the first 100 bytes of a file are those of a report."""
     return (
         len(header) >= 100
-        and header.startswith(_MAGIC)
+        and header.startswith(MAGIC)
         and struct.unpack(">I", header[68:72])[0] == APPLICATION_ID
     )
 
@@ -408,7 +408,7 @@ def _check_header(path: Path) -> None:
         source.close()
     if not header:
         raise InputError("File is empty (0 bytes)", where=str(path))
-    if not header.startswith(_MAGIC):
+    if not header.startswith(MAGIC):
         raise InputError("not a profile report", where=str(path))
     if len(header) < 100:
         raise CorruptFileError("the report is cut short", where=str(path))
@@ -649,15 +649,15 @@ def _store_blocks(database: sqlite3.Connection, counter: int, extent: Extent) ->
     if extent.period_us <= 0 or extent.samples <= _ENOUGH:
         return 0
     length = block_us(extent.period_us, 1)
-    made = database.execute(
+    blocks = database.execute(
         "INSERT INTO counter_blocks SELECT counter, 1, CAST((time_us - ?) / ? AS INTEGER),"
         " COUNT(*), SUM(value), MIN(value), MAX(value) FROM counter_samples WHERE counter = ?"
         " GROUP BY 3",
         (extent.first_us, length, counter),
     ).rowcount
     level = 1
-    while made > _ENOUGH:
-        made = database.execute(
+    while blocks > _ENOUGH:
+        blocks = database.execute(
             "INSERT INTO counter_blocks SELECT counter, level + 1, block / ?, SUM(samples),"
             " SUM(total), MIN(lowest), MAX(highest) FROM counter_blocks"
             " WHERE counter = ? AND level = ? GROUP BY 3",

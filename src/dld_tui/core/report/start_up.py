@@ -65,32 +65,33 @@ NODE_COLUMNS: tuple[Column[Placed], ...] = (
 )
 
 
-def stage_table(found: StartUp) -> Table[Stage]:
+def stage_table(result: StartUp) -> Table[Stage]:
     """Return the stages."""
-    return Table(STAGE_COLUMNS, found.stages, name="start_up", title="Start-up")
+    return Table(STAGE_COLUMNS, result.stages, name="start_up", title="Start-up")
 
 
-def node_table(found: StartUp) -> Table[Placed]:
+def node_table(result: StartUp) -> Table[Placed]:
     """Return the nodes, those that are not on the first provider first."""
-    rows = sorted(found.nodes, key=lambda node: not node.reason)
+    rows = sorted(result.nodes, key=lambda node: not node.reason)
     return Table(NODE_COLUMNS, rows, name="providers", title="Providers")
 
 
-def start_up_lines(found: StartUp) -> list[str]:
+def start_up_lines(result: StartUp) -> list[str]:
     """Return what takes the time, and where nodes are, in lines for people."""
     ms = fmt.milliseconds
-    worst = max(found.stages, key=lambda stage: stage.ms, default=None)
+    worst = max(result.stages, key=lambda stage: stage.ms, default=None)
     lines = [
-        f"A session takes {ms(found.session_ms)} ms, the first pass {ms(found.first_ms)} ms, later"
-        f" ones {ms(found.later_ms)} ms; medians of {found.repeats}, {visible(found.backend)}."
+        f"A session takes {ms(result.session_ms)} ms, the first pass {ms(result.first_ms)} ms,"
+        f" later ones {ms(result.later_ms)} ms; medians of {result.repeats},"
+        f" {visible(result.backend)}."
     ]
-    if worst is not None and found.session_ms > 0 and worst.ms > 0:
-        share = 100 * worst.ms / found.session_ms
+    if worst is not None and result.session_ms > 0 and worst.ms > 0:
+        share = 100 * worst.ms / result.session_ms
         lines.append(f"Most of it is {worst.name}: {ms(worst.ms)} ms, {share:.0f} %.")
-    if any(stage.ms < 0 for stage in found.stages):
+    if any(stage.ms < 0 for stage in result.stages):
         lines.append("A stage below 0 saves others more than it takes, or is within the noise.")
     by: dict[str, int] = {}
-    for node in found.nodes:
+    for node in result.nodes:
         by[node.provider] = by.get(node.provider, 0) + 1
     if by:
         counts = ", ".join(f"{count:,} on {visible(name)}" for name, count in by.items())

@@ -189,7 +189,7 @@ class LayerStatistics:
 def counted_passes(states: Mapping[int, PassState]) -> set[int]:
     """Return the passes that statistics are taken over: the measured ones, else incomplete ones."""
     for state in ("measured", "incomplete", "warm-up"):
-        chosen = {index for index, found in states.items() if found == state}
+        chosen = {index for index, pass_state in states.items() if pass_state == state}
         if chosen:
             return chosen
     return set()
@@ -205,8 +205,8 @@ def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> se
         states: Of all passes.
         attributed: Those of `ATTRIBUTED_PASSES`.
     """
-    found = {index for index in attributed if states.get(index) == KERNELS_ALONE}
-    return found or counted_passes(states)
+    at_true_speed = {index for index in attributed if states.get(index) == KERNELS_ALONE}
+    return at_true_speed or counted_passes(states)
 
 
 def collect(
@@ -216,13 +216,13 @@ def collect(
 
     A pass with a time that can be none (missing, negative, not finite) counts for no layer.
     """
-    found: dict[int, LayerTimes] = {}
+    times: dict[int, LayerTimes] = {}
     current: int | None = None
     sums: dict[int, list[float]] = {}
     is_sound = True
     for index, layer, self_us in samples:
         if index != current:
-            _close_pass(found, sums, is_sound)
+            _close_pass(times, sums, is_sound)
             current, is_sound = index, True
         if index not in counted:
             continue
@@ -235,24 +235,24 @@ def collect(
         else:
             known[0] += self_us
             known[1] += 1
-    _close_pass(found, sums, is_sound)
-    return found
+    _close_pass(times, sums, is_sound)
+    return times
 
 
-def _close_pass(found: dict[int, LayerTimes], sums: dict[int, list[float]], is_sound: bool) -> None:
+def _close_pass(times: dict[int, LayerTimes], sums: dict[int, list[float]], is_sound: bool) -> None:
     if is_sound:
         for layer, (total, runs) in sums.items():
-            times = found.get(layer)
-            if times is None:
-                times = found[layer] = LayerTimes()
-            times.per_pass_us.append(total)
-            times.runs += int(runs)
+            layer_times = times.get(layer)
+            if layer_times is None:
+                layer_times = times[layer] = LayerTimes()
+            layer_times.per_pass_us.append(total)
+            layer_times.runs += int(runs)
     sums.clear()
 
 
 def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatistics]:
     """Return the statistics of each layer that ran."""
-    ordered = {layer: sorted(found.per_pass_us) for layer, found in times.items()}
+    ordered = {layer: sorted(layer_times.per_pass_us) for layer, layer_times in times.items()}
     medians = {layer: percentile(values, 50) for layer, values in ordered.items()}
     total = math.fsum(medians.values())
     return {
@@ -280,7 +280,8 @@ def gpu_medians(
     """
     times = collect(rows, counted)
     return {
-        layer: percentile(sorted(found.per_pass_us), 50) / 1000 for layer, found in times.items()
+        layer: percentile(sorted(layer_times.per_pass_us), 50) / 1000
+        for layer, layer_times in times.items()
     }
 
 
@@ -295,7 +296,7 @@ def store_statistics(database: sqlite3.Connection, passes: Mapping[int, PassStat
     database.execute("BEGIN IMMEDIATE")
     database.executemany(
         f"UPDATE layers SET {assignments} WHERE id = ?",
-        [(*astuple(found), index) for index, found in statistics.items()],
+        [(*astuple(row), index) for index, row in statistics.items()],
     )
     database.executemany(
         "UPDATE layers SET gpu_time_ms = ? WHERE id = ?", [(ms, n) for n, ms in gpu.items()]

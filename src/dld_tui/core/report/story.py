@@ -57,15 +57,15 @@ _TIDIED = frozenset({
 
 def opening(report: Report) -> str:
     """Return how long a run takes, and where the time goes. Fit for a terminal."""
-    said = [*generation_story(generation_of(report))] or _latency(report)
-    return " ".join([*said, *_places(report)])
+    sentences = [*generation_story(generation_of(report))] or _latency(report)
+    return " ".join([*sentences, *_places(report)])
 
 
 def _latency(report: Report) -> list[str]:
     latency = report.latency
     if latency is None or latency.median <= 0:
         return []
-    inputs = [one for one in report_inputs(report) if one.shape]
+    inputs = [report_input for report_input in report_inputs(report) if report_input.shape]
     fed = f" of {clip(visible(inputs[0].name), _NAME)} {inputs[0].shape_text}" if inputs else ""
     if len(inputs) > 1:
         fed += f" and {len(inputs) - 1} more"
@@ -87,7 +87,7 @@ def _places(report: Report) -> list[str]:
     if types and types[0].percent >= _LOUD_PERCENT:
         share = "all" if types[0].percent >= 99.5 else f"{types[0].percent:.0f} %"
         places.append(f"{visible(types[0].key)} is {share} of the layers' time.")
-    times = sorted((one.time_ms or 0.0 for one in priced(report.layers)), reverse=True)
+    times = sorted((layer.time_ms or 0.0 for layer in priced(report.layers)), reverse=True)
     total = sum(times)
     if total > 0 and len(times) > 3:
         few = 1 + sum(part < _HALF * total for part in accumulate(times))
@@ -169,9 +169,9 @@ def step_command(report: Report, step: Step) -> str:
         words += ["--only", ",".join(step.changes)]
     for name in ("provider", "shape", "inputs", "device_id"):
         value = values.get(name)
-        for one in value if isinstance(value, list) else [value]:
-            if one not in (None, "", 0, "CPU"):
-                words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(one)))]
+        for item in value if isinstance(value, list) else [value]:
+            if item not in (None, "", 0, "CPU"):
+                words += [f"--{name.replace('_', '-')}", shlex.quote(visible(str(item)))]
     return " ".join(words)
 
 
@@ -215,19 +215,19 @@ _SWITCH = re.compile(r"[\w.]+=(-?\d+(\.\d+)?|true|false)", re.IGNORECASE | re.AS
 def advice_json(report: Report) -> list[JSON]:
     """Return what may help, as the documents of ``dld report --json`` have it."""
     layers = {layer.index: layer for layer in report.layers}
-    found: list[JSON] = []
+    advice: list[JSON] = []
     for step in next_steps(report):
         nodes = dict.fromkeys(
             link.node for index in step.layers for link in layers[index].nodes if link.share
         )
         gain = step.gain_percent
-        found.append({
+        advice.append({
             "what": step.text, "why": step.basis, "nodes": [*nodes],
             "gain_percent": None if gain is None else [*gain],
             "changes": [*step.changes], "rules": [*step.rules],
             "command": step_command(report, step),
         })  # fmt: skip
-    return found
+    return advice
 
 
 def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, JSON]]:
@@ -261,13 +261,13 @@ def next_steps(report: Report) -> list[Step]:
 
 def _gpu_steps(report: Report) -> list[Step]:
     """Return what helps where the GPU waits."""
-    found, steps = gpu_summary(report), []
-    if found is None or not found.true_speed or not found.length_us:
+    summary, steps = gpu_summary(report), []
+    if summary is None or not summary.true_speed or not summary.length_us:
         return []
-    if found.gap_percent > _WORTH_PERCENT and not report.facts.get(CUDA_GRAPH):
-        basis = f"the GPU waits {found.gap_percent:.0f} % of a pass for launches"
-        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=_most(found.gap_percent)))
-    copies = 100 * found.exposed_copy_us / found.length_us
+    if summary.gap_percent > _WORTH_PERCENT and not report.facts.get(CUDA_GRAPH):
+        basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
+        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=_most(summary.gap_percent)))
+    copies = 100 * summary.exposed_copy_us / summary.length_us
     if copies > _WORTH_PERCENT:
         basis = f"{copies:.0f} % of a pass only copies run"
         steps.append(Step("IO binding", basis, ("io-binding",), most=_most(copies)))
@@ -280,12 +280,12 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     if _is_launched_only(report):
         return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
-    what = "MatMul and Conv" if on_gpu else "MatMul"
+    products = "MatMul and Conv" if on_gpu else "MatMul"
     share, full = _share(
         report, lambda layer: is_full_precision(layer, convolutions=on_gpu, narrow_weights=on_gpu)
     )
     if share >= _WORTH_PERCENT:
-        basis = f"{share:.0f} % of the time is {what} in fp32"
+        basis = f"{share:.0f} % of the time is {products} in fp32"
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
         steps.append(Step(text, basis, (change,), most=_most(share), layers=full))
     small, layers = _share(report, lambda layer: limiter(layer) == "launch")
@@ -416,7 +416,7 @@ def _where(report: Report) -> str:
 
 
 def _content(report: Report) -> tuple[list[_Line], list[_Bar]]:
-    name, said, *_ = card_lines(report)
+    name, story, *_ = card_lines(report)
     latency = report.latency
     figure = fmt.milliseconds(latency.median) if latency else fmt.UNKNOWN
     lines = [
@@ -424,14 +424,14 @@ def _content(report: Report) -> tuple[list[_Line], list[_Bar]]:
         _Line(32, 124, 56, _ACCENTS[0], f"{figure} ms", is_bold=True),
     ]
     bars = []
-    for row, text in enumerate(_sentences(said)[:3]):
+    for row, text in enumerate(_sentences(story)[:3]):
         lines.append(_Line(32, 160 + 22 * row, 15, "#d0d0d0", clip(text, 76)))
-    for row, one in enumerate(types_of(report)[:_TYPES]):
+    for row, group in enumerate(types_of(report)[:_TYPES]):
         y = 236 + 24 * row
-        width = max(round(3.2 * one.percent), 2)
-        lines.append(_Line(32, y + 13, 14, "#d0d0d0", clip(visible(one.key), 18)))
+        width = max(round(3.2 * group.percent), 2)
+        lines.append(_Line(32, y + 13, 14, "#d0d0d0", clip(visible(group.key), 18)))
         bars.append(_Bar(190, y, width, 16, _ACCENTS[row]))
-        lines.append(_Line(200 + width, y + 13, 14, "#ffffff", f"{one.percent:.1f} %"))
+        lines.append(_Line(200 + width, y + 13, 14, "#ffffff", f"{group.percent:.1f} %"))
     lines.append(_Line(32, 346, 12, "#909090", clip(_where(report), 90)))
     return lines, bars
 

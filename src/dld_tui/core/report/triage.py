@@ -74,28 +74,28 @@ def _absent(report: Report) -> list[str]:
     return lines
 
 
-def busy_line(found: GpuSummary) -> str:
+def busy_line(summary: GpuSummary) -> str:
     """Return how busy the GPU is in a pass; gaps only of passes at true speed."""
-    copies = f", copies {_ms(found.copy_us)} ms ({found.copied_text})" if found.copies else ""
-    gaps = f", launch gaps {_ms(found.gaps_us)} ms" if found.true_speed else ""
-    slowed = "" if found.true_speed else ", with profiling on: its gaps are not the model's"
+    copies = f", copies {_ms(summary.copy_us)} ms ({summary.copied_text})" if summary.copies else ""
+    gaps = f", launch gaps {_ms(summary.gaps_us)} ms" if summary.true_speed else ""
+    slowed = "" if summary.true_speed else ", with profiling on: its gaps are not the model's"
     return (
-        f"GPU busy {_ms(found.busy_us)} ms of {_ms(found.length_us)}"
-        f" ({fmt.percent(found.busy_percent)} %) with {found.kernels:,} kernels{gaps}{copies}"
+        f"GPU busy {_ms(summary.busy_us)} ms of {_ms(summary.length_us)}"
+        f" ({fmt.percent(summary.busy_percent)} %) with {summary.kernels:,} kernels{gaps}{copies}"
         f"{slowed}."
     )
 
 
-def speed_lines(found: GpuSummary) -> list[str]:
+def speed_lines(summary: GpuSummary) -> list[str]:
     """Return what recording kernels did to the passes that the work is read from."""
-    slowed = found.slowed_by
+    slowed = summary.slowed_by
     if slowed is None:
         return []
     did = "Kernel records slowed the passes" if slowed >= 1 else "Passes with kernel records took"
     line = (
-        f"{did} {factor(slowed)}: {_ms(found.recorded_us)} ms in"
-        f" {fmt.plural(found.passes, 'pass', 'passes')} against {_ms(found.length_us)} ms without"
-        " records, which busy time and gaps are of"
+        f"{did} {factor(slowed)}: {_ms(summary.recorded_us)} ms in"
+        f" {fmt.plural(summary.passes, 'pass', 'passes')} against {_ms(summary.length_us)} ms"
+        " without records, which busy time and gaps are of"
     )
     if slowed < _QUICKER:
         line += "; the machine was not steady"
@@ -347,7 +347,7 @@ def order_lines(report: Report) -> list[str]:
     passes = 0 if counted is None else sum(1 for time in counted.sums_ms if time >= 0)
     top = sorted(costs, key=lambda index: -costs[index])[:_TOP_LAYERS]
     ranges = [places(times, index) for index in top]
-    known = [found for found in ranges if found is not None]
+    known = [rank for rank in ranges if rank is not None]
     if len(known) < len(top):
         return [
             f"{fmt.plural(passes, 'profiled pass', 'profiled passes')}: too few to tell whether"
@@ -371,14 +371,14 @@ def _layer_lines(report: Report) -> list[str]:
         return ["No layer was timed."]
     if report.has_phases:
         return [f"Phases of an inference ({report.wording.figures}):", *map(_layer_line, timed)]
-    what = "GPU" if has_gpu_times(report.layers) else "layer"
-    if what == "layer" and any(map(is_launched, timed)):
-        what = "launching"
+    kind = "GPU" if has_gpu_times(report.layers) else "layer"
+    if kind == "layer" and any(map(is_launched, timed)):
+        kind = "launching"
     top = sorted(timed, key=lambda layer: -(layer.time_ms or 0.0))[:_TOP_LAYERS]
     share = sum(layer.percent or 0.0 for layer in top)
     lines = [
-        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {what} time"
-        f" (of the sum of all {_figures(report, what)}):"
+        f"Top {len(top)} of {len(timed):,} layers take {fmt.percent(share)} % of {kind} time"
+        f" (of the sum of all {_figures(report, kind)}):"
     ]
     lines += [_layer_line(layer) for layer in top]
     lines += order_lines(report)
@@ -397,9 +397,9 @@ def _layer_lines(report: Report) -> list[str]:
     return lines
 
 
-def _figures(report: Report, what: str) -> str:
+def _figures(report: Report, kind: str) -> str:
     """Return what times are in a sum; those of kernels are medians in every report."""
-    return "medians" if what == "GPU" else report.wording.figures
+    return "medians" if kind == "GPU" else report.wording.figures
 
 
 def _layer_line(layer: Layer) -> str:

@@ -113,8 +113,8 @@ def config_path() -> Path:
 def added_settings() -> dict[str, Setting]:
     """Return the settings that other packages add by name, entry points of ``dld_tui.settings``."""
     own = {field.name for field in dataclasses.fields(Config)}
-    found = (plugin.value for plugin in plugins("settings", Setting))
-    return {s.name: s for s in found if s is not None and s.name not in own and not s.required}
+    settings = (plugin.value for plugin in plugins("settings", Setting))
+    return {s.name: s for s in settings if s is not None and s.name not in own and not s.required}
 
 
 def unavailable_settings() -> dict[str, str]:
@@ -322,15 +322,15 @@ def _keys(value: Any, problems: list[str]) -> dict[str, str]:
     if not isinstance(value, Mapping):
         problems.append("keys: expected a table of command = keys")
         return {}
-    found = {}
+    bindings = {}
     for command, keys in value.items():
         if isinstance(keys, list) and all(isinstance(key, str) for key in keys):
-            found[str(command)] = ",".join(keys)
+            bindings[str(command)] = ",".join(keys)
         elif isinstance(keys, str):
-            found[str(command)] = keys
+            bindings[str(command)] = keys
         else:
             problems.append(f"keys.{command}: expected a string such as 'ctrl+s'")
-    return found
+    return bindings
 
 
 def _from_text(setting: Setting, text: str) -> Any:

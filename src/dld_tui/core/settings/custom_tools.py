@@ -61,28 +61,30 @@ class Tool:
 
 def problems(tool: Tool) -> list[str]:
     """Return what is wrong with a tool, one line each."""
-    found = [*_name_problems(tool.name)]
+    faults = [*_name_problems(tool.name)]
     texts = (tool.application, tool.folder, *tool.arguments)
     if not tool.application.strip():
-        found.append("it has no application")
+        faults.append("it has no application")
     elif "/" in tool.application and tool.application[0] not in "/~":
-        found.append(f"the application {tool.application!r} is neither a name nor an absolute path")
+        faults.append(
+            f"the application {tool.application!r} is neither a name nor an absolute path"
+        )
     if any("\0" in text for text in texts):
-        found.append("a text of it holds a NUL character")
-    used = _used(tool.arguments, found)
-    if (rest := _used([tool.folder], found) - {"Folder"}) & set(PLACES):
-        found.append(f"the folder may hold $Folder, not ${min(rest)}")
+        faults.append("a text of it holds a NUL character")
+    used = _used(tool.arguments, faults)
+    if (rest := _used([tool.folder], faults) - {"Folder"}) & set(PLACES):
+        faults.append(f"the folder may hold $Folder, not ${min(rest)}")
     if tool.output and not _SUFFIX.fullmatch(tool.output):
-        found.append(f"the output {tool.output!r} is no suffix such as .onnx")
+        faults.append(f"the output {tool.output!r} is no suffix such as .onnx")
     if "Output" in used and not tool.output:
-        found.append("$Output is used: say the suffix of the output, such as .onnx")
+        faults.append("$Output is used: say the suffix of the output, such as .onnx")
     if tool.output and "Output" not in used:
-        found.append("it has an output, and no argument holds $Output")
+        faults.append("it has an output, and no argument holds $Output")
     if tool.open and not tool.output:
-        found.append("it has no output to open")
+        faults.append("it has no output to open")
     if not 0 <= tool.limit <= MOST_LIMIT_S:
-        found.append(f"the time limit {tool.limit} is not between 0 and {MOST_LIMIT_S} s")
-    return found
+        faults.append(f"the time limit {tool.limit} is not between 0 and {MOST_LIMIT_S} s")
+    return faults
 
 
 def validate(tool: Tool) -> Tool:
@@ -105,7 +107,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
     def value(match: re.Match[str]) -> str:
         dollar, *names = match.groups()
-        name = next((each for each in names if each is not None), None)
+        name = next((group for group in names if group is not None), None)
         if not dollar and (name is None or name not in values):
             raise UsageError(_unknown(name), where=repr(text))
         return "$" if dollar else values[str(name)]
@@ -169,8 +171,8 @@ def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
 
 def added_tools() -> dict[str, Tool]:
     """Return the tools that other packages add, as entry points of ``dld_tui.tools``, by name."""
-    found = (plugin.value for plugin in plugins("tools", Tool))
-    return {tool.name: tool for tool in found if tool is not None and not problems(tool)}
+    tools = (plugin.value for plugin in plugins("tools", Tool))
+    return {tool.name: tool for tool in tools if tool is not None and not problems(tool)}
 
 
 def unavailable_tools() -> list[str]:
@@ -194,17 +196,17 @@ def _name_problems(name: str) -> list[str]:
     return []
 
 
-def _used(texts: Sequence[str], found: list[str]) -> set[str]:
-    """Return the names after dollars; those that mean nothing are told in `found`."""
+def _used(texts: Sequence[str], faults: list[str]) -> set[str]:
+    """Return the names after dollars; those that mean nothing are told in `faults`."""
     used = set()
     for text in texts:
         for match in _PLACE.finditer(text):
             dollar, *names = match.groups()
-            name = next((each for each in names if each is not None), None)
+            name = next((group for group in names if group is not None), None)
             if dollar:
                 continue
             if name not in PLACES:
-                found.append(f"{text!r}: {_unknown(name)}")
+                faults.append(f"{text!r}: {_unknown(name)}")
             else:
                 used.add(str(name))
     return used
@@ -212,8 +214,8 @@ def _used(texts: Sequence[str], found: list[str]) -> set[str]:
 
 def _unknown(name: str | None) -> str:
     known = ", ".join(f"${place}" for place in PLACES)
-    what = f"there is no ${name}" if name else "a dollar stands alone"
-    return f"{what}; there are {known}, and $$ for a dollar"
+    fault = f"there is no ${name}" if name else "a dollar stands alone"
+    return f"{fault}; there are {known}, and $$ for a dollar"
 
 
 _PLAIN = re.compile(r"[\w@%+=:,./${}-]+", re.ASCII)

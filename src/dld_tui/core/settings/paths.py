@@ -70,7 +70,7 @@ def apart(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
         files: Where they are; the part is the shortest end of it that no other of the name has.
     """
     parts = [Path(os.path.abspath(file)).parts for file in files]
-    found: list[str] = []
+    labels: list[str] = []
     for at, name in enumerate(names):
         others = [
             parts[i] for i, other in enumerate(names) if other == name and parts[i] != parts[at]
@@ -85,10 +85,10 @@ def apart(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
         )
         end = os.path.join(*parts[at][-count:])
         if not others:
-            found.append(name)
+            labels.append(name)
         else:
-            found.append(end if parts[at][-1] == name else f"{name} ({end})")
-    return found
+            labels.append(end if parts[at][-1] == name else f"{name} ({end})")
+    return labels
 
 
 def unused(path: Path) -> Path:

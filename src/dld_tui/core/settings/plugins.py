@@ -59,8 +59,8 @@ def _plugins(group: str, kind: Any, folders: tuple[str, ...]) -> tuple[Plugin[An
         return ()
     from importlib.metadata import entry_points  # half of the time that a command takes to start
 
-    found = sorted(entry_points(group=PREFIX + group), key=lambda point: point.name)
-    return tuple(_plugin(point, kind) for point in found)
+    points = sorted(entry_points(group=PREFIX + group), key=lambda point: point.name)
+    return tuple(_plugin(point, kind) for point in points)
 
 
 def _declares(folder: str) -> bool:

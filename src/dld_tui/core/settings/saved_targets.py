@@ -94,18 +94,18 @@ def validate(connection: Connection) -> Connection:
 
 def problems(connection: Connection) -> list[str]:
     """Return what is wrong with a connection, one line each; empty when it can be used."""
-    found = [name_problem(connection.name), host_problem(connection.host)]
+    faults = [name_problem(connection.name), host_problem(connection.host)]
     if connection.user and not _USER.fullmatch(connection.user):
-        found.append(f"the user {connection.user!r} has characters that a user name has not")
+        faults.append(f"the user {connection.user!r} has characters that a user name has not")
     if connection.port is not None and not 1 <= connection.port <= 65535:
-        found.append(f"the port is {connection.port}; it is 1 to 65535")
+        faults.append(f"the port is {connection.port}; it is 1 to 65535")
     if connection.auth not in AUTH:
-        found.append(f"the authentication {connection.auth!r} is not one of {', '.join(AUTH)}")
+        faults.append(f"the authentication {connection.auth!r} is not one of {', '.join(AUTH)}")
     if connection.remember not in REMEMBER:
-        found.append(f"remember {connection.remember!r} is not one of {', '.join(REMEMBER)}")
+        faults.append(f"remember {connection.remember!r} is not one of {', '.join(REMEMBER)}")
     if connection.jump and connection.proxy_command:
-        found.append("a jump host and a proxy command exclude each other")
-    found += [_jump_problem(hop) for hop in hops(connection.jump)]
+        faults.append("a jump host and a proxy command exclude each other")
+    faults += [_jump_problem(hop) for hop in hops(connection.jump)]
     for label, text in (
         ("directory", connection.directory),
         ("Python", connection.python),
@@ -113,13 +113,13 @@ def problems(connection: Connection) -> list[str]:
         *(("launcher", word) for word in connection.launcher),
     ):
         if not text or _CONTROL.search(text):
-            found.append(f"the {label} is empty or has control characters")
+            faults.append(f"the {label} is empty or has control characters")
     for name, value in connection.environment.items():
         if not _VARIABLE.fullmatch(name):
-            found.append(f"{name!r} is no name of an environment variable")
+            faults.append(f"{name!r} is no name of an environment variable")
         if "\0" in value:
-            found.append(f"the value of {name} holds a zero byte")
-    return [problem for problem in found if problem]
+            faults.append(f"the value of {name} holds a zero byte")
+    return [problem for problem in faults if problem]
 
 
 def name_problem(name: str) -> str:
@@ -472,13 +472,13 @@ def changed_by(connection: Connection, values: Mapping[str, Any]) -> Connection:
 def settings_shown(connection: Connection) -> list[tuple[str, str]]:
     """Return label and text of what is set; the text is foreign."""
     values = form_values(connection)
-    found = []
+    rows = []
     for setting in settings_of(ConnectionForm):
         value = values[setting.name]
         text = ("no", "yes")[value] if isinstance(value, bool) else text_of(setting, value)
         if text:
-            found.append((setting.param.label, text))
-    return found
+            rows.append((setting.param.label, text))
+    return rows
 
 
 def _absolute(path: Path | None) -> Path | None:

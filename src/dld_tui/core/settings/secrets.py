@@ -47,10 +47,10 @@ class Secrets:
             from_keyring: Look into the system's keyring too; one that does not answer is empty.
         """
         with self._lock:
-            found = self._known.get(name)
-        if found is None and from_keyring:
-            found = _read_keyring(name)
-        return found
+            secret = self._known.get(name)
+        if secret is None and from_keyring:
+            secret = _read_keyring(name)
+        return secret
 
     def keep(self, name: str, secret: str, *, in_keyring: bool = False) -> None:
         """Keep a secret that was right.
@@ -103,12 +103,12 @@ def _keyring() -> Any:  # its types are not there where it is not
 
 def _read_keyring(name: str) -> str | None:
     try:
-        found = _keyring().get_password(SERVICE, name)
+        password = _keyring().get_password(SERVICE, name)
     except UnavailableError:
         return None
     except Exception:  # noqa: BLE001 - a seam: each keyring has errors of its own; then we ask
         return None
-    return found if isinstance(found, str) else None
+    return password if isinstance(password, str) else None
 
 
 def _write_keyring(name: str, secret: str) -> None:

@@ -26,8 +26,7 @@ from dld_tui.core.report.gpu_summary import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import group_layers, priced
 from dld_tui.core.report.layer_table import shared_names, short_provider
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.reports_of_model import times_by_node
+from dld_tui.core.report.report import Report, open_report, times_by_node
 from dld_tui.core.report.story import Story, card_lines, request_of, story_of, write_card
 from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table

@@ -107,10 +107,10 @@ def _events(
 ) -> Iterator[str]:
     yield from _names(report)
     layers = [_layer(layer) for layer in report.layers]
-    for done, found in enumerate(report.passes):
+    for done, pass_ in enumerate(report.passes):
         if cancelled is not None and cancelled():
             raise CancelledError(where=str(report.path))
-        yield from _pass(report, found, layers)
+        yield from _pass(report, pass_, layers)
         if progress is not None:
             progress(done + 1, len(report.passes))
     for counter in report.counters:

@@ -138,11 +138,11 @@ class _Export:
             for number, text in database.execute("SELECT id, value FROM StringIds")
             if isinstance(text, str)
         } if "StringIds" in self._tables else {}  # fmt: skip
-        self.device = next((one for (one,) in self._rows("TARGET_INFO_GPU", ("name",))), None)
+        self.device = next((name for (name,) in self._rows("TARGET_INFO_GPU", ("name",))), None)
         self.work = [*self._kernels(), *self._copies(), *self._memsets()]
-        self.work.sort(key=lambda one: one.start)
+        self.work.sort(key=lambda activity: activity.start)
         self.ranges = list(self._ranges())
-        self.ranges.sort(key=lambda one: (one.start, -one.end))
+        self.ranges.sort(key=lambda named_range: (named_range.start, -named_range.end))
         _join(self.work, self.ranges, self._launches())
 
     def _rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
@@ -198,7 +198,7 @@ class _Export:
 
     def _launches(self) -> dict[tuple[int | None, int | None], tuple[int, int]]:
         """Return start and thread of the calls that launched work, by process and correlation."""
-        asked = {one.key for one in self.work}
+        asked = {activity.key for activity in self.work}
         launches: dict[tuple[int | None, int | None], tuple[int, int]] = {}
         for start, thread, number in self._rows(
             "CUPTI_ACTIVITY_KIND_RUNTIME", ("start", "globalTid", "correlationId")

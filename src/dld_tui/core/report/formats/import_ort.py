@@ -93,13 +93,13 @@ class NodeFinder:
         Nothing when there are too many to be of use.
         """
         if clue.kind == "index":
-            found = self._at_index(int(clue.text), op_type) if within is None else []
+            nodes = self._at_index(int(clue.text), op_type) if within is None else []
         elif clue.kind == "tensor":
-            found = self.producers(clue.text, within)
+            nodes = self.producers(clue.text, within)
         else:
-            found = self.named(clue.text, within)
-        same = [node for node in found if node.op_type == op_type]
-        chosen = same or found
+            nodes = self.named(clue.text, within)
+        same = [node for node in nodes if node.op_type == op_type]
+        chosen = same or nodes
         return chosen if len(chosen) <= _MOST_CANDIDATES else []
 
     def branch(self, name: str) -> tuple[Scope | None, str]:
@@ -141,10 +141,10 @@ class NodeFinder:
 
 def outwards(scope: Scope) -> Iterator[Scope]:
     """Yield a scope and those around it."""
-    found: Scope | None = scope
-    while found is not None:
-        yield found
-        found = found.parent
+    current: Scope | None = scope
+    while current is not None:
+        yield current
+        current = current.parent
 
 
 Place: TypeAlias = "tuple[Scope, str]"
@@ -243,8 +243,8 @@ class FusionTracer:
         return twins
 
     def _output_places(self, node: Node) -> list[Place]:
-        found = (self._place(node.scope, name) for name in node.outputs if name)
-        return [place for place in found if place is not None]
+        places = (self._place(node.scope, name) for name in node.outputs if name)
+        return [place for place in places if place is not None]
 
     def _place(self, scope: Scope, name: str) -> Place | None:
         """Return where the original graph makes a tensor of the optimised one."""
@@ -310,13 +310,13 @@ class FusionTracer:
         scope, name = place
         return scope.producer(name)
 
-    def _walk(self, kernel: Node, start: Place, found: dict[Node, None]) -> None:
+    def _walk(self, kernel: Node, start: Place, members: dict[Node, None]) -> None:
         stack = [start]
-        while stack and len(found) <= _MOST_NODES:
+        while stack and len(members) <= _MOST_NODES:
             node = self._producer(stack.pop())
-            if node is None or node in found:
+            if node is None or node in members:
                 continue
-            found[node] = None
+            members[node] = None
             stack.extend(self._open_inputs(kernel, node))
 
     def _open_inputs(self, kernel: Node, node: Node) -> Iterable[Place]:
@@ -343,10 +343,10 @@ def _after_fusion(kernel: Node, place: Place) -> Place:
     if len(kernel.inputs) > 3 and kernel.inputs[3]:
         wanted.append(frozenset({"Add", "Sum"}))
     activation = kernel.attribute("activation")
-    made = scope.producer(name)
+    producer = scope.producer(name)
     if activation is not None and isinstance(activation.value, bytes):
         operator = activation.value.decode("utf-8", "replace")
-        if made is None or made.op_type != operator:
+        if producer is None or producer.op_type != operator:
             wanted.append(frozenset({operator}))
     for operators in wanted:
         readers = [node for node in scope.consumers(name) if node.op_type in operators]
@@ -450,8 +450,8 @@ class Attribution:
         """Return the node whose attributes a kernel has: the optimised one, else its own."""
         node = self._optimised_node(kernel)
         if node is None and links and links[0].op_type == kernel.op_type:
-            found = self._finder.named(links[0].name)
-            node = found[0] if len(found) == 1 else None
+            nodes = self._finder.named(links[0].name)
+            node = nodes[0] if len(nodes) == 1 else None
         return node
 
     def _by_tensors(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
@@ -467,21 +467,21 @@ class Attribution:
         if kernel in self._aligned or self._optimised is None:
             return self._aligned.get(kernel)
         named = self._optimised.named(kernel.name)
-        found = [node for node in named if node.op_type == kernel.op_type]
-        return found[0] if len(found) == 1 else None
+        nodes = [node for node in named if node.op_type == kernel.op_type]
+        return nodes[0] if len(nodes) == 1 else None
 
     def _by_name(self, kernel: Kernel) -> tuple[list[Node], Confidence]:
         within, name = self._finder.branch(kernel.name)
         for clue in clues(name, kernel.op_type):
-            found = self._finder.find(clue, kernel.op_type, within)
-            if not found:
+            nodes = self._finder.find(clue, kernel.op_type, within)
+            if not nodes:
                 continue
-            if len(found) > 1:
+            if len(nodes) > 1:
                 self._are_fused = False  # it is one of them
-                return found, "rule"
-            if found[0].op_type == kernel.op_type and clue.exact:
-                return found, "name"
-            return self._with_fused(found[0], kernel, clue), "rule"
+                return nodes, "rule"
+            if nodes[0].op_type == kernel.op_type and clue.exact:
+                return nodes, "name"
+            return self._with_fused(nodes[0], kernel, clue), "rule"
         return [], "none"
 
     def _with_fused(self, node: Node, kernel: Kernel, clue: Clue) -> list[Node]:
@@ -717,11 +717,11 @@ class _Importer:
         # With several threads, the body of an If may run on another one than the If.
         if not self._measured or len(self._threads) > 1:
             return
-        whole = max(found.top_level for found in self._measured)
-        short = [found for found in self._measured if found.top_level < whole]
-        for found in short:
-            self._add_pass(found, "incomplete")
-            self._measured.remove(found)
+        whole = max(pass_.top_level for pass_ in self._measured)
+        short = [pass_ for pass_ in self._measured if pass_.top_level < whole]
+        for pass_ in short:
+            self._add_pass(pass_, "incomplete")
+            self._measured.remove(pass_)
         if short:
             self._writer.note(
                 f"passes that ran fewer kernels than the others are left out: {len(short)}",

@@ -108,29 +108,29 @@ class _Importer:
         for key in keys:
             again &= key[order[1:]] == key[order[:-1]]
         again &= keys[2][order[1:]] > 0
-        found = np.ones(len(order), dtype=np.bool_)
-        found[order[1:][again]] = False
+        counts = np.ones(len(order), dtype=np.bool_)
+        counts[order[1:][again]] = False
         count = int(again.sum())
         if count:
             events = fmt.plural(count, "event of a GPU is", "events of a GPU are")
             self._writer.note(f"{events} in the trace twice and counted once", "warning")
-        return found
+        return counts
 
     def _marks(self, starts: NDArray[np.float64], durations: NDArray[np.float64]) -> list[Mark]:
         """Return where passes begin and end: marks that do not overlap, else all as one."""
-        found: list[Mark] = []
+        marks: list[Mark] = []
         for mark in sorted(self._events.marks)[:_MOST_PASSES]:
-            if mark.end_us > mark.start_us and (not found or mark.start_us >= found[-1].end_us):
-                found.append(mark)
-        overlapping = len(self._events.marks) - len(found)
+            if mark.end_us > mark.start_us and (not marks or mark.start_us >= marks[-1].end_us):
+                marks.append(mark)
+        overlapping = len(self._events.marks) - len(marks)
         if overlapping > 0:
             self._writer.note(
                 f"{fmt.plural(overlapping, 'step')} left out: they overlap others", "warning"
             )
-        if not found:
-            found = [Mark(float(starts.min()), float((starts + durations).max()))]
+        if not marks:
+            marks = [Mark(float(starts.min()), float((starts + durations).max()))]
             self._writer.note("the trace marks no steps or runs: it is shown as one pass")
-        return found
+        return marks
 
     def _add_samples(
         self, index: int, spans: Spans, chosen: NDArray[np.int64], origin: float
@@ -144,13 +144,13 @@ class _Importer:
                 start, took = spans.starts[place] - origin, spans.durations[place]
                 yield layer, start, took, self_us, labels[spans.threads[place]]
 
-        made = rows()
-        while block := list(islice(made, _BLOCK)):
+        samples = rows()
+        while block := list(islice(samples, _BLOCK)):
             self._writer.add_samples(index, block)
 
     def _add_gpu(self, index: int, begin: float, chosen: NDArray[np.int64]) -> None:
-        made = (self._gpu_event(place, begin) for place in chosen.tolist())
-        while block := list(islice(made, _BLOCK)):
+        gpu_events = (self._gpu_event(place, begin) for place in chosen.tolist())
+        while block := list(islice(gpu_events, _BLOCK)):
             self._writer.add_gpu_events(index, block)
 
     def _gpu_event(self, place: int, begin: float) -> GpuEvent:

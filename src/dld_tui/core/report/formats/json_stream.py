@@ -213,12 +213,12 @@ class LastList:
     cut: bool = False
     """Another one begins after it and does not end."""
 
-    def notes(self, what: str) -> list[str]:
+    def notes(self, noun: str) -> list[str]:
         """Return what is to be said of it."""
         if self.lists < 2:
             return []
         which = "the last whole one" if self.cut else "the last"
-        return [f"the {what} is of {self.lists} runs: {which} is shown"]
+        return [f"the {noun} is of {self.lists} runs: {which} is shown"]
 
 
 def last_list(path: Path, cancelled: CancelCheck | None = None) -> LastList:

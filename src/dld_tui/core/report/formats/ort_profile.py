@@ -442,7 +442,7 @@ class OrtProfile:
         self, events: list[_Event], start: float, duration: float, state: PassState
     ) -> ProfilePass:
         times = SelfTimes()
-        made = []
+        kernel_events = []
         seen: set[tuple[int, float, float, int]] = set()
         for number, began, took, thread, _ in events:
             # Nothing takes time twice at once: the event is in the file twice.
@@ -452,18 +452,19 @@ class OrtProfile:
             seen.add((number, began, took, thread))
             holds = may_hold_others(self.kernels[number].op_type)
             own = times.add(thread, began, took, holds)
-            made.append(KernelEvent(number, began, took, own, thread))
-        made.reverse()  # of equal starts and durations the holder, which ends last, comes first
-        made.sort(key=lambda event: (event.start_us, -event.duration_us))
+            kernel_events.append(KernelEvent(number, began, took, own, thread))
+        # Of equal starts and durations the holder, which ends last, comes first.
+        kernel_events.reverse()
+        kernel_events.sort(key=lambda event: (event.start_us, -event.duration_us))
         index = self._passes
         self._passes += 1
-        return ProfilePass(index, start, duration, state, tuple(made), times.outermost)
+        return ProfilePass(index, start, duration, state, tuple(kernel_events), times.outermost)
 
     def _close(self, reader: ArrayReader) -> None:
         damage = reader.damage
         if not self._known_events:
-            found = "no event of ONNX Runtime" if self._events else "no readable event"
-            raise InputError(f"the profile has {found}", where=str(self.path))
+            content = "no event of ONNX Runtime" if self._events else "no readable event"
+            raise InputError(f"the profile has {content}", where=str(self.path))
         if not self.kernels:
             self.warnings.append(
                 "the profile has no kernels: the session failed, or never ran the model"

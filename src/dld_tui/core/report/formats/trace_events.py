@@ -55,15 +55,15 @@ def depths(spans: Sequence[Span]) -> list[int]:
     Args:
         spans: Sorted by start, of equal starts the longer first.
     """
-    found: list[int] = []
+    depth_of_each: list[int] = []
     ends: dict[Hashable, list[float]] = {}
     for thread, start, duration in spans:
         holders = ends.setdefault(thread, [])
         while holders and holders[-1] <= start:
             holders.pop()
-        found.append(len(holders))
+        depth_of_each.append(len(holders))
         holders.append(start + duration)
-    return found
+    return depth_of_each
 
 
 EVENT_LIMIT = 20_000_000

@@ -258,12 +258,12 @@ def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
 
 
 def _one_after_another(durations: Iterable[float]) -> list[tuple[float | None, float]]:
-    found: list[tuple[float | None, float]] = []
+    spans: list[tuple[float | None, float]] = []
     at = 0.0
     for took in durations:
-        found.append((at, took))
+        spans.append((at, took))
         at += took
-    return found
+    return spans
 
 
 def _agree(time: float, other: float) -> bool:
@@ -291,10 +291,10 @@ def warm_up_beside(timing: Path) -> float | None:
     try:
         if path.stat().st_size > _LARGEST_METADATA:
             return None
-        found = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), strict=False)
+        data = json.loads(path.read_bytes().decode("utf-8-sig", "replace"), strict=False)
     except (OSError, ValueError, RecursionError):
         return None
-    return warm_up_ms(found) if isinstance(found, dict) else None
+    return warm_up_ms(data) if isinstance(data, dict) else None
 
 
 _MOST_LAYERS = 1_000_000
@@ -445,33 +445,33 @@ def report_from_trtexec_times(
 def _counted(reader: ArrayReader, rows: InferenceRows) -> Iterator[Inference]:
     """Yield the inferences that count; those of the warm-up when there is no other."""
     for raw in reader.objects():
-        found = rows.take(raw)
-        if found is not None:
-            yield found
+        inference = rows.take(raw)
+        if inference is not None:
+            yield inference
     if not rows.kept:
         yield from rows.warm
 
 
 def _add(writer: ReportWriter, block: Sequence[Inference], seen: _Seen) -> None:
-    writer.add_latencies(found.latency_ms for found in block)
-    for found in block:
+    writer.add_latencies(inference.latency_ms for inference in block)
+    for inference in block:
         rows: list[tuple[int, float, float, float, int | str]] = []
-        for place, (start, took) in enumerate(found.phases):
+        for place, (start, took) in enumerate(inference.phases):
             if took <= 0:
                 continue
             layer = seen.layers.get(place)
             if layer is None:
                 layer = seen.layers[place] = writer.add_layer(Layer(*_PHASES[place]))
             rows.append((layer, start * 1000, took * 1000, took * 1000, _PHASES[place][0]))
-        writer.add_pass(seen.count, (found.start_ms or 0.0) * 1000, found.latency_ms * 1000)
+        writer.add_pass(seen.count, (inference.start_ms or 0.0) * 1000, inference.latency_ms * 1000)
         writer.add_samples(seen.count, rows)
-        if found.start_ms is not None:
+        if inference.start_ms is not None:
             seen.placed += 1
-            seen.first_ms = min(seen.first_ms, found.start_ms)
-            seen.last_ms = max(seen.last_ms, found.end_ms)
-        seen.compute.append(found.compute_ms)
-        if found.enqueue_ms is not None:
-            seen.enqueue.append(found.enqueue_ms)
+            seen.first_ms = min(seen.first_ms, inference.start_ms)
+            seen.last_ms = max(seen.last_ms, inference.end_ms)
+        seen.compute.append(inference.compute_ms)
+        if inference.enqueue_ms is not None:
+            seen.enqueue.append(inference.enqueue_ms)
 
 
 def _times_remark(

@@ -14,8 +14,22 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import svg_of
 from dld_tui.core.graph.pictures.scene import make_scene
-from dld_tui.core.report.html.charts import WIDTH, Bar, bars, fill, histogram, legend, svg
-from dld_tui.core.report.html.page import Section, Tile, number, page, paragraphs, text, tiles
+from dld_tui.core.report.html_page import (
+    WIDTH,
+    Bar,
+    Section,
+    Tile,
+    bars,
+    fill,
+    histogram,
+    legend,
+    number,
+    page,
+    paragraphs,
+    svg,
+    text,
+    tiles,
+)
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.tables.rendering import html_of
 from dld_tui.core.tables.table import PERCENT, Column, Table

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.report.layer_table import layer_table, precision_style
@@ -64,10 +64,6 @@ from dld_tui.core.tensorrt.plan.lint import (
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.tensorrt.plan.summary import PlanGroup, groups, matching, placed_table
-
-if TYPE_CHECKING:
-    pass
-
 
 # --- attention, block by block --------------------------------------------------------------------
 

@@ -14,15 +14,21 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.cost.sharing import sharing_note
 from dld_tui.core.report.groups import has_gpu_times, priced
-from dld_tui.core.report.html.charts import WIDTH, Bar, axis_marks, bars, histogram, scale, svg
-from dld_tui.core.report.html.page import (
+from dld_tui.core.report.html_page import (
+    WIDTH,
+    Bar,
     Section,
     Tile,
+    axis_marks,
+    bars,
     facts,
+    histogram,
     number,
     page,
     paragraphs,
+    scale,
     short,
+    svg,
     text,
     tiles,
 )
@@ -178,13 +184,13 @@ def _area(graph: Graph, top: float) -> str:
         if now[0] - before[0] > 1.5 * step:
             runs.append([])
         runs[-1].append(now)
-    made = []
+    polygons = []
     for run in runs:
         first, last = run[0][0] - step / 2, run[-1][0] + step / 2
         points = [(first, base), (first, run[0][1]), *run, (last, run[-1][1]), (last, base)]
         drawn = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-        made.append(f'<polygon class="area" points="{drawn}"/>')
-    return "".join(made)
+        polygons.append(f'<polygon class="area" points="{drawn}"/>')
+    return "".join(polygons)
 
 
 _TOP = 20
@@ -237,9 +243,9 @@ def report_page(report: Report) -> str:
 
 def _tiles(report: Report) -> str:
     latency = report.latency
-    found = []
+    figures = []
     if latency is not None:
-        found = [
+        figures = [
             Tile("median latency, ms", fmt.milliseconds(latency.median)),
             Tile("p90, ms", fmt.milliseconds(latency.p90)),
             Tile("p99, ms", fmt.milliseconds(latency.p99)),
@@ -250,12 +256,12 @@ def _tiles(report: Report) -> str:
                 fmt.count(latency.count),
             ),
         ]
-    found.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
+    figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
     whole = "an inference" if report.has_phases else "a pass"
-    found.append(
+    figures.append(
         Tile(f"all {report.wording.rows} of {whole}, ms", fmt.milliseconds(report.total_ms))
     )
-    return tiles(found)
+    return tiles(figures)
 
 
 def _latencies(report: Report) -> list[float]:
@@ -300,7 +306,7 @@ def _top_bars(report: Report) -> str:
             (layer.time_ms,),
             (f"{fmt.milliseconds(layer.time_ms)} ms, {fmt.percent(layer.percent)} %",),
         )
-        for layer in nlargest(_TOP, timed, key=lambda one: one.time_ms or 0.0)
+        for layer in nlargest(_TOP, timed, key=lambda timed_layer: timed_layer.time_ms or 0.0)
     ]
     return bars(rows)
 
@@ -329,7 +335,7 @@ def pass_timeline(report: Report) -> str:
         return ""
     events = report.pass_events(index)
     gpu = report.gpu_events(index)
-    length = max([pass_.duration_us, *(one.start_us + one.duration_us for one in gpu)])
+    length = max([pass_.duration_us, *(event.start_us + event.duration_us for event in gpu)])
     graphs = []
     for counter in report.counters:
         origin = pass_.counter_origin_us
