@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from dld_tui.activities.tune import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
+from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import SaveError, UsageError
-from dld_tui.core.events import Finished
+from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files import writer
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
+from dld_tui.core.tune.changes import Setup, batch_change, thread_changes
 from dld_tui.core.tune.gain import Gain, GainRow
 from dld_tui.core.tune.result import TuneResult, load_result, result_lines, tune_document
 from tests.support.models import write
@@ -83,11 +85,17 @@ def use_times(
     monkeypatch.setattr(
         contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
     )
-    monkeypatch.setattr(tune, "_CONFIRM_S", 0.0)
     monkeypatch.setattr(tune, "_TURNS_S", 0.0)
-    monkeypatch.setattr(  # they are those of this test
-        "dld_tui.backends.onnxruntime.session.processor_times_compare", lambda *settings: False
-    )
+
+    def timed_pair(
+        self: tune._Tuning, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
+    ) -> Generator[Event, None, Pair]:
+        yield Progress(0, None)
+        base, new = (self._contestant(setup) for setup in (self._base, winner))
+        base_ms, new_ms = (pass_ms(one) / one.items for one in (base, new))
+        return Pair(RunFigures(base_ms), RunFigures(new_ms), new_ms / base_ms)
+
+    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
 
 
 def test_the_fastest_is_found_confirmed_written_and_explained(
@@ -259,7 +267,7 @@ def test_new_sessions_take_a_small_share_of_the_time(
     assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
 
 
-@pytest.mark.parametrize(("budget", "kept"), [(600.0, 45.0), (300.0, 45.0), (60.0, 18.0)])
+@pytest.mark.parametrize(("budget", "kept"), [(600.0, 60.0), (300.0, 60.0), (60.0, 18.0)])
 def test_time_is_kept_for_the_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, kept: float
 ) -> None:
@@ -279,6 +287,66 @@ def test_time_is_kept_for_the_proof(
         setups = [tuning._base, tuning._base.with_change(one_thread)]
         list(tuning._raced("together", setups, tune._BOTH))
     assert clock[0] == pytest.approx(budget - kept, abs=6.1)  # a round is two turns
+
+
+def test_a_gain_that_a_gate_would_allow_is_not_claimed(
+    tmp_path: Path, fast: dict[str, float]
+) -> None:
+    """A gate calls nothing different that differs by 0.5 %, and neither does a tuning."""
+    fast["threads 1"] = 0.997
+    result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
+    assert result.confirmed is not None
+    assert (result.confirmed.verdict, result.is_faster) == ("no difference", False)
+
+
+@pytest.mark.parametrize("budget", [60.0, 600.0])
+def test_the_proof_fits_into_the_time_that_is_kept_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float
+) -> None:
+    """Each pair takes a second besides its runs; a short budget has shorter runs."""
+    path, clock, durations = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[float]()
+    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+
+    def timed_pair(
+        self: tune._Tuning, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
+    ) -> Generator[Event, None, Pair]:
+        yield Progress(0, None)
+        durations.append(duration_s)
+        clock[0] += 1.0 + 2 * duration_s
+        return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
+
+    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, budget=budget, again=True), document)
+        clock[0] = budget - min(tune._PROOF_S, tune._PROOF * budget)
+        list(tuning._confirmed(tuning._base.with_change(thread_changes(2, 2)[0])))
+    profile_s = min(tune._PROFILE_S, tune._PROFILE_SHARE * budget)
+    assert len(durations) >= 6
+    assert clock[0] <= budget - profile_s + 1.0 + 2 * durations[-1]
+
+
+def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
+    """A pass of four items that takes as long as one of one item is about four times as fast."""
+    text = DEEP.replace("float[1, 8] x", "float[N, 8] x").replace("float[1, 8] y", "float[N, 8] y")
+    path = write(tmp_path, text, "deep.onnx")
+    with contextlib.closing(Document.open(path)) as document:
+        tuning = tune._Tuning(Request(model=path, again=True), document)
+        tuning._make_inputs()
+        winner = tuning._base.with_change(batch_change(4))
+        pair = returned(tuning._timed_pair(winner, tmp_path, 0.05, new_first=True))
+    assert pair.base.ms > 0
+    assert pair.ratio == pytest.approx(pair.new.ms / pair.base.ms, rel=0.5)
+    assert 0.1 < pair.ratio < 0.6
+
+
+def returned(events: Generator[Event, None, Pair]) -> Pair:
+    """Return what a generator returns when its events are over."""
+    while True:
+        try:
+            next(events)
+        except StopIteration as end:
+            pair: Pair = end.value
+            return pair
 
 
 def test_what_computes_something_else_does_not_count(

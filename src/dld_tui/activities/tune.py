@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dld_tui.core.tune.race import Race
 
 Result = TuneResult
-_PROOF_S, _PROOF = 45.0, 0.3
+_PROOF_S, _PROOF = 60.0, 0.3
 """What is kept of the time for the confirmation and the profiles of the winner: so many seconds, or
 this share of it where that is less."""
 _CONVERTING = 0.5
@@ -52,12 +52,15 @@ _RENEWING = 0.05
 as it lasts, a session keeps where its threads and its memory are, which can make it faster or
 slower than another one of the same set-up."""
 _ROUNDS = 12
-_CONFIRM_S, _CONFIRM_PASSES = 1.0, 4
+_CONFIRM_S, _CONFIRM_LEAST_S = 1.5, 0.2
+"""How long a run of a pair takes that confirms the winner, at most and at least."""
+_PAIR_LIMIT_S = 3600.0
 _SEEMS = 0.98
 """The ratio to the first one of a race below which a set-up goes on without proof."""
 _PROFILES = ("before", "after")
-_PROFILE_PAIRS, _PROFILE_S, _TURNS_S = 8, 20.0, 0.5
-"""How often both are profiled in new sessions, after how long no more, and for how long each."""
+_PROFILE_PAIRS, _PROFILE_S, _PROFILE_SHARE, _TURNS_S = 8, 20.0, 0.1, 0.5
+"""How often both are profiled in new sessions, after how long no more (of a short budget this share
+of it), and for how long each."""
 _AS_CONFIRMED = 0.15
 """A difference from what was confirmed below which no more profiles are taken."""
 _MOST_ITEMS = 1_000_000
@@ -602,48 +605,71 @@ class _Tuning:
         return figures
 
     def _confirmed(self, winner: Setup) -> Generator[Event, None, GateRow]:
-        """Compare the winner with the model as it is, in new sessions that take turns."""
-        from dld_tui.core.compare.gate import LEAST_RUNS, RUNS, compared_times, judge
+        """Compare the winner with the original model as ``dld gate`` does.
+
+        Each pair of runs has a process of its own: sessions of one process share its memory layout
+        and its threads, so that the interval would leave out what differs between processes.
+        """
+        from dld_tui.core.compare.gate import (
+            LEAST_RUNS,
+            RUNS,
+            TOLERANCE_PERCENT,
+            compared_times,
+            judge,
+        )
 
         pairs: list[Pair] = []
-        while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > 0):
-            pairs.append(self._timed_pair(winner, new_first=len(pairs) % 2 == 1))
-            yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
+        duration_s = _CONFIRM_S
+        profile_s = min(_PROFILE_S, _PROFILE_SHARE * self._request.budget)
+        with tempfile.TemporaryDirectory(prefix="dld-") as folder:
+            while len(pairs) < LEAST_RUNS or (len(pairs) < RUNS and self._left() > profile_s):
+                yield Progress(len(pairs), RUNS, "pairs", "Confirming the fastest")
+                begin = time.monotonic()
+                new_first = len(pairs) % 2 == 1
+                pair = yield from self._timed_pair(
+                    winner, Path(folder), duration_s, new_first=new_first
+                )
+                pairs.append(pair)
+                pair_s = time.monotonic() - begin
+                measuring_s = min(pair_s, 2 * duration_s)
+                self._seconds["measuring"] += measuring_s
+                self._seconds["loading"] += pair_s - measuring_s
+                # A short budget has shorter runs, rather than fewer processes.
+                share_s = (self._left() - profile_s) / max(1, LEAST_RUNS - len(pairs))
+                duration_s = (share_s - (pair_s - measuring_s)) / 2
+                duration_s = min(_CONFIRM_S, max(_CONFIRM_LEAST_S, duration_s))
         times = compared_times(pairs)
-        return judge("end to end", times.base_ms, times.new_ms, ratios=times.ratios)
+        return judge("end to end", times.base_ms, times.new_ms, TOLERANCE_PERCENT, times.ratios)
 
-    def _timed_pair(self, winner: Setup, *, new_first: bool) -> Pair:
-        """Time an item of both as ``time_pair`` does."""
-        from dld_tui.backends.onnxruntime.session import processor_times_compare, spins
-        from dld_tui.core.compare.gate import Pair, RunFigures, pair_of_turns
-        from dld_tui.core.report.latency import StopCondition, measure_in_turns
+    def _timed_pair(
+        self, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
+    ) -> Generator[Event, None, Pair]:
+        """Time the original model and the winner in turns in a new process; times are of an item.
 
-        times: dict[Contestant, float] = {}
-        base, new = sides = self._contestant(self._base), self._contestant(winner)
-        settings = [self._settings(one) for one in (self._base, winner)]
-        on_cpu = all(one.memory == "cpu" for one in settings)
-        if not on_cpu or not self._holds(len(sides)):
-            for one in sides[::-1] if new_first else sides:
-                with self._doing("loading"):
-                    one.open()
-                with self._doing("measuring"):
-                    times[one] = one.time(_CONFIRM_S)
-                one.close()
-            return Pair(RunFigures(times[base]), RunFigures(times[new]), times[new] / times[base])
-        with self._doing("loading"):
-            for one in sides[::-1] if new_first else sides:
-                one.open()
-        with self._doing("measuring"):
-            stop = StopCondition(_CONFIRM_PASSES, _CONFIRM_S)
-            timers = base.timer(), new.timer()
-            with contextlib.closing(
-                measure_in_turns(*timers, stop, new_first=new_first, spins=spins(*settings))
-            ) as measured:
-                turns = list(measured)[1:]  # the first passes of a session are slow
-        for one in sides:
-            one.close()
-        by_processor = processor_times_compare(*settings)
-        return pair_of_turns(turns, by_processor=by_processor, items=(base.items, new.items))
+        Args:
+            winner: The setup that is compared with the original model.
+            folder: For the result of the process.
+            duration_s: How long to time each of both.
+            new_first: Whether the winner has the first turn.
+        """
+        from dld_tui.activities.separate_process import apart
+        from dld_tui.core.compare.gate import per_item
+
+        timing: dict[str, JSON] = {"duration": duration_s, "layer_passes": 0}
+        base, new = (
+            to_json(self._profile_request(setup, **timing)) for setup in (self._base, winner)
+        )
+        request: dict[str, JSON] = {
+            **base, "new": new["model"], "new_first": new_first,
+            "new_settings": {
+                name: value for name, value in new.items()
+                if name != "model" and value != base[name]
+            },
+        }  # fmt: skip
+        process = apart("time_pair", request, folder, _PAIR_LIMIT_S)
+        with contextlib.closing(process):
+            pair: Pair = yield from process
+        return per_item(pair, self._base.batch, winner.batch)
 
     # --- what is written ------------------------------------------------------------------------
 
@@ -748,7 +774,7 @@ class _Tuning:
                 yield from self._profiled(setup, target)
             return _gain_of(targets)
         tried: list[tuple[float, Gain | str, Sequence[Path]]] = []
-        begin, most_s = time.monotonic(), min(_PROFILE_S, self._request.budget / 3)
+        begin, most_s = time.monotonic(), min(_PROFILE_S, self._left())
         with tempfile.TemporaryDirectory(prefix="dld-", dir=targets[0].parent) as name:
             while len(tried) < _PROFILE_PAIRS:
                 folder = Path(name) / str(len(tried))

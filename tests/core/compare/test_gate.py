@@ -32,6 +32,7 @@ from dld_tui.core.compare.gate import (
     markdown,
     more_nodes,
     pair_of_turns,
+    per_item,
     time_command,
 )
 from dld_tui.core.errors import ActivityError, UsageError
@@ -196,7 +197,7 @@ def test_elsewhere_the_times_are_compared(pairs: list[Pair]) -> None:
 def test_a_pair_is_the_medians_of_its_turns_of_an_item() -> None:
     turns = [Turn([4.0, 6.0], [9.0], 2.0, 3.0), Turn([8.0], [6.0, 8.0, 30.0], 4.0, 8.0),
              Turn([6.0], [6.0], 1.0, 5.0)]  # fmt: skip
-    pair = pair_of_turns(turns, by_processor=True, items=(1, 2))
+    pair = per_item(pair_of_turns(turns, by_processor=True), 1, 2)
     assert pair == Pair(RunFigures(6.0, {}, 2.0), RunFigures(4.0, {}, 2.5), 0.5, 1.0)
     assert pair_of_turns(turns, by_processor=False).processor_ratio is None
     coarse = [*turns, Turn([1.0], [1.0], 0.0, 1.0)]

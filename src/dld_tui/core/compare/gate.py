@@ -102,33 +102,45 @@ class Pair:
     """The same of the processor time; None as of the runs."""
 
 
-def pair_of_turns(
-    turns: Sequence[Turn], *, by_processor: bool, items: tuple[int, int] = (1, 1)
-) -> Pair:
-    """Return the medians of turns, of an item.
+def pair_of_turns(turns: Sequence[Turn], *, by_processor: bool) -> Pair:
+    """Return the medians of turns.
 
     Args:
         turns: At least one.
         by_processor: Whether processor times tell which version is faster; they do not where the
             clock is too coarse for them.
-        items: Of a pass of the base, and of the new version.
     """
 
-    def median(figures: Iterable[float], parts: float) -> float:
-        return float(statistics.median(figures)) / parts
+    def median(figures: Iterable[float]) -> float:
+        return float(statistics.median(figures))
 
-    counts = items[1] / items[0]
-    base = RunFigures(median((ms for turn in turns for ms in turn.base_ms), items[0]))
-    new = RunFigures(median((ms for turn in turns for ms in turn.new_ms), items[1]))
-    ratio = median((turn.ratio for turn in turns), counts)
+    base = RunFigures(median(ms for turn in turns for ms in turn.base_ms))
+    new = RunFigures(median(ms for turn in turns for ms in turn.new_ms))
+    ratio = median(turn.ratio for turn in turns)
     if not by_processor or min(turn.least_processor_ms for turn in turns) <= 0:
         return Pair(base, new, ratio)
     return Pair(
-        replace(base, processor_ms=median((turn.base_processor_ms for turn in turns), items[0])),
-        replace(new, processor_ms=median((turn.new_processor_ms for turn in turns), items[1])),
+        replace(base, processor_ms=median(turn.base_processor_ms for turn in turns)),
+        replace(new, processor_ms=median(turn.new_processor_ms for turn in turns)),
         ratio,
-        median((turn.processor_ratio for turn in turns), counts),
+        median(turn.processor_ratio for turn in turns),
     )
+
+
+def per_item(pair: Pair, base_items: int, new_items: int) -> Pair:
+    """Return the times of one item, where a pass of each version computes several."""
+
+    def figures(run: RunFigures, items: int) -> RunFigures:
+        processor_ms = None if run.processor_ms is None else run.processor_ms / items
+        nodes = {name: ms / items for name, ms in run.nodes.items()}
+        return RunFigures(run.ms / items, nodes, processor_ms)
+
+    factor = base_items / new_items
+    processor_ratio = None if pair.processor_ratio is None else pair.processor_ratio * factor
+    return Pair(
+        figures(pair.base, base_items), figures(pair.new, new_items),
+        pair.ratio * factor, processor_ratio,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
