@@ -118,8 +118,8 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     busy, idle = (replace(result, other_busy_threads=many) for many in (1.25, 0.1))
     told = [line for line in result_lines(busy) if line not in result_lines(idle)]
     assert told == [
-        "But: other programs kept 1.2 hardware threads busy meanwhile: an idle machine may gain"
-        " otherwise, by settings of threads above all"
+        "Note: other programs kept 1.2 hardware threads busy: on an idle machine the gain may differ,"
+        " above all that of thread settings"
     ]
     assert result.inputs == "random values"  # no size was guessed, and no file given
     document = tune_document(result)
@@ -133,7 +133,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
     assert {"nodes", "before_ms", "after_ms", "running_ms", "waiting_ms"} == set(
         encode(result.nodes[0]) or {}
     )
-    assert "2.50 times as fast with simplified graph, 1 thread" in result_lines(result)[0]
+    assert "2.50× as fast with simplified graph, 1 thread" in result_lines(result)[0]
 
 
 @pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])
@@ -172,7 +172,7 @@ def test_what_was_found_outlives_a_result_that_cannot_be_written(
         write_text(target, text, **more)
 
     monkeypatch.setattr(writer, "write_text", on_a_full_disk)
-    with pytest.raises(SaveError, match="What was found is kept"):
+    with pytest.raises(SaveError, match="The measurements are kept"):
         tuned(path, budget=60.0, only=("simplified",))
     assert [one.name for one in tmp_path.iterdir()] == ["deep.onnx"]
     full.clear()
@@ -192,7 +192,7 @@ def test_waiting_for_threads_is_no_measuring(
     assert result.seconds["waiting"] >= 1000
     parts = sum(seconds for name, seconds in result.seconds.items() if name != "all")
     assert parts <= result.seconds["all"]
-    assert "waiting until threads sleep" in "\n".join(result_lines(result))
+    assert "waiting for threads to sleep" in "\n".join(result_lines(result))
 
 
 def test_nothing_is_claimed_and_written_where_nothing_is_faster(
@@ -389,12 +389,12 @@ def test_a_folder_that_may_not_be_written_to_is_said_before_the_work(
     monkeypatch.setattr("os.access", lambda folder, mode: folder != tmp_path)
     for output in (tmp_path / "o.tune.json", None):
         monkeypatch.chdir(tmp_path)
-        with pytest.raises(SaveError, match="may not be written to"):
+        with pytest.raises(SaveError, match="is not writable"):
             next(run(Request(model=path, output=output)))
 
 
 def test_a_change_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no change faster"):
+    with pytest.raises(UsageError, match="no change is called faster"):
         tuned(write(tmp_path, DEEP, "deep.onnx"), only=("faster",))
 
 

@@ -36,8 +36,8 @@ from tests.support import models
 from tests.support.workspace import NARROW, opened
 
 CANDIDATES = (
-    Candidate("as it is", "as it is", 12.0, 1.0, 36, "in the race"),
-    Candidate("int8-dynamic", "int8, scales while it runs", 5.0, 0.5, 24, "best", "", "SNR 36 dB"),
+    Candidate("as it is", "original model", 12.0, 1.0, 36, "in the race"),
+    Candidate("int8-dynamic", "dynamic int8", 5.0, 0.5, 24, "best", "", "SNR 36 dB"),
     Candidate("threads-1", "1 thread", 19.0, 1.6, 2, "slower", "", "the same"),
     Candidate("fp16", "fp16", None, None, 0, "no change", "there is nothing to change"),
 )
@@ -51,7 +51,7 @@ def found(folder: Path, *, model: bool = True, confirmed: GateRow | None = CONFI
     path = folder / "m.tune.json"
     result = TuneResult(
         report=str(path), source=str(source), best="int8-dynamic" if confirmed else "as it is",
-        title="int8, scales while it runs", confirmed=confirmed,
+        title="dynamic int8", confirmed=confirmed,
         model=str(faster) if model and confirmed else None, candidates=CANDIDATES,
         why=("92 % of the gain is at 4 named nodes, -4.600 ms while they ran.",),
         code=Code("python", "c++", "dld profile onnxruntime m.onnx"),
@@ -65,30 +65,26 @@ def found(folder: Path, *, model: bool = True, confirmed: GateRow | None = CONFI
 def test_two_sentences_say_why_and_a_third_that_it_is_right(tmp_path: Path) -> None:
     parts = dict(result_parts(found(tmp_path)))
     assert parts["Why"] == (
-        "Weights are a quarter of the bytes, and int8 products take fewer instructions. "
+        "Weights take a quarter of the bytes, and int8 products need fewer instructions. "
         "92 % of the gain is at 4 named nodes, -4.600 ms while they ran."
     )
-    assert parts["Results"] == ("near enough, SNR 36 dB against those of the model as it is")
+    assert parts["Results"] == ("SNR 36 dB against the outputs of the original model")
     assert parts["Model"].endswith("m.tune.onnx")
     settings = dict(result_parts(found(tmp_path, model=False)))
-    assert settings["Model"] == "the file stays as it is: the gain is in settings of the session"
+    assert settings["Model"] == "the original file: only session options change"
 
 
 def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     result = found(tmp_path, confirmed=None)
     parts = dict(result_parts(result))
-    assert parts[""] == "nothing is faster for sure; 2 set-ups tried"
-    assert parts["Nearest"] == (
-        "int8, scales while it runs, 2.00 times as fast in its race, which may be chance"
-    )
+    assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
+    assert parts["Closest"] == ("dynamic int8, 2.00× in its race: may be noise")
     rough = GateRow("end to end", 10.0, 7.0, -29.0, -51.0, 36.6, "no difference")
     told = dict(result_parts(replace(result, confirmed=rough, other_busy_threads=1.1)))
-    assert told["Nearest"] == (
-        "int8, scales while it runs, -29.0 % (-51.0 to +36.6), which may be chance"
-    )
-    assert told["But"].startswith("other programs kept 1.1 hardware threads busy meanwhile")
+    assert told["Closest"] == ("dynamic int8, -29.0 % (-51.0 to +36.6): may be noise")
+    assert told["Note"].startswith("other programs kept 1.1 hardware threads busy:")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
-    assert "Nearest" not in dict(result_parts(slower))
+    assert "Closest" not in dict(result_parts(slower))
     assert not {"Why", "Model", "Run it"} & {*parts}
 
 
@@ -109,7 +105,7 @@ def test_what_was_tried_is_read_at_80_columns() -> None:
 
 
 def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Path) -> None:
-    begin = "int8, scales while it runs"
+    begin = "dynamic int8"
     ends = ("1 thread", "2 threads", "work in small blocks", "denormal numbers are zero")
     many = tuple(
         Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, "slower")
@@ -138,7 +134,7 @@ def test_a_result_is_a_file_that_opens_and_may_be_moved(tmp_path: Path) -> None:
     result = load_result(after / "m.tune.json")
     assert result.model == str(after / "m.tune.onnx")
     lines = dict(preview(str(after / "m.tune.json"), "TUNING", lambda: False).lines)
-    assert lines["tuned"].startswith("at least 1.96 times as fast with int8")
+    assert lines["tuned"].startswith("at least 1.96× as fast with dynamic int8")
 
 
 @pytest.mark.parametrize("model", [True, False])

@@ -1,8 +1,8 @@
-"""The fastest set-up of a model: set-ups race, and what counts is near enough in its results.
+"""Find the fastest setup of a model whose outputs stay within the tolerance.
 
-First the models that conversions make race, then settings of the session with the fastest one,
-then what helped together. The winner has to beat the model as it is again, in new sessions; both
-are profiled, and the difference is told by node.
+Converted models race first, then session options with the fastest model, then combinations of what
+helped. The winner must beat the original model again in new processes; both are profiled, and the
+gain is attributed to ONNX nodes.
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ class Request:
             UsageError: Says which.
         """
         if self.batch and self.inputs is not None:
-            raise UsageError("--batch does not go with --inputs, whose data have a size")
+            raise UsageError(
+                "--batch cannot be combined with --inputs, whose data have a fixed size"
+            )
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -185,7 +187,7 @@ def run(request: Request) -> Iterator[Event]:
     folder = Path.cwd() if request.output is None else request.output.absolute().parent
     if not os.access(folder, os.W_OK | os.X_OK):  # said before the work
         raise SaveError(
-            "the folder may not be written to", where=str(folder), hint="Give another --output"
+            "the folder is not writable", where=str(folder), hint="Choose another --output"
         )
     yield Progress(0, None, stage="Reading the model")
     yield Metric("budget", request.budget, "s")  # beside the time that has passed
@@ -239,7 +241,7 @@ class _Tuning:
             path.unlink(missing_ok=True)
         if not self._journal.is_kept:
             return ""
-        return "What was found is kept, and the same command, with any --output, goes on from there"
+        return "The measurements are kept: run the same command, with any --output, to continue"
 
     # --- the course -----------------------------------------------------------------------------
 
@@ -303,8 +305,8 @@ class _Tuning:
         for name in _listed(self._request.only):
             if name not in names:
                 raise UsageError(
-                    f"there is no change {visible(name)}",
-                    hint=f"There are {', '.join(sorted(names))}",
+                    f"no change is called {visible(name)}",
+                    hint=f"Choose from {', '.join(sorted(names))}",
                 )
 
     def _combined(self, best: Sequence[Setup], helped: Sequence[Setup]) -> list[Setup]:
@@ -437,7 +439,7 @@ class _Tuning:
             known = self._journal.made(change.id)
             if known is None and self._left(_CONVERTING) <= 0:
                 self._is_whole = False
-                self._problems[setup.key] = f"{TIME_UP} before it was tried"
+                self._problems[setup.key] = f"{TIME_UP} before it was measured"
                 continue
             if known is None:
                 with self._doing("converting"):
@@ -459,7 +461,7 @@ class _Tuning:
         problem = yield from self._try_convert(change, repair=False)
         can_help = bool(problem) and problem != NOTHING and change.repairs
         if can_help and self._left(_CONVERTING) > 0:
-            yield Log(f"{change.title}: {problem}; nodes may stay as they are")
+            yield Log(f"{change.title}: {problem}; trying again without the nodes that cause it")
             problem = yield from self._try_convert(change, repair=True)
         return problem
 
@@ -490,10 +492,10 @@ class _Tuning:
                     if isinstance(event, Progress):
                         yield replace(event, stage=f"{change.title}: {event.stage}")
                     if time.monotonic() - begin > limit:
-                        return f"{TIME_UP} before it was converted"
+                        return f"{TIME_UP} during the conversion"
         except DldError as error:
             return visible(error.message)
-        return "it has no result"
+        return "the conversion wrote no model"
 
     # --- races ----------------------------------------------------------------------------------
 
@@ -544,7 +546,7 @@ class _Tuning:
             key = setup.key
             if key in self._made or key in self._problems:
                 continue
-            yield Progress(at, len(setups), "set-ups", f"Checking {stage}")
+            yield Progress(at, len(setups), "candidates", f"Checking {stage}")
             try:
                 with self._doing("loading"):
                     contestant = self._contestant(setup)
@@ -568,7 +570,7 @@ class _Tuning:
         if not setup.changes:
             return {}
         if not self._reference:
-            return {setup.key: "an output is of a type that cannot be compared"}
+            return {setup.key: "an output has a type that cannot be compared"}
         outputs = contestant.outputs()
         if setup.batch > 1:
             pairs = zip(outputs, self._reference, strict=True)
@@ -715,7 +717,7 @@ class _Tuning:
                 self._setups, self._races, self._problems, self._near, chosen.key
             ),
             reports=tuple(reports), seconds=seconds, is_whole=self._is_whole,
-            tolerance=" ".join(asked.tolerance) or "by the precision of each",
+            tolerance=" ".join(asked.tolerance) or "default for each precision",
             inputs="; ".join(remarks) or ("random values" if asked.inputs is None else "files"),
             asked=tuple(asked.only),
             explained_percent=share,
@@ -861,5 +863,5 @@ def _gain_of(reports: Sequence[Path]) -> Gain | str:
         with open_report(reports[0]) as before, open_report(reports[1]) as after:
             gain = gain_of(before, after)
     except DldError as error:
-        return f"the profiles cannot be compared: {visible(error.message)}"
+        return f"The profiles cannot be compared: {visible(error.message)}"
     return gain if gain is not None and gain.before_ms > 0 else NOT_MEASURED

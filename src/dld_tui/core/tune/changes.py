@@ -1,7 +1,7 @@
-"""What may be changed to make a model faster, as data: advice and tuning speak of the same.
+"""The changes that may make a model faster, as data that advice and tuning share.
 
-A change converts the model by an activity, or is a setting of the session, in the words of the
-requests of these activities.
+A change either converts the model through an activity or sets session options, both named as in the
+requests of those activities.
 """
 
 from __future__ import annotations
@@ -19,103 +19,104 @@ _GPU = ("CUDA", "Tensorrt", "NvTensorRTRTX")
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that may be done."""
+    """A conversion or a group of session options that may make a model faster."""
 
     id: str
     title: str
     """A few words."""
     reason: str = ""
-    """Why it can be faster, as a part of a sentence."""
+    """Why it can be faster, as a clause."""
     convert: str = ""
-    """The activity that makes another model; empty for a setting of the session."""
+    """The id of the activity that converts the model; empty for session options."""
     values: Mapping[str, JSON] = field(default_factory=dict)
-    """Of that activity."""
+    """Settings of that activity."""
     session: Mapping[str, JSON] = field(default_factory=dict)
     """Settings of ``profile_onnxruntime``."""
     agreement: Agreement = SAME
-    """How near to the model as it is the results must be."""
+    """How close the outputs must be to those of the original model."""
     providers: tuple[str, ...] = ()
-    """For which it makes sense; empty for all."""
+    """The execution providers that it applies to; empty for all."""
     needs: str = ""
-    """The setting of a request without which it cannot be done."""
+    """The setting of the tuning request that it requires."""
     ops: tuple[str, ...] = ()
-    """Operators of which the model must have one; empty for any model."""
+    """The model must contain one of these operators; empty for any model."""
     repairs: bool = False
-    """Whether the conversion can leave nodes as they are where outputs come out wrong."""
+    """Whether the conversion can exclude nodes when outputs exceed the tolerance."""
 
 
 _ENTRIES = "session_config"
 _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 
 CHANGES: tuple[Change, ...] = (
-    Change("int8-dynamic", "int8, scales while it runs",
-           "weights are a quarter of the bytes, and int8 products take fewer instructions",
+    Change("int8-dynamic", "dynamic int8",
+           "weights take a quarter of the bytes, and int8 products need fewer instructions",
            "convert_quantize", {"dynamic": True}, agreement=QUANTIZED, providers=("CPU",),
            repairs=True, ops=_PRODUCTS),
-    Change("int8", "int8, calibrated",
-           "numbers are a quarter of the bytes, and int8 products take fewer instructions",
+    Change("int8", "static int8",
+           "tensors take a quarter of the bytes, and int8 products need fewer instructions",
            "convert_quantize", {}, agreement=QUANTIZED, needs="calibration", repairs=True,
            ops=_PRODUCTS),
-    Change("fp16", "fp16", "numbers are half of the bytes to move", "convert_fp16",
+    Change("fp16", "fp16", "half of the bytes have to be moved", "convert_fp16",
            {"keep_io_types": True}, agreement=FLOAT16, repairs=True),
-    Change("bf16", "bf16", "numbers are half of the bytes to move", "convert_bf16",
+    Change("bf16", "bf16", "half of the bytes have to be moved", "convert_bf16",
            {"keep_io_types": True}, agreement=BFLOAT16, providers=_GPU, repairs=True),
-    Change("weights-int8", "weights in int8, computed in floating point",
-           "weights are a quarter of the bytes to read", "convert_quantize", {"weights_only": True},
-           agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
+    Change("weights-int8", "int8 weights, float computation",
+           "a quarter of the weight bytes have to be read", "convert_quantize",
+           {"weights_only": True}, agreement=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
     Change("simplified", "simplified graph",
-           "constants are computed beforehand, and needless nodes are gone", "convert_sanitize"),
-    Change("opset", "newest opset", "newer versions of operators have kernels of their own",
+           "constants are folded and redundant nodes removed", "convert_sanitize"),
+    Change("opset", "newest opset", "newer operator versions can have faster kernels",
            "convert_opset", {"to": 0}),
-    Change("no-spinning", "threads sleep while they wait",
-           "threads that wait leave their cores to others",
+    Change("no-spinning", "no thread spinning",
+           "waiting threads release their cores",
            session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
-    Change("extended", "no layouts of its own",
-           "the changes to a blocked layout and back are left out",
+    Change("extended", "extended optimization",
+           "tensors are not converted to a blocked layout and back",
            session={"optimization_level": "extended"}, providers=("CPU",)),
-    Change("basic", "basic optimisation", "operators stay apart where fused ones are slower",
+    Change("basic", "basic optimization", "some fused operators are slower than separate ones",
            session={"optimization_level": "basic"}),
-    Change("blocks", "work in small blocks",
-           "with smaller shares of the work, threads wait less for the last one",
+    Change("blocks", "dynamic block size",
+           "smaller blocks of work balance the load of the threads",
            session={_ENTRIES: ["session.dynamic_block_base=4"]}, providers=("CPU",)),
-    Change("denormals", "denormal numbers are zero",
-           "processors compute slowly with the numbers next to zero",
+    Change("denormals", "denormals as zero",
+           "arithmetic with denormal numbers is slow",
            session={_ENTRIES: ["session.set_denormal_as_zero=1"]}, providers=("CPU",)),
-    Change("gelu", "GELU by tanh", "tanh takes fewer steps than erf",
+    Change("gelu", "tanh GELU", "tanh is cheaper than erf",
            session={_ENTRIES: ["optimization.enable_gelu_approximation=1"]},
            ops=("Erf", "Gelu", "BiasGelu")),
-    Change("parallel", "operators at once",
-           "operators that do not need each other run at the same time",
+    Change("parallel", "parallel execution",
+           "independent operators run at the same time",
            session={"inter_threads": 2}, providers=("CPU",)),
     Change("io-binding", "IO binding", "inputs and outputs stay on the device",
            session={"io_binding": True}, providers=_GPU),
-    Change("cuda-graph", "CUDA graph", "all kernels are launched at once",
+    Change("cuda-graph", "CUDA graph", "one launch replaces those of all kernels",
            session={"io_binding": True, "provider_option": ["enable_cuda_graph=1"]},
            providers=("CUDA",)),
-    Change("nhwc", "channels last", "convolutions get the layout of tensor cores",
+    Change("nhwc", "NHWC layout", "convolutions run in the layout of Tensor Cores",
            session={"provider_option": ["prefer_nhwc=1"]}, providers=("CUDA",), ops=("Conv",)),
-    Change("heuristic", "convolutions by heuristic", "kernels of convolutions are chosen by rule",
+    Change("heuristic", "heuristic convolution search",
+           "cuDNN picks convolution kernels by heuristics",
            session={"provider_option": ["cudnn_conv_algo_search=HEURISTIC"]}, providers=("CUDA",),
            ops=("Conv",)),
-    Change("tensorrt", "TensorRT", "TensorRT fuses layers and times kernels for each",
+    Change("tensorrt", "TensorRT", "TensorRT fuses layers and selects kernels by timing them",
            session={"provider": "Tensorrt,CUDA"}, providers=("CUDA",)),
     Change("tensorrt-fp16", "TensorRT in fp16",
-           "TensorRT fuses layers and times kernels for each, and numbers are half of the bytes",
+           "TensorRT fuses layers and selects kernels by timing, and half of the bytes are moved",
            session={"provider": "Tensorrt,CUDA", "provider_option": ["trt_fp16_enable=1"]},
            agreement=FLOAT16, providers=("CUDA",)),
 )  # fmt: skip
-"""All that needs no figures of the machine or the model, those that mostly bring most first."""
+"""The changes that do not depend on the machine or the model, the most effective ones first."""
 _THREADS, _SHAPES, _BATCH = "threads-", "fixed-shapes", "batch-"
 _REASONS = {
-    _THREADS: "with this number of threads, the least time goes into waiting for each other",
-    _SHAPES: "shapes are computed before the first run",
-    _BATCH: "the items of a pass share its launches, and weights are read once",
+    _THREADS: "this number of threads loses the least time to synchronization",
+    _SHAPES: "shapes are computed when the session is created",
+    _BATCH: "the items of a batch share kernel launches and weight reads",
 }
-"""Of changes that the machine or the model makes, by how their ids begin."""
+"""Reasons for the changes that depend on the machine or the model, by the prefix of their ids."""
 
 
 def reasons_of(ids: Iterable[str]) -> list[str]:
-    """Return why changes can be faster, each reason once; none of those that are not known."""
+    """Return why changes can be faster, each reason once; unknown ids have none."""
     known = {change.id: change.reason for change in CHANGES}
     found = [
         known.get(id)
@@ -127,7 +128,7 @@ def reasons_of(ids: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Gains:
-    """How many times as fast a change made models."""
+    """The measured range of speedups of a change."""
 
     models: int
     least: float
@@ -142,11 +143,11 @@ MEASURED: Mapping[str, Gains] = {
     "blocks": Gains(3, 0.95, 1.03),
     "cuda-graph": Gains(2, 1.45, 2.96),
 }
-"""By change, of models whose work it is about: the table in docs/tuning.md."""
+"""Measured speedups by change: the table in docs/tuning.md."""
 
 
 def measured_gains(changes: Iterable[str]) -> Gains | None:
-    """Return what the best and the worst of some changes did; None where none was measured."""
+    """Return the range over all of these changes; None if none of them was measured."""
     found = [MEASURED[name] for name in changes if name in MEASURED]
     if not found:
         return None
@@ -155,7 +156,7 @@ def measured_gains(changes: Iterable[str]) -> Gains | None:
 
 
 def thread_changes(usable: int, physical: int | None) -> list[Change]:
-    """Return numbers of threads that are worth trying; the default is one a physical core."""
+    """Return the thread counts to try; ONNX Runtime's default is one per physical core."""
     cores = min(physical or usable, usable)
     counts = sorted({1, max(1, cores // 2), cores, usable} - {0})
     return [
@@ -166,17 +167,15 @@ def thread_changes(usable: int, physical: int | None) -> list[Change]:
 
 
 def shape_change(sizes: Mapping[str, int]) -> Change:
-    """Return the change that fixes free dimensions to the sizes of the inputs."""
+    """Return the change that fixes dynamic dimensions to the sizes of the inputs."""
     text = ", ".join(f"{name}={size}" for name, size in sizes.items())
     return Change(_SHAPES, f"fixed {text}", _REASONS[_SHAPES],
                   session={"dim": [f"{n}={s}" for n, s in sizes.items()]})  # fmt: skip
 
 
 def batch_change(size: int) -> Change:
-    """Return the change that computes several items a pass."""
-    return Change(
-        f"{_BATCH}{size}", f"{size} items a pass", _REASONS[_BATCH], session={"batch": size}
-    )
+    """Return the change that computes a batch of several items in a pass."""
+    return Change(f"{_BATCH}{size}", f"batch of {size}", _REASONS[_BATCH], session={"batch": size})
 
 
 def usable_changes(
@@ -186,14 +185,14 @@ def usable_changes(
     given: Callable[[str], Any],
     only: Sequence[str] = (),
 ) -> list[Change]:
-    """Return those that can be tried.
+    """Return the changes that can be tried.
 
     Args:
-        changes: All.
-        provider: The short name of the first provider.
-        operators: Those that the model has.
+        changes: All changes.
+        provider: The short name of the first execution provider.
+        operators: The operators of the model.
         given: Returns a setting of the request by its name.
-        only: Ids; all where there are none.
+        only: Ids of the changes to try; empty for all.
     """
     return [
         one
@@ -207,20 +206,20 @@ def usable_changes(
 
 @dataclass(frozen=True)
 class Setup:
-    """A model and the settings to run it with."""
+    """A model and the session options to run it with."""
 
     model: Path
     changes: tuple[Change, ...] = ()
 
     @property
     def key(self) -> str:
-        """What was changed, by ids."""
+        """The ids of the changes."""
         return "+".join(change.id for change in self.changes) or "as it is"
 
     @property
     def title(self) -> str:
-        """What was changed, in words."""
-        return ", ".join(change.title for change in self.changes) or "as it is"
+        """The changes in words."""
+        return ", ".join(change.title for change in self.changes) or "original model"
 
     @property
     def session(self) -> dict[str, JSON]:
@@ -235,23 +234,23 @@ class Setup:
 
     @property
     def batch(self) -> int:
-        """How many items a pass computes, in multiples of what the model is fed."""
+        """How many times the original inputs a pass computes."""
         size = self.session.get("batch", 1)
         return size if isinstance(size, int) else 1
 
     @property
     def agreement(self) -> Agreement:
-        """How near the results must be: what the change that costs most digits allows."""
+        """How close the outputs must be: what the least accurate of the changes allows."""
         kinds = [change.agreement for change in self.changes]
         return min(kinds, key=lambda kind: kind.quiet_db, default=SAME)
 
     def goes_with(self, change: Change) -> bool:
-        """Return whether a change sets nothing that another one has set."""
+        """Return whether no earlier change sets what this one sets."""
         return not any(
             name in change.session and not isinstance(value, list)
             for name, value in self.session.items()
         )
 
     def with_change(self, change: Change, model: Path | None = None) -> Setup:
-        """Return it with one change more, and perhaps another model."""
+        """Return a copy with one more change, and another model if one is given."""
         return replace(self, model=model or self.model, changes=(*self.changes, change))

@@ -276,23 +276,23 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     running, waiting = (sum(getattr(row, part) for row in gain.rows)
                         for part in ("running_ms", "waiting_ms"))  # fmt: skip
     if share < _ELSEWHERE_PERCENT:
-        parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they could"
+        parts = f"{_ms(running, digits)} while they ran, {_ms(waiting, digits)} before they"
         return [
-            f"The nodes take as long as before ({parts} start): the gain is in what delays a pass,"
-            " other programs or threads that wait for each other, or in what was not recorded."
+            f"The nodes take as long as before ({parts} started): the gain comes from fewer delays"
+            " between them (other programs, thread synchronization) or from unrecorded work."
         ]
     lines = [f"{share:.0f} % of the gain is {_places(gain, running, waiting, digits)}."]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
         is_less = abs(shown) < abs(change_percent)
         why = (
-            "the rest is delays that hit another node in each pass, by other programs or threads"
-            " that wait for each other"
+            "the rest are delays by other programs or thread synchronization, which hit other nodes"
+            " in each pass"
             if is_less
             else "these figures are rough"
         )
         lines[0] += (
-            f" What was confirmed is {change_percent:+.1f} %, in the profiles it is {shown:+.1f} %:"
+            f" The confirmed change is {change_percent:+.1f} %, the profiles show {shown:+.1f} %:"
             f" {why}."
         )
     top = [row for row in gain.rows[:_NAMED] if row.delta_ms < 0]
@@ -302,10 +302,10 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
     names, slowest = _named(top, digits), gain.rows[-1]
     if most > _EXCEEDED and slowest.delta_ms > 0:
         lost = _named([slowest], digits)
-        return [*lines, f"Nodes gain and lose more than all together: {names}, but {lost}."]
+        return [*lines, f"Some nodes became faster, others slower: {names}, but {lost}."]
     if most < _SPREAD:
-        return [*lines, f"It is spread over many nodes; most gained {names}."]
-    return [*lines, f"Most is at {names}."]
+        return [*lines, f"It is spread over many nodes; the largest parts: {names}."]
+    return [*lines, f"Most of it: {names}."]
 
 
 def _places(gain: Gain, running: float, waiting: float, digits: int) -> str:
@@ -316,7 +316,7 @@ def _places(gain: Gain, running: float, waiting: float, digits: int) -> str:
         f"{_ms(ms, digits)} {when}"
         for ms, when in (
             (running, "while they ran"),
-            (waiting, "before they could start (launches, scheduling, copies)"),
+            (waiting, "before they started (launches, scheduling, copies)"),
         )
         if abs(ms) >= least
     ]
@@ -325,11 +325,11 @@ def _places(gain: Gain, running: float, waiting: float, digits: int) -> str:
         nodes = fmt.plural(len(gain.rows), "named node")
         places.append(f"at {nodes}, {' and '.join(at_nodes)}")
     if abs(handing) >= least:
-        places.append(f"in handing over inputs and outputs, {_ms(handing, digits)}")
+        places.append(f"in copying inputs and outputs, {_ms(handing, digits)}")
     return "; and ".join(places) or f"at {fmt.plural(len(gain.rows), 'named node')}"
 
 
-NOT_MEASURED = "No layer was measured in both profiles."
+NOT_MEASURED = "No layer was timed in both profiles."
 _LEAST_GAIN = 0.001
 _TOLD_MS, _TOLD_PART = 0.0005, 0.05
 """A difference, and the part of all differences, below which one is not told."""

@@ -1,4 +1,4 @@
-"""What tuning found: the fastest set-up, how sure that is, why, and how to use it."""
+"""The result of tuning: the fastest candidate, how certain that is, why, and how to use it."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from dld_tui.core.tune.gain import GainRow
 from dld_tui.core.tune.race import Race
 from dld_tui.core.types import JSON
 
-TIME_UP = "the time was up"
+TIME_UP = "the budget was spent"
 NOTHING = "there is nothing to change"
 _SAME = "the same"
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One set-up that was tried."""
+    """A setup that was measured, or why it was not."""
 
     key: str
-    """Ids of what was changed, with ``+`` between them."""
+    """The ids of its changes, joined by ``+``."""
     title: str
-    """The same in words."""
+    """Its changes in words."""
     ms: float | None = None
-    """Median of its rounds, of one item; None where it did not run."""
+    """Median latency of its rounds, of one item; None if it did not run."""
     ratio: float | None = None
-    """How many times as long as the model as it is it takes, in the same rounds."""
+    """Its latency divided by that of the original model in the same rounds."""
     rounds: int = 0
     state: str = ""
-    """``in the race`` to its end, ``slower`` and stopped, ``best``, ``failed``, ``not tried``, or
-    ``no change`` where it has nothing to do."""
+    """``in the race`` until its end, ``slower`` and stopped early, ``best``, ``failed``,
+    ``not tried``, or ``no change`` if the conversion changes nothing."""
     problem: str = ""
-    """Why it does not count. Fit for a terminal."""
+    """Why it was excluded. Safe for a terminal."""
     accuracy: str = ""
-    """How near its outputs are to those of the model as it is."""
+    """How close its outputs are to those of the original model."""
 
 
 def candidates(
@@ -56,13 +56,13 @@ def candidates(
     near: Mapping[str, str],
     best: str,
 ) -> tuple[Candidate, ...]:
-    """Return all set-ups; ratios of later races are carried back to the model as it is.
+    """Return all candidates, with ratios to the original model also for later races.
 
     Args:
-        setups: By key, the model as it is first.
-        races: In order; the reference of each but the first ran in one before.
-        problems: Why set-ups do not count, by key.
-        near: How near outputs are, by key.
+        setups: By key, the original model first.
+        races: In order; the reference of each but the first ran in an earlier one.
+        problems: Why setups are excluded, by key.
+        near: How close outputs are, by key.
         best: The key of the winner.
     """
     ratios: dict[str, float] = {}
@@ -112,46 +112,45 @@ class TuneResult:
     """The result of the activity ``tune``."""
 
     report: str
-    """The file that holds this."""
+    """The file that holds this result."""
     source: str
-    """The model that was tuned: foreign text, as all paths."""
+    """The model that was tuned: untrusted text, like all paths."""
     best: str
-    """Key of the fastest candidate; ``as it is`` where nothing is faster for sure."""
+    """Key of the fastest candidate; ``as it is`` if none is measurably faster."""
     title: str
     confirmed: GateRow | None
-    """The model as it is against the best one, in new sessions that took turns; None where
-    nothing was faster."""
+    """The winner of the races against the original model, in new processes; None if nothing won."""
     model: str | None
-    """The model to run; None where that as it is is best."""
+    """The converted model to run; None if the original file is best."""
     candidates: tuple[Candidate, ...]
     why: tuple[str, ...]
-    """Where the gain comes from, by node. Fit for a terminal."""
+    """Where the gain comes from, by node. Safe for a terminal."""
     code: Code
     reports: tuple[str, ...]
-    """Profiles of the model as it is and of the best one."""
+    """Profiles of the original model and of the best candidate."""
     tolerance: str
     inputs: str
-    """What the model was fed. Fit for a terminal."""
+    """What the inputs were. Safe for a terminal."""
     seconds: Mapping[str, float]
-    """Where the time of tuning went: ``measuring``, ``waiting`` until threads of another session
-    sleep, ``converting``, ``loading``, ``checking``, ``all``."""
+    """Where the time went: ``measuring``, ``waiting`` for the threads of another session to sleep,
+    ``converting``, ``loading``, ``checking``, ``all``."""
     is_whole: bool
-    """False where the time was up before all was tried."""
+    """False if the budget was spent before all candidates were measured."""
     asked: tuple[str, ...] = ()
-    """The changes that were asked for by name; empty for all that there are."""
+    """The ids of the changes that the user asked for; empty for all."""
     explained_percent: float | None = None
-    """How much of the gain is that of named nodes, while they ran and before they could start, and
-    of handing over inputs and outputs."""
+    """Percentage of the gain that is attributed to named nodes (while they ran and before they
+    could start) and to copying inputs and outputs."""
     nodes: tuple[GainRow, ...] = ()
-    """Where it is, those that gained most first."""
+    """The gain by node, the largest first."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the best one, in the words of ``dld profile onnxruntime``."""
+    """Session options of the best candidate, named as in ``dld profile onnxruntime``."""
     other_busy_threads: float | None = None
-    """Hardware threads that other programs kept busy meanwhile; None where that is not known."""
+    """Hardware threads that other programs kept busy meanwhile; None if unknown."""
 
     @property
     def is_faster(self) -> bool:
-        """Whether something is faster for sure."""
+        """Whether a candidate is measurably faster."""
         return self.confirmed is not None and self.confirmed.verdict == "faster"
 
     @property
@@ -161,31 +160,31 @@ class TuneResult:
 
     @property
     def factor(self) -> float:
-        """How many times as fast the best one is at least: the cautious end of the interval.
+        """The speedup at the cautious end of the confidence interval.
 
-        The best of many set-ups is in part the luckiest, so the middle would promise too much.
+        The best of many candidates is in part the luckiest, so the median would promise too much.
         """
         row = self.confirmed
         return 1.0 if row is None else 100 / (100 + row.high_percent)
 
     @property
     def verdict(self) -> str:
-        """What came out, in a sentence."""
+        """The outcome in a sentence."""
         tried = sum(1 for one in self.candidates if one.rounds) - 1
-        count = fmt.plural(max(0, tried), "set-up")
+        count = f"{fmt.plural(max(0, tried), 'candidate')} measured"
         row = self.confirmed
         if row is None or not self.is_faster:
-            said = f"{self.title} taken back: " if self.asked and row is not None else ""
-            return f"{said}nothing is faster for sure; {count} tried"
+            rejected = f"{self.title} rejected: " if self.asked and row is not None else ""
+            return f"{rejected}no candidate is measurably faster; {count}"
         ms = fmt.milliseconds
         return (
-            f"at least {self.factor:.2f} times as fast with {self.title}: {ms(row.base_ms)} ms →"
-            f" {ms(row.new_ms)} ms, {row.text}; {count} tried"
+            f"at least {self.factor:.2f}× as fast with {self.title}: {ms(row.base_ms)} ms →"
+            f" {ms(row.new_ms)} ms, {row.text}; {count}"
         )
 
 
 COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("key", "set-up", lambda one: one.title, least=29, keep="middle"),
+    Column("key", "candidate", lambda one: one.title, least=29, keep="middle"),
     Column("ms", "ms", lambda one: one.ms, MS, 9),
     Column(
         "speed", "speed", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f} x",
@@ -198,10 +197,10 @@ COLUMNS: tuple[Column[Candidate], ...] = (
 
 
 def tune_table(result: TuneResult) -> Table[Candidate]:
-    """Return what was tried: the best one, the others by speed, and what failed.
+    """Return the candidates: the best one, the others by speed, then those that failed.
 
-    Rounds of different races are as fast as the machine was at the time, so milliseconds are those
-    of the model as it is, times how many times as long a candidate takes.
+    The speed of the machine differs between races, so the milliseconds are the baseline's latency
+    times the ratio of the candidate.
     """
     base = next((one.ms for one in result.candidates if one.ratio == 1.0), None)
     if result.confirmed is not None:
@@ -211,50 +210,51 @@ def tune_table(result: TuneResult) -> Table[Candidate]:
          for one in result.candidates),
         key=lambda one: (bool(one.problem), one.key != result.best, one.ratio or 9e9, one.key),
     )  # fmt: skip
-    return Table(COLUMNS, rows, name="tune", title="What was tried")
+    return Table(COLUMNS, rows, name="tune", title="Candidates")
 
 
 def _nearest(result: TuneResult) -> Candidate | None:
-    """Return the fastest one beside the model as it is; None where none seemed faster."""
+    """Return the fastest candidate besides the original model; None if none seemed faster."""
     others = [one for one in result.candidates if one.ratio and not one.problem]
     nearest = min(others, key=lambda one: one.ratio or 1.0, default=None)
     return None if nearest is None or (nearest.ratio or 1.0) >= 1.0 else nearest
 
 
 def result_parts(result: TuneResult) -> list[tuple[str, str]]:
-    """Return what came out, why, and where it is, each with what it is. Fit for a terminal."""
+    """Return (label, text) paragraphs: the outcome, why, and how to use it. Safe for a terminal."""
     parts = [("", result.verdict)]
     if result.is_faster:
         reasons = "; ".join(reasons_of(result.best.split("+")))
         because = [f"{reasons[0].upper()}{reasons[1:]}."] if reasons else []
         parts.append(("Why", " ".join([*because, *result.why])))
         if result.winner is not None and (near_by := result.winner.accuracy):
-            told = "the same as" if near_by == _SAME else f"near enough, {visible(near_by)} against"
-            parts.append(("Results", f"{told} those of the model as it is"))
+            outputs = "identical to" if near_by == _SAME else f"{visible(near_by)} against"
+            parts.append(("Results", f"{outputs} the outputs of the original model"))
         if result.model is not None:
             parts.append(("Model", visible(near(result.model))))
         else:
-            parts.append(
-                ("Model", "the file stays as it is: the gain is in settings of the session")
-            )
+            parts.append(("Model", "the original file: only session options change"))
         parts.append(("Run it", visible(result.code.command)))
     elif result.confirmed is not None:
-        parts.append(("Nearest", f"{result.title}, {result.confirmed.text}, which may be chance"))
+        parts.append(("Closest", f"{result.title}, {result.confirmed.text}: may be noise"))
     elif (nearest := _nearest(result)) is not None:
-        speed = f"{1 / (nearest.ratio or 1.0):.2f} times as fast in its race"
-        parts.append(("Nearest", f"{nearest.title}, {speed}, which may be chance"))
+        speedup = f"{1 / (nearest.ratio or 1.0):.2f}× in its race"
+        parts.append(("Closest", f"{nearest.title}, {speedup}: may be noise"))
     if (result.other_busy_threads or 0.0) > BUSY_THREADS:
         busy = (
-            f"other programs kept {result.other_busy_threads:.1f} hardware threads busy meanwhile:"
-            " an idle machine may gain otherwise, by settings of threads above all"
+            f"other programs kept {result.other_busy_threads:.1f} hardware threads busy:"
+            " on an idle machine the gain may differ, above all that of thread settings"
         )
-        parts.append(("But", busy))
+        parts.append(("Note", busy))
     if not result.is_whole:
         parts.append(
-            ("But", "the time was up before all was tried: a longer --budget may find more")
+            (
+                "Note",
+                "the budget was spent before all was measured: a longer --budget may find more",
+            )
         )
-    parts.append(("Fed with", f"{result.inputs}; near enough: {visible(result.tolerance)}"))
-    waiting = {"waiting": "waiting until threads sleep"}
+    parts.append(("Inputs", f"{result.inputs}; tolerance: {visible(result.tolerance)}"))
+    waiting = {"waiting": "waiting for threads to sleep"}
     seconds = [
         f"{waiting.get(name, name)} {took:.0f} s"
         for name, took in result.seconds.items()
@@ -265,12 +265,12 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def result_lines(result: TuneResult) -> list[str]:
-    """Return the same as lines."""
+    """Return the paragraphs as lines."""
     return [f"{name}: {text}" if name else text for name, text in result_parts(result)]
 
 
 def tune_document(result: TuneResult) -> dict[str, JSON]:
-    """Return what ``dld tune --json`` prints: the result, with the best one in full."""
+    """Return what ``dld tune --json`` prints: the result with the best candidate in full."""
     data = encode(result)
     assert isinstance(data, dict)
     row = result.confirmed
@@ -287,15 +287,15 @@ def tune_document(result: TuneResult) -> dict[str, JSON]:
 
 
 def load_result(path: Path) -> TuneResult:
-    """Read the file of a result; what is not where it was is looked for beside it.
+    """Read a result file; files that were moved with it are found beside it.
 
     Raises:
-        InputError: It cannot be read, or is something else.
+        InputError: The file cannot be read, or is no result of tuning.
     """
     try:
         found: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"is no result of tuning: {error}", where=str(path)) from error
+        raise InputError(f"not a result of dld tune: {error}", where=str(path)) from error
     return replace(
         found, report=str(path.absolute()), source=_found(found.source, path),
         model=None if found.model is None else _found(found.model, path),
@@ -329,7 +329,7 @@ def _providers(session: Mapping[str, JSON]) -> list[str]:
 
 
 def python_code(model: str, session: Mapping[str, JSON]) -> str:
-    """Return a script that makes the session with ONNX Runtime's Python API."""
+    """Return a script that creates the session with ONNX Runtime's Python API."""
     lines = ["import onnxruntime as ort", "", "options = ort.SessionOptions()"]
     if threads := session.get("threads"):
         lines.append(f"options.intra_op_num_threads = {threads}")
@@ -355,7 +355,7 @@ def python_code(model: str, session: Mapping[str, JSON]) -> str:
 
 
 def cpp_code(model: str, session: Mapping[str, JSON]) -> str:
-    """Return lines that make the session with ONNX Runtime's C++ API."""
+    """Return code that creates the session with ONNX Runtime's C++ API."""
     lines = [
         "#include <onnxruntime_cxx_api.h>",
         "",
@@ -404,5 +404,5 @@ def _cpp_provider(kind: str, options: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _text(value: str) -> str:
-    """Return a text as a literal of Python and C++ both."""
+    """Return a string literal that Python and C++ both accept."""
     return json.dumps(visible(value), ensure_ascii=False)

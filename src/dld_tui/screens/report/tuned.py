@@ -31,13 +31,13 @@ class TuneScreen(ListPage[Candidate]):
     SCOPE = "tuned"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
     CSS_PATH = STYLES / "lists.tcss"
-    LIST_TITLE = "What was tried"
-    LIST_EMPTY = "Nothing was tried"
+    LIST_TITLE = "Candidates"
+    LIST_EMPTY = "Nothing was measured"
     HELP = (
-        "Each row is a model with settings that raced, the best one first; 2 x is twice as fast as "
-        "the model as it is. {tuned.open} opens the faster model or, where settings make it "
+        "Each row is a candidate, the best one first; 2 x is twice as fast as the original "
+        "model. {tuned.open} opens the faster model or, where settings make it "
         "faster, copies them as code, as {tuned.copy} does. {tuned.compare} compares the profiles "
-        "of both, and {tuned.about} shows all that is said above the table."
+        "of both, and {tuned.about} shows the whole summary."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
@@ -58,14 +58,14 @@ class TuneScreen(ListPage[Candidate]):
 
     def body(self) -> Iterable[Widget]:
         """Return the verdict and the table."""
-        yield ResultHead(self._paragraphs, keys="{tuned.about} all of it")
+        yield ResultHead(self._paragraphs, keys="{tuned.about} whole summary")
         yield from super().body()
 
     @property
     def _paragraphs(self) -> list[Paragraph]:
         good = self.result.is_faster
         (_, verdict), *others = result_parts(self.result)
-        label = (" faster ", "good strong") if good else (" as it is ", "warn strong")
+        label = (" faster ", "good strong") if good else (" no gain ", "warn strong")
         return [
             Paragraph(verdict, "strong", label),
             *(Paragraph(text, "", (f" {name:<{LABEL}}", "dim")) for name, text in others),
@@ -87,16 +87,16 @@ class TuneScreen(ListPage[Candidate]):
         return super().facts() | ({"faster"} if self.result.is_faster else set())
 
     def row_changed(self) -> None:
-        """Say why a set-up does not count."""
+        """Show why a candidate was excluded."""
         self.crumb(visible(self.row.problem) if self.row is not None else "")
         super().row_changed()
 
     def activate(self) -> None:
-        """Take what was found: open the faster model, or copy the settings that are faster."""
+        """Open the faster model, or copy the faster settings."""
         if self.result.is_faster:
             self.action_open_model()
         else:
-            self.notify("Nothing is faster for sure: the model stays as it is", timeout=3)
+            self.notify("No candidate is measurably faster: the model stays unchanged", timeout=3)
 
     def action_open_model(self) -> None:
         """Open the faster model; where settings make it faster, copy these."""
@@ -106,11 +106,11 @@ class TuneScreen(ListPage[Candidate]):
             host(self).open_path(Path(self.result.model))
 
     def action_about(self) -> None:
-        """Show all that is said above the table."""
+        """Show the whole summary."""
         self.app.push_screen(ParagraphsDialog("Tuning", self._paragraphs))
 
     def action_compare(self) -> None:
-        """Compare the profiles of the model as it is and of the faster one."""
+        """Compare the profiles of the original and of the faster model."""
         from dld_tui.screens.compare.page import CompareScreen
 
         host(self).add_page(CompareScreen([Path(path) for path in self.result.reports]))
@@ -123,7 +123,7 @@ class TuneScreen(ListPage[Candidate]):
             Choice("p", "Python", "python"), Choice("c", "C++", "cpp"),
             Choice("s", "the command that profiles it", "command"),
         ]  # fmt: skip
-        question = "The settings that make it faster, as what?"
+        question = "Copy the faster settings as"
         answer = await self.tasks.ask(ChoiceDialog("Copy the settings", question, choices))
         if answer is not None:
             texts: dict[str, Any] = {"python": code.python, "cpp": code.cpp}
