@@ -125,9 +125,9 @@ def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:
     before = report(tmp_path / "a.dldprof", PARTS)
     found = gain(before, report(tmp_path / "b.dldprof", {0: 6.2, 1: 1.0, 2: 3.0}))
     assert gain_lines(found, -8.0) == [
-        "The nodes take as long as before (+0.200 ms while they ran, +0.000 ms before they started):"
-        " the gain comes from fewer delays between them (other programs, thread synchronization) or"
-        " from unrecorded work.",
+        "The nodes take as long as before (+0.200 ms while they ran, +0.000 ms before they"
+        " started): the gain comes from fewer delays between them (other programs, thread"
+        " synchronization) or from unrecorded work.",
     ]
 
 
