@@ -378,3 +378,39 @@ def test_sizes_of_outputs_that_follow_from_inputs_are_numbers(tmp_path: Path) ->
     costs = costs_of(text, tmp_path)
     found = {node.ref: (str(cost.macs), str(cost.written)) for node, cost in costs.nodes.items()}
     assert found == {"c": (str(2 * 12 * 17 * 4 * 5), str(2 * 12 * 17 * 4)), "s": ("0", "12·N")}
+
+
+EXPERTS = """
+<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+net (float[1, T, 8] x, float[T, 4] r, int64[1, 3] ids, float[4, 16, 8] a, float[4, 8, 16] b,
+     uint8[100, 8] table, float[100, 1] scales) => (float[1, T, 8] y, float[1, 3, 16] e)
+{
+    [moe] y = com.microsoft.MoE <k = 2> (x, r, a, , b)
+    [embed] e = com.microsoft.GatherBlockQuantized <block_size = 16, quantize_axis = 1> (table, ids, scales)
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("tokens", "experts"), [(1, 2), (2, 4), (9, 4)])
+def test_only_the_rows_that_are_chosen_are_read(tokens: int, experts: int, tmp_path: Path) -> None:
+    shapes = {"x": (1, tokens, 8), "r": (tokens, 4), "ids": (1, 3)}
+    found = by_name(costs_of(EXPERTS, tmp_path, **shapes))
+    one = 2 * 16 * 8 * 4  # the weights of an expert
+    assert found["moe"].read == 4 * (tokens * 8 + tokens * 4) + experts * one
+    assert found["embed"].read == 3 * 8 + 3 * (8 + 4)  # indices; a row and its scale each
+    assert found["embed"].written == 3 * 16 * 4
+
+
+def test_a_scan_of_old_runs_once_a_sequence_of_a_batch(tmp_path: Path) -> None:
+    costs = costs_of(
+        """
+        <ir_version: 10, opset_import: ["" : 8]>
+        net (float[3, 2] h, float[3, 5, 2] x, float[2, 2] w) => (float[3, 2] hn, float[3, 5, 2] y)
+        {
+            [scan] hn, y = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] i)
+                => (float[2] o, float[2] c) { o = MatMul (w, a)  c = Add (o, i) }> (, h, x)
+        }
+        """,
+        tmp_path,
+    )
+    assert by_name(costs)["scan"].macs == 3 * 5 * 2 * 2

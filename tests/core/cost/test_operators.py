@@ -13,6 +13,7 @@ from dld_tui.core.cost.counts import symbol
 from dld_tui.core.cost.operators import PRODUCTS, Call, operator, work
 
 MS = "com.microsoft"
+NOTHING: dict[str, Any] = {}
 
 
 def macs(
@@ -23,6 +24,12 @@ def macs(
     **attributes: Any,
 ) -> Any:
     return work(PRODUCTS[op_type], Call(domain, op_type, inputs, outputs, attributes.get))[0]
+
+
+def operations(call: Call) -> Any:
+    rule = operator(call.domain, call.op_type).rule
+    assert rule is not None
+    return work(rule, call)[1]
 
 
 def slow_convolution(
@@ -185,6 +192,143 @@ def test_grouped_queries_share_keys_and_values() -> None:
         "GroupQueryAttention", [query, key, key, shared, shared], made, **about, local_window_size=8
     )
     assert window == slow_attention(batch, heads, rows, 8, width, width)
+
+
+def test_a_window_limits_what_is_seen_also_of_symbolic_lengths() -> None:
+    t = symbol("T")
+    query, key = (1, t, 32), (1, t, 16)
+    about: dict[str, Any] = {"domain": MS, "num_heads": 4, "kv_num_heads": 2}
+    found = macs("GroupQueryAttention", [query, key, key], **about, local_window_size=8)
+    assert str(found) == "64·T·(min(T, 8))"
+    four, kept = (2, 3, 9, 4), slow_attention(2, 3, 9, 4, 4, 4)
+    assert macs("Attention", [four] * 3, left_window_size=3, is_causal=1) == kept
+    assert macs("Attention", [four] * 3, left_window_size=2, right_window_size=1) == kept
+    assert macs("Attention", [four] * 3, left_window_size=3) == slow_attention(2, 3, 9, 9, 4, 4)
+
+
+def test_a_past_of_unknown_shape_is_not_none_at_all() -> None:
+    names = ["q", "k", "v", "", "past", "past_v"]
+    call = Call("", "Attention", [(1, 2, 3, 4)] * 3 + [None] * 3, [], lambda _: None, names)
+    assert work(PRODUCTS["Attention"], call)[0] is None
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    call = Call(
+        MS, "GroupQueryAttention", [(1, 3, 32)] + [None] * 2, [], heads.get, ["q", "k", "v"]
+    )
+    assert work(PRODUCTS["GroupQueryAttention"], call)[0] == slow_attention(1, 4, 3, 3, 8, 8)
+
+
+def test_keys_and_values_in_a_shared_buffer_count_once() -> None:
+    heads, width, longest = 2, 4, 16
+    one, cache = (1, 1, heads * width), (1, heads, longest, width)
+    about: dict[str, Any] = {"domain": MS, "num_heads": heads}
+    names = ["q", "k", "v", "", "", "", "pk", "pv", "length"]
+    inputs = [one] * 3 + [None] * 3 + [cache, cache, ()]
+    call = Call(MS, "MultiHeadAttention", inputs, [], {"num_heads": heads}.get, names)
+    whole = slow_attention(1, heads, 1, longest, width, width)
+    assert work(PRODUCTS["MultiHeadAttention"], call)[0] == whole
+    past = [one, one, one, None, None, cache, cache]
+    decode = "DecoderMaskedMultiHeadAttention"
+    assert macs(decode, past, **about, past_present_share_buffer=1) == whole
+    assert macs(decode, past, **about) == slow_attention(1, heads, 1, longest + 1, width, width)
+    assert macs(decode, [one, cache, cache], **about) == whole
+    joined = macs(
+        "Attention", [(1, 1, 7), (7, 24), None, None, (2, *cache)], **about,
+        past_present_share_buffer=1,
+    )  # fmt: skip
+    assert joined == whole + 7 * 24
+
+
+def test_packed_sequences_have_no_padding() -> None:
+    tokens, batch, longest, heads, width = 11, 3, 5, 2, 4
+    offsets, hidden = (batch, longest), heads * width
+    pairs = slow_attention(1, heads, tokens, longest, width, width)
+    about: dict[str, Any] = {"domain": MS, "num_heads": heads}
+    found = macs("PackedAttention", [(tokens, 7), (7, 3 * hidden), None, offsets], **about)
+    assert found == pairs + tokens * 7 * 3 * hidden
+    apart = [(tokens, hidden)] * 3 + [None, offsets]
+    assert macs("PackedMultiHeadAttention", apart, **about) == pairs
+    joined = [(tokens, heads, 3, width), None, None, None, offsets]
+    assert macs("PackedMultiHeadAttention", joined, **about) == pairs
+
+
+@pytest.mark.parametrize("rule", ["linear", "gated", "delta", "gated_delta"])
+@pytest.mark.parametrize("domain", ["", MS])
+def test_linear_attention_updates_a_state_and_asks_it(rule: str, domain: str) -> None:
+    batch, length, heads, groups, width, deep = 2, 3, 4, 2, 5, 6
+    count = 0
+    for _ in range(batch * length):
+        state = np.zeros((width, deep))
+        for _ in range(groups):
+            count += state.size * (2 if "delta" in rule else 1)  # read by the key; outer product
+        for _ in range(heads):
+            count += state.size  # read by the query
+    inputs = [(batch, length, heads * width), (batch, length, groups * width),
+              (batch, length, groups * deep), None, (batch, length, groups)]  # fmt: skip
+    about: dict[str, Any] = {"q_num_heads": heads, "kv_num_heads": groups}
+    about["update_rule"] = rule.encode()
+    assert macs("LinearAttention", inputs, domain=domain, **about) == count
+    assert operator(domain, "CausalConvWithState").rule is PRODUCTS["Conv"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "names", "constants", "opset", "about", "length"),
+    [
+        ((2, 3, 8, 2), ["x"], {}, 20, {}, 8),  # the last but one by default
+        ((2, 3, 8, 2), ["x"], {}, 17, {}, 3),  # the first behind the batch
+        ((2, 3, 8, 2), ["x"], {}, 17, {"axis": -2}, 8),
+        ((2, 16, 8, 1), ["x", "", "axis"], {2: 1}, 20, {}, 16),
+        ((2, 16, 8, 1), ["x", "n", "axis"], {1: 4, 2: 1}, 20, {}, 4),
+        ((2, 16, 8, 1), ["x", "n"], {}, 20, {}, None),
+    ],
+)
+def test_fourier_transforms_go_along_their_axis(
+    shape: tuple[int, ...],
+    names: list[str],
+    constants: dict[int, int],
+    opset: int,
+    about: dict[str, int],
+    length: int | None,
+) -> None:
+    inputs = [shape, *[()] * (len(names) - 1)]
+    call = Call("", "DFT", inputs, [], about.get, names, constants.get, opset)
+    if length is None:
+        assert operations(call) is None
+        return
+    transformed = {8: 2, 3: 1, 16: 1, 4: 1}[length]
+    signals = np.prod(shape[:-1]) // shape[transformed]
+    assert operations(call) == signals * round(5 * length * np.log2(length))
+
+
+def test_products_of_other_spellings() -> None:
+    turned = macs("FusedMatMul", [(7, 2, 3), (2, 7, 4)], [(2, 3, 4)], MS, transA=1, transBatchA=1)
+    assert turned == 2 * 3 * 7 * 4
+    a = (2, 3, 16)
+    assert macs("MatMulNBitsQkv", [a], domain=MS, Nq=8, Nkv=4, K=16) == 6 * 16 * (8 + 4 + 4)
+    assert macs("MatMulNBitsMlp", [a], domain=MS, N=8, K=16) == 6 * 16 * 2 * 8
+    assert macs("MatMulFpQ4", [a, (999,)], [(2, 3, 8)], MS) == 6 * 16 * 8
+    assert macs("AffineGrid", [(2, 2, 3)], [(2, 5, 6, 2)]) == 2 * 5 * 6 * 2 * 3
+    weights = [0.5] * 12
+    assert macs("LinearClassifier", [(9, 4)], domain="ai.onnx.ml", coefficients=weights) == 108
+    assert not operator("ai.onnx.ml", "TreeEnsemble").is_known
+    assert not operator("", "StringSplit").is_known
+
+
+def test_interpolation_by_the_axes_that_are_resized() -> None:
+    def cost(op_type: str, x: Any, made: Any, mode: bytes) -> Any:
+        about: dict[str, Any] = {"mode": mode}
+        return operations(Call("", op_type, [x], [made], about.get))
+
+    # Between two: two products and a sum; between four or eight values as many products.
+    assert cost("Resize", (1, 2, 4), (1, 2, 9), b"linear") == 18 * 3
+    assert cost("Resize", (1, 2, 4, 4), (1, 2, 8, 8), b"linear") == 128 * 7
+    assert cost("Resize", (1, 1, 2, 2, 2), (1, 1, 4, 4, 4), b"linear") == 64 * 15
+    assert cost("Resize", (1, 1, 4, 4), (1, 1, 8, 8), b"cubic") == 64 * (4 + 1) * 7
+    assert cost("Resize", (1, 1, 4, 4), (1, 1, 8, 8), b"nearest") == 0
+    assert cost("GridSample", (1, 2, 4, 4), (1, 2, 3, 3), b"linear") == 18 * (7 + 4)
+    call = Call(
+        "", "DeformConv", [(1, 4, 5, 5), (6, 4, 3, 3), (1, 18, 3, 3)], [(1, 6, 3, 3)], NOTHING.get
+    )
+    assert operations(call) == 4 * 9 * 3 * 3 * 7  # each channel at each place of the kernel
 
 
 def test_symbolic_dimensions_stay() -> None:

@@ -28,10 +28,12 @@ from dld_tui.core.cost.operators import (
     elements,
     missing_output,
     operator,
+    parts_read,
     work,
 )
 from dld_tui.core.document.local_functions import call_of, declared_attributes, key_of
 from dld_tui.core.document.node import Attribute, NodeTexts
+from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import (
     PLACEHOLDERS,
@@ -65,6 +67,8 @@ _ENDLESS = 1 << 31
 """What a loop has as its most trips when its condition ends it."""
 _TYPICAL = 64
 """The size of a symbolic dimension when two branches are compared."""
+_SCAN_WITHOUT_BATCH = 9
+"""Until this version of the operator set, a Scan runs once for each sequence of a batch, too."""
 _KEEP_SHAPE = frozenset(
     {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
 )
@@ -139,7 +143,7 @@ def _value_of(shape: Shape | None, bits: int | None, *, stored: bool = False) ->
 class _Frame:
     """A scope as one kind of the calls of the function around it has it."""
 
-    __slots__ = ("attributes", "outer", "scope", "values", "variant")
+    __slots__ = ("attributes", "opsets", "outer", "scope", "values", "variant")
 
     def __init__(
         self,
@@ -155,6 +159,7 @@ class _Frame:
         """As in :class:`~dld_tui.core.document.scope.CallTypes`."""
         self.attributes = attributes or {}
         """The values of the function's attributes."""
+        self.opsets: dict[str, int] = imports_of(scope) if outer is None else outer.opsets
         self.values: dict[str, _Value] = {}
 
     def attribute(self, node: Node, name: str) -> Any:
@@ -396,10 +401,13 @@ class ModelCosts:
     ) -> Cost:
         macs: Count | None = 0
         operations: Count | None = 0
+        call = None
         if counted.rule is not None or kind[0]:
             call = Call(
                 *kind, [read[name].shape for name in ins], [value.shape for value in values],
-                partial(frame.attribute, node),
+                partial(frame.attribute, node), ins,
+                lambda at: _whole_constant(frame, ins[at]),
+                frame.opsets.get(kind[0], 0),
             )  # fmt: skip
             if values and values[0].shape is None and outs[0]:
                 bits = values[0].bits or (read[ins[0]].bits if ins else None)
@@ -420,6 +428,10 @@ class ModelCosts:
         parameters = sum([value.stored for value in taken])
         if counted.selects and taken:
             taken[0] = _Value(bytes=written)
+        if call is not None:
+            for at, (rows, whole) in parts_read(call).items():
+                value = read[ins[at]]
+                taken[[*read].index(ins[at])] = value._replace(bytes=_part(value, rows, whole))
         return Cost(macs, flops, _sum([value.bytes for value in taken]), written, parameters)
 
     def _inside(self, frame: _Frame, node: Node, depth: int) -> _Sum:
@@ -485,8 +497,11 @@ class ModelCosts:
         if node.op_type == "Scan":
             try:  # a malformed node says nothing
                 first = ins[len(ins) - frame.attribute(node, "num_scan_inputs")]
+                shape = self._value(frame, first).shape or ()
+                if frame.opsets.get("", 0) < _SCAN_WITHOUT_BATCH:
+                    return shape[0] * shape[1]
                 axes = frame.attribute(node, "scan_input_axes") or [0]
-                trips: Count = (self._value(frame, first).shape or ())[axes[0]]
+                trips: Count = shape[axes[0]]
             except (IndexError, TypeError):
                 return None
             return trips
@@ -522,6 +537,13 @@ def _without(cost: Cost, left_out: Sequence[bool]) -> Cost:
 
 def _times(count: Count | None, factor: int) -> Count | None:
     return None if count is None else count * factor
+
+
+def _part(value: _Value, rows: Count, whole: int) -> Count | None:
+    """Return the bytes of so many rows of a value, of those that it has."""
+    if value.bytes is None or not isinstance(value.bytes, int):
+        return value.bytes
+    return rows * value.bytes // whole if isinstance(rows, int) else rows * (value.bytes // whole)
 
 
 def _sum(counts: list[Count | None]) -> Count | None:

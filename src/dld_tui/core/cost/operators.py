@@ -10,11 +10,11 @@ the field does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from dld_tui.core.cost.counts import Count
+from dld_tui.core.cost.counts import Count, symbol
 from dld_tui.core.operators.einsum import einsum_labels
 
 Shape: TypeAlias = "tuple[Count, ...]"
@@ -23,7 +23,11 @@ Work: TypeAlias = "tuple[Count, Count]"
 
 
 class UnknownShape(Exception):
-    """A shape that is needed is not known."""
+    """A shape, or a constant, that is needed is not known."""
+
+
+def _no_constant(at: int) -> int | None:
+    return None
 
 
 @dataclass(slots=True)
@@ -37,6 +41,13 @@ class Call:
     outputs: Sequence[Shape | None]
     attribute: Callable[[str], Any]
     """Returns the value of an attribute; None where it is not set."""
+    names: Sequence[str] | None = None
+    """Those of the inputs, empty where one is left out. Without them, an input that has no shape
+    counts as left out."""
+    constant: Callable[[int], int | None] = _no_constant
+    """Returns an input that is one constant integer, by its place; None where it is none."""
+    opset: int = 0
+    """The version of the operator set of the domain; 0 where it is not known."""
 
     def read(self, at: int) -> Shape:
         """Return the shape of an input.
@@ -61,8 +72,21 @@ class Call:
         return shape
 
     def has(self, at: int) -> bool:
-        """Tell whether an input is there, with a known shape."""
+        """Tell whether an input is there; its shape may be unknown."""
+        if self.names is not None:
+            return at < len(self.names) and bool(self.names[at])
         return at < len(self.inputs) and self.inputs[at] is not None
+
+    def integer(self, at: int) -> int:
+        """Return an input that is one constant integer.
+
+        Raises:
+            UnknownShape: It is not known before a run.
+        """
+        value = self.constant(at)
+        if value is None:
+            raise UnknownShape
+        return value
 
     def number(self, name: str, default: int = 0) -> int:
         """Return an integer attribute."""
@@ -98,20 +122,33 @@ def _convolution(weights: int, bias: int) -> Callable[[Call], Work]:
     return rule
 
 
-def _transposed(call: Call) -> Work:
-    macs = elements(call.read(0)) * elements(call.read(1)[1:])
-    return macs, elements(call.made()) if call.has(2) else 0
+def _transposed(bias: int) -> Callable[[Call], Work]:
+    def rule(call: Call) -> Work:
+        macs = elements(call.read(0)) * elements(call.read(1)[1:])
+        return macs, elements(call.made()) if call.has(bias) else 0
+
+    return rule
+
+
+_LINEAR_2D = 7
+"""Operations of an interpolation between four values: four products, three sums."""
 
 
 def _deformed(call: Call) -> Work:
-    macs = elements(call.made()) * elements(call.read(1)[1:])
-    return macs, 8 * elements(call.read(2))  # interpolated between four, by two offsets a sample
+    made, weights = call.made(), call.read(1)
+    macs = elements(made) * elements(weights[1:])
+    # Each channel is interpolated at each position of the kernel, and masked.
+    samples = made[0] * elements(made[2:]) * call.read(0)[1] * elements(weights[2:])
+    bias = elements(made) if call.has(3) else 0
+    return macs, samples * (_LINEAR_2D + (1 if call.has(4) else 0)) + bias
 
 
 def _product(first: int, second: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
         left = call.read(first)
-        inner = left[-2 if call.number("transA") and len(left) > 1 else -1]
+        turned = call.number("transA") and len(left) > 1
+        # With transBatchA the batch stands between the two dimensions of the product.
+        inner = left[-1 if not turned else 0 if call.number("transBatchA") else -2]
         if call.outputs and call.outputs[0] is not None:
             return elements(call.outputs[0]) * inner, 0
         other = call.read(second)
@@ -132,9 +169,43 @@ def _gemm(first: int, second: int, bias: int) -> Callable[[Call], Work]:
     return rule
 
 
-def _by_columns(call: Call) -> Work:
-    """Return the work of a product whose weights are packed: N is an attribute."""
-    return elements(call.read(0)) * call.number("N"), 0
+def _by_columns(*names: str) -> Callable[[Call], Work]:
+    """Return the rule of products whose weights are packed: attributes say how many columns."""
+
+    def rule(call: Call) -> Work:
+        return elements(call.read(0)) * sum(map(call.number, names)), 0
+
+    return rule
+
+
+def _by_output(call: Call) -> Work:
+    """Return the work of a product whose weights are packed, by what it makes."""
+    return elements(call.made()) * call.read(0)[-1], 0
+
+
+def _sampling_grid(call: Call) -> Work:
+    return elements(call.made()) * call.read(0)[-1], 0
+
+
+def _distances(call: Call) -> Work:
+    rows, width = call.read(0)
+    return rows * call.read(1)[0] * width, 0
+
+
+def _linear_model(call: Call) -> Work:
+    """Return the work of a linear model, whose weights are an attribute."""
+    rows = elements(call.read(0)[:-1])
+    return rows * len(call.attribute("coefficients")), 0
+
+
+def _cubed(numerator: int, denominator: int) -> Callable[[Call], Work]:
+    """Return the rule of an elimination in square matrices, such as a determinant."""
+
+    def rule(call: Call) -> Work:
+        shape = call.read(0)
+        return 0, elements(shape[:-2]) * round(numerator * _whole(shape[-1]) ** 3 / denominator)
+
+    return rule
 
 
 def _einsum_sizes(call: Call) -> tuple[list[list[str]], list[str], dict[str, Count]]:
@@ -221,21 +292,37 @@ def _attention(call: Call) -> Work:
     heads = call.number("num_heads", 1)
     listed = call.attribute("qkv_hidden_sizes")
     key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
-    seen = rows + (call.read(4)[-2] if call.has(4) else 0)
+    seen: Count = rows
+    if call.has(4):  # a shared buffer has the longest sequence, this one included
+        past = call.read(4)[-2]
+        seen = past if call.number("past_present_share_buffer") else rows + past
     macs, operations = _pairs(batch * rows, seen, heads, key // heads, value // heads)
     scores = batch * rows * columns
     return macs + scores * depth, operations + (scores if call.has(2) else 0)
 
 
+def _window(seen: Count, most: int) -> Count:
+    """Return the positions that are looked at where the nearest ones are at most so many."""
+    if isinstance(seen, int):
+        return min(seen, most)
+    return symbol(f"min({seen}, {most})")
+
+
 def _plain_attention(call: Call) -> Work:
     query, key, value = call.read(0), call.read(1), call.read(2)
     past = call.read(4)[2] if call.has(4) else 0
+    left = call.number("left_window_size", -1)
+    right = 0 if call.number("is_causal") else call.number("right_window_size", -1)
+
+    def seen(count: Count) -> Count:
+        return _window(count, left + right + 1) if min(left, right) >= 0 else count
+
     if len(query) == 4:
         batch, heads, rows, width = query
-        return _pairs(batch * rows, key[2] + past, heads, width, value[3])
+        return _pairs(batch * rows, seen(key[2] + past), heads, width, value[3])
     heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
     width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
-    return _pairs(query[0] * query[1], key[1] + past, heads, width, deep)
+    return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep)
 
 
 def _multi_head(call: Call) -> Work:
@@ -247,7 +334,62 @@ def _multi_head(call: Call) -> Work:
     if len(key) == 4 or not call.has(2):  # of another sequence, or keys and values in one
         return _pairs(query[0] * query[1], key[2 if len(key) == 4 else 1], heads, width, width)
     deep = _whole(call.read(2)[2]) // heads
-    return _pairs(query[0] * query[1], key[1] + past, heads, width, deep)
+    # A shared buffer has the longest sequence, this one included.
+    seen = past if call.has(8) and call.has(6) else key[1] + past
+    return _pairs(query[0] * query[1], seen, heads, width, deep)
+
+
+def _decoder_attention(call: Call) -> Work:
+    """Return the work of DecoderMaskedMultiHeadAttention: of one position and its past."""
+    query, heads = call.read(0), call.number("num_heads", 1)
+    if not call.has(1):  # queries, keys and values in one
+        width = _whole(query[2]) // 3 // heads
+        deep = width
+    else:
+        width = _whole(query[2]) // heads
+        deep = width if len(call.read(1)) == 4 else _whole(call.read(2)[2]) // heads
+    if call.has(1) and len(call.read(1)) == 4:  # of another sequence
+        seen = call.read(1)[2]
+    elif call.has(5):
+        shared = call.number("past_present_share_buffer")
+        seen = call.read(5)[2] + (0 if shared else query[1])
+    else:
+        seen = query[1]
+    return _pairs(query[0] * query[1], seen, heads, width, deep)
+
+
+def _packed_attention(call: Call) -> Work:
+    """Return the work of PackedAttention: positions of all sequences without padding."""
+    tokens, depth = call.read(0)
+    columns, heads = call.read(1)[-1], call.number("num_heads", 1)
+    listed = call.attribute("qkv_hidden_sizes")
+    key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
+    macs, operations = _pairs(tokens, call.read(3)[1], heads, key // heads, value // heads)
+    made = tokens * columns
+    return macs + made * depth, operations + (made if call.has(2) else 0)
+
+
+def _packed_multi_head(call: Call) -> Work:
+    query, heads = call.read(0), call.number("num_heads", 1)
+    longest = call.read(4)[1]
+    if len(query) == 4:
+        return _pairs(query[0], longest, heads, query[3], query[3])
+    width, deep = _whole(query[1]) // heads, _whole(call.read(2)[1]) // heads
+    return _pairs(query[0], longest, heads, width, deep)
+
+
+def _linear_attention(call: Call) -> Work:
+    """Return the work of a state a head that each position adds to and asks."""
+    query, key, value = call.read(0), call.read(1), call.read(2)
+    heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
+    width, deep = _whole(key[2]) // groups, _whole(value[2]) // groups
+    rule = call.text("update_rule", "gated_delta")
+    tokens, state = query[0] * query[1], width * deep
+    updates = 2 if "delta" in rule else 1  # what the state has of the key, and what comes in
+    operations = groups * (2 * deep if "delta" in rule else 0) + heads * deep
+    if "gated" in rule:
+        operations += groups * state + _whole(call.read(4)[2])
+    return tokens * ((groups * updates + heads) * state), tokens * operations
 
 
 def _grouped(call: Call) -> Work:
@@ -259,9 +401,11 @@ def _grouped(call: Call) -> Work:
     else:
         seen = query[1] + (call.read(3)[2] if call.has(3) else 0)
     window = call.number("local_window_size", -1)
-    if window > 0 and isinstance(seen, int):
-        seen = min(seen, window)
-    turned = query[0] * query[1] * heads * width * 3 if call.number("do_rotary") else 0
+    if window > 0:
+        seen = _window(seen, window)
+    turned: Count = 0
+    if call.number("do_rotary"):
+        turned = query[0] * query[1] * ((heads + call.number("kv_num_heads")) * width * 3)
     macs, operations = _pairs(query[0] * query[1], seen, heads, width, width)
     return macs, operations + turned
 
@@ -293,11 +437,22 @@ def _pooled(call: Call) -> Work:
     return 0, elements(call.made()) * math.prod(call.attribute("kernel_shape") or ())
 
 
+_AXIS_IS_INPUT = 20
+"""The version of DFT since which its axis is an input."""
+
+
 def _fourier(call: Call) -> Work:
-    shape = call.read(0)[:-1]  # the last holds real and imaginary parts
-    axis = 1 if len(shape) == 2 else call.number("axis", 1) % len(shape)
-    length = _whole(shape[axis])
-    signals = math.prod((*shape[:axis], *shape[axis + 1 :]))
+    shape = call.read(0)
+    if call.has(2):
+        axis = call.integer(2)
+    elif call.opset >= _AXIS_IS_INPUT:
+        axis = -2
+    else:
+        axis = call.number("axis", 1)
+    axis %= len(shape)
+    length = call.integer(1) if call.has(1) else _whole(shape[axis])
+    # The last dimension holds real and imaginary parts.
+    signals = math.prod((*shape[:axis], *shape[axis + 1 : -1]))
     return 0, signals * round(5 * length * math.log2(max(length, 2)))
 
 
@@ -307,9 +462,29 @@ def _short_fourier(call: Call) -> Work:
     return 0, batch * frames * round(5 * length * math.log2(max(length, 2)))
 
 
+def _interpolation(mode: str, axes: int) -> int:
+    """Return the operations of one value between others along so many axes."""
+    if mode == "nearest":
+        return 0
+    # Products with weights and their sums: of 2 neighbours an axis at once, of 4 axis by axis.
+    return 7 * sum(4**axis for axis in range(axes)) if "cubic" in mode else (2 << axes) - 1
+
+
 def _resized(call: Call) -> Work:
-    per_element = {"nearest": 0, "linear": 7, "bilinear": 7, "cubic": 35}
-    return 0, elements(call.made()) * per_element.get(call.text("mode", "nearest"), 7)
+    made = call.made()
+    try:
+        axes = sum(a != b for a, b in zip(call.read(0), made, strict=True))
+    except UnknownShape:
+        axes = 2
+    return 0, elements(made) * _interpolation(call.text("mode", "nearest"), axes)
+
+
+def _sampled(call: Call) -> Work:
+    made = call.made()
+    axes = len(made) - 2
+    mode = call.text("mode", "linear")
+    # The place of a sample is scaled and moved along each axis.
+    return 0, elements(made) * (_interpolation(mode, axes) + 2 * axes)
 
 
 def _listed(call: Call) -> Work:
@@ -332,7 +507,9 @@ PRODUCTS: dict[str, Rule] = {
     "FusedConv": _CONV,
     "NhwcConv": _CONV,
     "NhwcFusedConv": _CONV,
-    "ConvTranspose": _transposed,
+    "ConvTranspose": _transposed(2),
+    "ConvTransposeWithDynamicPads": _transposed(3),
+    "CausalConvWithState": _CONV,
     "DeformConv": _deformed,
     "MatMul": _MATMUL,
     "MatMulInteger": _MATMUL,
@@ -346,15 +523,31 @@ PRODUCTS: dict[str, Rule] = {
     "FusedGemm": _gemm(0, 1, 2),
     "GemmFloat8": _gemm(0, 1, 2),
     "QGemm": _gemm(0, 3, 6),
-    "MatMulNBits": _by_columns,
-    "MatMulBnb4": _by_columns,
-    "MatMulFpQ4": _MATMUL,
+    "MatMulNBits": _by_columns("N"),
+    "MatMulNBitsQkv": _by_columns("Nq", "Nkv", "Nkv"),
+    "MatMulNBitsMlp": _by_columns("N", "N"),
+    "MatMulBnb4": _by_columns("N"),
+    "MatMulFpQ4": _by_output,
+    "MatMulBlockQuantizedFp4Weight": _by_output,
+    "MatMulBlockQuantizedFp8Weight": _by_output,
+    "MatMulInteger16": _MATMUL,
+    "QOrderedMatMul": _product(0, 2),
+    "GemmFastGelu": _MATMUL,
+    "AffineGrid": _sampling_grid,
+    "CDist": _distances,
+    "LinearClassifier": _linear_model,
+    "LinearRegressor": _linear_model,
     "Einsum": _einsum,
     "MoE": _mixture,
     "QMoE": _packed_mixture,
     "Attention": _attention,
     "QAttention": lambda call: _attention(_without_scales(call)),
     "MultiHeadAttention": _multi_head,
+    "DecoderMaskedMultiHeadAttention": _decoder_attention,
+    "DecoderMaskedSelfAttention": _attention,
+    "PackedAttention": _packed_attention,
+    "PackedMultiHeadAttention": _packed_multi_head,
+    "LinearAttention": _linear_attention,
     "GroupQueryAttention": _grouped,
     "LSTM": _recurrent(4, 18),
     "DynamicQuantizeLSTM": _recurrent(4, 18),
@@ -366,15 +559,30 @@ PRODUCTS: dict[str, Rule] = {
 
 def _without_scales(call: Call) -> Call:
     """Return a call of QAttention with the inputs of Attention."""
+    places = (0, 1, 2, 5, 8)
     inputs = [*call.inputs, *[None] * 9]
-    kept = (*inputs[:3], inputs[5], inputs[8])
-    return Call(call.domain, call.op_type, kept, call.outputs, call.attribute)
+    names = None if call.names is None else [*call.names, *[""] * 9]
+    return replace(
+        call, inputs=[inputs[at] for at in places],
+        names=None if names is None else [names[at] for at in places],
+    )  # fmt: skip
 
 
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(
-        ("MaxPool", "NhwcMaxPool", "AveragePool", "LpPool", "QLinearAveragePool"), _pooled
+        (
+            "MaxPool",
+            "NhwcMaxPool",
+            "MaxpoolWithMask",
+            "AveragePool",
+            "LpPool",
+            "QLinearAveragePool",
+        ),
+        _pooled,
     ),
+    "Det": _cubed(2, 3),
+    "Inverse": _cubed(2, 1),
+    "GridSample": _sampled,
     "DFT": _fourier,
     "STFT": _short_fourier,
     **dict.fromkeys(("Resize", "Upsample"), _resized),
@@ -393,7 +601,7 @@ VIEWS = _names(
     " SequenceErase SequenceInsert SequenceLength If Loop Scan SequenceMap"
 )
 """Neither compute nor move anything themselves: runtimes hand the same bytes on, or run a body."""
-SELECTS = _names("Gather GatherElements GatherND GatherBlockQuantized Slice Compress DynamicSlice")
+SELECTS = _names("Gather GatherElements GatherND Slice Compress DynamicSlice")
 """Read only so much of their first input as they write."""
 _MOVES = _names(
     "Transpose Concat Split SplitToSequence ConcatFromSequence Expand Tile Pad Cast CastLike Where"
@@ -404,11 +612,12 @@ _MOVES = _names(
 )
 _PER_OUTPUT = {
     "BatchNormalization": 2, "BiasAdd": 1, "BiasGelu": 6, "BiasSplitGelu": 6, "Celu": 4, "Clip": 2,
-    "DequantizeLinear": 2, "Elu": 3, "FastGelu": 8, "Gelu": 5, "GridSample": 11, "GroupNorm": 8,
-    "HardSigmoid": 4, "HardSwish": 5, "IsInf": 1, "LeakyRelu": 2, "Mish": 4, "PRelu": 2,
+    "DequantizeLinear": 2, "Elu": 3, "FastGelu": 8, "EmbedLayerNormalization": 9,
+    "GatherBlockQuantized": 2, "Gelu": 5, "GroupNorm": 8, "HardSigmoid": 4, "HardSwish": 5,
+    "IsInf": 1, "LeakyRelu": 2, "Mish": 4, "NegativeLogLikelihoodLoss": 2, "PRelu": 2,
     "QLinearAdd": 7, "QLinearLeakyRelu": 1, "QLinearMul": 7, "QLinearSigmoid": 1,
     "QuantizeLinear": 2, "QuickGelu": 6, "RotaryEmbedding": 3, "Selu": 4, "Sigmoid": 4,
-    "Softplus": 2, "Softsign": 3, "Swish": 5,
+    "QEmbedLayerNormalization": 9, "Softplus": 2, "Softsign": 3, "SwiGLU": 6, "Swish": 5,
 }  # fmt: skip
 _PER_INPUT = {
     "DynamicQuantizeLinear": 4, "GroupNormalization": 7, "InstanceNormalization": 7,
@@ -416,7 +625,7 @@ _PER_INPUT = {
     "MeanVarianceNormalization": 6, "QLinearSoftmax": 5, "ReduceL2": 2, "ReduceLogSumExp": 2,
     "ReduceSumSquare": 2, "RMSNormalization": 4, "SimplifiedLayerNormalization": 4,
     "SkipLayerNormalization": 8, "SkipSimplifiedLayerNormalization": 5, "Softmax": _SOFTMAX,
-    "EmbedLayerNormalization": 7, "SkipGroupNorm": 8,
+    "BiasSoftmax": _SOFTMAX + 1, "SkipGroupNorm": 8, "SoftmaxCrossEntropyLoss": _SOFTMAX,
 }  # fmt: skip
 _ONCE_PER_INPUT = _names(
     "ArgMax ArgMin BitonicSort Col2Im CumProd CumSum GlobalAveragePool GlobalLpPool GlobalMaxPool"
@@ -424,7 +633,17 @@ _ONCE_PER_INPUT = _names(
     " ReduceLogSum ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumInteger"
     " TopK"
 )
-_DOMAINS = frozenset({"", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
+_UNCOUNTED = _names(
+    "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
+)
+"""What they do is no arithmetic, or depends on what they are fed."""
+_ML = "ai.onnx.ml"
+_ML_KNOWN = {
+    "LinearClassifier": 0, "LinearRegressor": 0, "Binarizer": 1, "Imputer": 1, "Normalizer": 3,
+    "Scaler": 2,
+}  # fmt: skip
+"""The operators of ai.onnx.ml that are counted, with their operations an element read."""
+_DOMAINS = frozenset({"", _ML, "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +664,11 @@ class Operator:
 
 def operator(domain: str, op_type: str) -> Operator:
     """Return how the work of an operator is counted."""
-    if domain not in _DOMAINS:
+    if domain not in _DOMAINS or op_type in _UNCOUNTED:
         return Operator(is_known=False)
+    if domain == _ML:
+        rule, per_input = PRODUCTS.get(op_type), _ML_KNOWN.get(op_type)
+        return Operator(rule, per_input=per_input or 0, is_known=per_input is not None)
     if op_type in VIEWS:
         return Operator(is_view=True)
     if op_type in SELECTS or op_type in _MOVES:
@@ -467,10 +689,61 @@ def work(rule: Rule, call: Call) -> tuple[Count | None, Count | None]:
         return None, None  # a malformed node, too, says nothing
 
 
+def parts_read(call: Call) -> Mapping[int, tuple[Count, int]]:
+    """Return the inputs of which only some rows are read: how many rows, of how many, by place.
+
+    Tables of embeddings, and weights of experts that no token may be sent to. What moves is not
+    known of a call whose shapes are not.
+    """
+    try:
+        return _PARTS[call.op_type](call) if call.op_type in _PARTS else {}
+    except (UnknownShape, IndexError, TypeError, ValueError):
+        return {}
+
+
+def _gathered_blocks(call: Call) -> Mapping[int, tuple[Count, int]]:
+    rows, axis = elements(call.read(1)), call.number("gather_axis")
+    return {
+        at: (rows, size)
+        for at in (0, 2, 3)
+        if call.has(at) and isinstance(size := call.read(at)[axis], int) and size
+    }
+
+
+def _embedded(call: Call) -> Mapping[int, tuple[Count, int]]:
+    tokens = elements(call.read(0))
+    tables = (2, 3, 4) if call.has(1) else (2, 3)
+    parts: dict[int, tuple[Count, int]] = {}
+    for at in tables:
+        rows = call.read(at)[0]
+        if isinstance(rows, int) and isinstance(tokens, int) and tokens < rows:
+            parts[at] = tokens, rows
+    return parts
+
+
+def _chosen_experts(*inputs: int) -> Callable[[Call], Mapping[int, tuple[Count, int]]]:
+    def rule(call: Call) -> Mapping[int, tuple[Count, int]]:
+        experts = call.read(2)[0]
+        chosen = elements(call.read(0)[:-1]) * call.number("k", 1)
+        if not isinstance(experts, int) or not isinstance(chosen, int) or chosen >= experts:
+            return {}
+        return {at: (chosen, experts) for at in inputs if call.has(at)}
+
+    return rule
+
+
+_PARTS: dict[str, Callable[[Call], Mapping[int, tuple[Count, int]]]] = {
+    "GatherBlockQuantized": _gathered_blocks,
+    "EmbedLayerNormalization": _embedded,
+    "QEmbedLayerNormalization": _embedded,
+    "MoE": _chosen_experts(*range(2, 8)),
+    "QMoE": _chosen_experts(*range(2, 14)),
+}
+
 _SAME = _names(
     "BiasGelu FastGelu Gelu QuickGelu SkipLayerNormalization SkipSimplifiedLayerNormalization"
     " SimplifiedLayerNormalization RotaryEmbedding MultiHeadAttention QLinearAdd QLinearMul"
-    " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu BiasAdd GroupNorm"
+    " QLinearSigmoid QLinearSoftmax QLinearLeakyRelu BiasAdd GroupNorm CausalConvWithState"
 )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dld_tui.core.cost.counts import byte_count
-from dld_tui.core.cost.operators import Call, Shape, elements, operator, work
+from dld_tui.core.cost.operators import Call, Shape, elements, operator, parts_read, work
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.types import Facts
 
@@ -165,22 +165,29 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
     read, written = (
         [None if tensor is None else tensor[0] for tensor in side] for side in (inputs, outputs)
     )
+
+    def attribute(name: str) -> Any:
+        value = node.attribute(name) if node is not None else None
+        return None if value is None else value.value
+
+    domain = "" if node is None else node.domain
+    call = Call(domain, kernel.op_type, read, written, attribute)
     counts: dict[str, int] = {}
     sizes = [[_size(tensor) for tensor in side if tensor is not None] for side in (inputs, outputs)]
     if outputs and not any(None in side for side in sizes):
         taken, given = ([size for size in side if size is not None] for side in sizes)
         if counted.selects and taken:
             taken[0] = sum(given)
-        counts[MOVED] = sum(taken) + sum(given)
-
-    def attribute(name: str) -> Any:
-        value = node.attribute(name) if node is not None else None
-        return None if value is None else value.value
+        skipped = 0
+        for at, (rows, whole) in parts_read(call).items():
+            tensor = inputs[at]
+            size = None if tensor is None else _size(tensor)
+            if size is not None and isinstance(rows, int):
+                skipped += size - rows * size // whole
+        counts[MOVED] = sum(taken) - skipped + sum(given)
 
     macs, operations = 0, 0
     if counted.rule is not None:
-        domain = "" if node is None else node.domain
-        call = Call(domain, kernel.op_type, read, written, attribute)
         macs, operations = work(counted.rule, call)  # type: ignore[assignment]
     elif counted.per_input or counted.per_output:
         first = (read if counted.per_input else written)[:1]

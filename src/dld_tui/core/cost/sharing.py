@@ -49,7 +49,7 @@ def node_macs(node: Node) -> int | None:
 
     read = [dims_of(node.scope, name) for name in node.inputs]
     written = [dims_of(node.scope, name) for name in node.outputs]
-    call = Call(node.domain, node.op_type, read, written, attribute)
+    call = Call(node.domain, node.op_type, read, written, attribute, node.inputs)
     macs = work(PRODUCTS[node.op_type], call)[0]
     return macs if isinstance(macs, int) else None
 
