@@ -332,7 +332,7 @@ def test_a_default_that_is_quantized_is_told(tmp_path: Path) -> None:
     result = convert(
         "quantize", path, tmp_path / "o.onnx", weights_only=True, weights="int4", block=32
     )
-    assert f"{weight.name}: no input any more, the default is all there is" in cast(
+    assert f"{weight.name}: no longer an input, its default was folded" in cast(
         "list[str]", result["notes"]
     )
 
@@ -843,7 +843,8 @@ def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
     onnx.save(model, path)
     result = convert("quantize", path, out, dynamic=True, per_channel=True, measure=False)
     assert result["notes"] == [
-        "1 MatMul node not quantized (odd): its weight is no matrix: --no-per-channel quantizes it"
+        "1 MatMul node not quantized (odd): its weight is not a matrix: --no-per-channel quantizes"
+        " it"
     ]
     kinds = [node.op_type for node in onnx.load(out).graph.node]
     assert (kinds.count("MatMul"), kinds.count("MatMulInteger")) == (1, 1)

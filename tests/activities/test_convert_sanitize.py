@@ -113,7 +113,7 @@ def test_a_default_that_is_folded_is_told(
     result, after = simplified(monkeypatch, tmp_path, {"Polygraphy": SMALLEST}, text=text)
     assert len(after.graph.node) == 1
     notes = cast("list[str]", result["notes"])
-    assert any(note.startswith("w: no input any more") for note in notes) == is_said
+    assert any(note.startswith("w: no longer an input") for note in notes) == is_said
 
 
 def test_other_values_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.reduction import Reduction, main_nodes, smallest_part
+from dld_tui.core.conversion.reduction import Reduction, main_nodes, minimize_nodes
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.params import param, to_json
@@ -182,7 +182,7 @@ class _Reducing:
                 where=shlex.join(self._words),
                 hint=f"It printed: {visible(self._said[-200:])}" if self._said.strip() else None,
             )
-        search = smallest_part(self._document, self._nodes)
+        search = minimize_nodes(self._document, self._nodes)
         answer: bool | None = None
         while True:
             try:

@@ -139,7 +139,8 @@ def test_what_stays_has_its_reason(tmp_path: Path) -> None:
         assert found.points == []
         assert "h" in {tensor.name for scope in document.scopes() for tensor in scope.initializers}
     assert lines == [
-        "1 LSTM node not quantized (recurrent): static quantization has no LSTM, dynamic has LSTM",
+        "1 LSTM node not quantized (recurrent): static quantization does not support LSTM,"
+        " dynamic supports LSTM",
         "1 Gemm node not quantized (computed): its weights are computed by other nodes, which"
         " dld convert sanitize may fold",
     ]

@@ -15,9 +15,9 @@ from dld_tui.core.accuracy.result import Row
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.conversion.agreement import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
-    Findings,
-    culprits,
-    first_culprit,
+    MeasuredErrors,
+    failing_nodes,
+    first_failing_node,
     nodes_to_keep,
 )
 from dld_tui.core.conversion.report_text import values_lines
@@ -48,12 +48,12 @@ def findings(
     values: Mapping[str, Any],
     ranges: Mapping[str, float] | None = None,
     clipped: Mapping[str, float] | None = None,
-) -> Findings:
+) -> MeasuredErrors:
     rows = [row(name, other) for name, other in values.items()]
-    return Findings(document, rows, ranges or {}, clipped or {}, FP16)
+    return MeasuredErrors(document, rows, ranges or {}, clipped or {}, FP16)
 
 
-def names(found: Findings, kept: tuple[str, ...] = (), most: int = 1) -> list[str]:
+def names(found: MeasuredErrors, kept: tuple[str, ...] = (), most: int = 1) -> list[str]:
     nodes = [found.document.main.find(name) for name in kept]
     chosen = nodes_to_keep(found, [node for node in nodes if node is not None], most)
     return [node.name for node in chosen]
@@ -65,7 +65,7 @@ def test_what_overflows_is_named_with_its_range_and_kept_with_its_neighbours(
     found = findings(
         document, {"a": GOOD, "b": GOOD, "c": INFINITE, "y": INFINITE}, {"c": 123_456.0}
     )
-    first = first_culprit(found)
+    first = first_failing_node(found)
     assert first is not None
     assert (first.node, first.op_type) == ("third", "Mul")
     assert first.reason == "'c' becomes infinite or NaN, in the original it is up to 1.235e+05"
@@ -76,7 +76,7 @@ def test_what_overflows_is_named_with_its_range_and_kept_with_its_neighbours(
 def test_a_weight_out_of_range_is_blamed_on_the_node_that_takes_it(document: Document) -> None:
     values = {"a": GOOD, "b": FAR, "c": FAR, "y": FAR}
     found = findings(document, values, clipped={"w": 1e6})
-    first = first_culprit(found)
+    first = first_failing_node(found)
     assert first is not None
     assert first.node == "second"
     assert first.reason == "its weight 'w' reaches 1e+06, and float16 ends at 65,504"
@@ -87,7 +87,7 @@ def test_else_the_noisiest_nodes_are_kept_and_then_what_they_take(document: Docu
     found = findings(document, {"a": GOOD, "b": GOOD * 1.001, "c": FAR, "y": FAR})
     assert names(found) == ["third"]
     assert names(found, ("third",)) == ["second"]
-    assert [one.node for one in culprits(nodes_to_keep(found, (), 5))] == [
+    assert [one.node for one in failing_nodes(nodes_to_keep(found, (), 5))] == [
         "third", "second"
     ]  # fmt: skip
 
@@ -122,7 +122,7 @@ def values(document: Document, other: Any) -> ComparedValues:
     return ComparedValues(
         {last.name: OutputError.of(last.error, last.problem)},
         is_good,
-        None if is_good else first_culprit(found),
+        None if is_good else first_failing_node(found),
     )
 
 
@@ -147,7 +147,7 @@ def test_the_report_names_the_output_the_node_and_the_ways_out(document: Documen
     assert values_lines(replace(bad, advice="do that\x1b"))[2] == "  do that\\x1b"
     assert bad.first is not None
     repaired = values_lines(replace(values(document, GOOD), repaired=[bad.first] * 14))
-    assert repaired[1] == "14 nodes left as they were for the values:"
+    assert repaired[1] == "14 nodes kept in the old type for accuracy:"
     assert repaired[14] == "  and 2 more"
     skipped = NotCompared("it is large")
     assert values_lines(skipped) == ["values were not compared: it is large"]

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.convert.dequantize import Request, run
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.dequantize import dequantized
+from dld_tui.core.conversion.dequantize import dequantize
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
 from tests.support import decoders, models
@@ -122,7 +122,7 @@ def test_quantized_activations_stay(tmp_path: Path) -> None:
     }
     """
     document = Document.open(models.write(tmp_path, text))
-    *_, made = dequantized(document)
+    *_, made = dequantize(document)
 
     assert made.notes == ["of activations: 1 QuantizeLinear node, as before"]
     assert [node.op_type for node in made.document.main.nodes] == [

@@ -13,9 +13,9 @@ from dld_tui.core.conversion.dimensions import (
     Value,
     find_dimension,
     find_dimensions,
-    fix_dimension,
     free_dimension,
     reshaped,
+    set_dimension,
 )
 from dld_tui.core.errors import ActivityError, UsageError
 from tests.support import models
@@ -247,7 +247,7 @@ def test_one_dimension_gets_one_size() -> None:
 def test_a_fixed_dimension_is_declared_everywhere() -> None:
     model = models.parse(TWO)
     one = find_dimension(model.graph, "batch=4")
-    fix_dimension(model, one.axes, one.name, 4)
+    set_dimension(model, one.axes, one.name, 4)
     told = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     assert "batch" not in {dim.dim_param for v in told for dim in v.type.tensor_type.shape.dim}
     assert model.graph.value_info[0].type.tensor_type.shape.dim[0].dim_value == 4

@@ -228,7 +228,7 @@ def test_a_model_without_floating_point_nodes_stays_as_it_is(tmp_path: Path) -> 
     """
     with converted(models.write(tmp_path, text)) as (made, model):
         assert made.nodes == 0
-        assert "nothing is another" in made.notes[0]
+        assert "nothing was converted" in made.notes[0]
         assert [one.op_type for one in model.graph.node] == ["Abs"]
 
 
@@ -262,10 +262,10 @@ ends (float[2, 2] x, float[2, 2] through, bool p) =>
         made = result_of(fp16_steps(document, Fp16Options()))
         made.document.close()
     assert made.notes[-6:] == [
-        "input x stays float32: else_branch gives it out",
-        "input through stays float32: it is an output as it is",
-        "output y stays float32: then_branch gives it out",
-        "output through stays float32: it is an input as it is",
-        "output w stays float32: it is an initializer as it is",
-        "output nowhere stays float32: nothing makes it",
+        "input x stays float32: it is an output of else_branch",
+        "input through stays float32: it is also an output",
+        "output y stays float32: it is an output of then_branch",
+        "output through stays float32: it is also an input",
+        "output w stays float32: it is also an initializer",
+        "output nowhere stays float32: no node produces it",
     ]

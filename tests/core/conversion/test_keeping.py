@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.conversion.copies import keep, open_model
+from dld_tui.core.conversion.copies import open_model, restore_dropped
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.model_set import discard_view, external_view
@@ -33,7 +33,7 @@ def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
         closing(Document.open(tmp_path / "old.onnx")) as old,
         closing(Document.open(tmp_path / "new.onnx")) as new,
     ):
-        assert keep(old, new) == 3
+        assert restore_dropped(old, new) == 3
         result = onnx.ModelProto.FromString(skeleton_bytes(new))
     assert result == model
 
@@ -49,7 +49,7 @@ def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
         closing(Document.open(tmp_path / "old.onnx")) as one,
         closing(Document.open(tmp_path / "new.onnx")) as two,
     ):
-        assert keep(one, two) == 0
+        assert restore_dropped(one, two) == 0
         result = onnx.ModelProto.FromString(skeleton_bytes(two))
     assert [node.doc_string for node in result.graph.node[:2]] == ["after", ""]
 
@@ -114,7 +114,7 @@ def test_texts_of_any_bytes_functions_and_quantized_names_are_put_back(tmp_path:
         closing(Document.open(tmp_path / "old.onnx")) as one,
         closing(Document.open(tmp_path / "new.onnx")) as two,
     ):
-        keep(one, two)
+        restore_dropped(one, two)
         data = skeleton_bytes(two)
     result = onnx.ModelProto.FromString(data)
     assert b"\xff\xfe" in data

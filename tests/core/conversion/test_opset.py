@@ -137,7 +137,7 @@ def test_a_function_that_stands_in_the_way_is_left_and_told() -> None:
             'opset_import: ["" : 14]> g (float[2] x) => (float[2] y) '
             "{ a = Relu (x) [b] y = Softmax (a) }",
             12,
-            "Softmax means something else before opset 13: node b",
+            "Softmax computes something else before opset 13: node b",
         ),
         (
             'opset_import: ["" : 12]> g (float[2] x) => (float[2] y) { [odd] y = Reluu (x) }',

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from dld_tui.core.conversion.reduction import smallest
+from dld_tui.core.conversion.reduction import minimize
 
 
 def searched(count: int, needed: set[int]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Return what a search finds where a part fails that has all needed nodes, and its trials."""
-    search = smallest(count)
+    search = minimize(count)
     tried: list[tuple[int, ...]] = []
     answer: bool | None = None
     while True:
@@ -43,7 +43,7 @@ def test_what_is_found_cannot_be_made_smaller_where_nothing_is_monotone() -> Non
     def fails(part: tuple[int, ...]) -> bool:
         return len(part) % 3 == 0 and 5 in part
 
-    search = smallest(30)
+    search = minimize(30)
     answer: bool | None = None
     while True:
         try:

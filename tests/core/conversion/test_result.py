@@ -11,7 +11,7 @@ import pytest
 from dld_tui.activities.registry import ACTIVITIES, decode_result
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.result import (
     ComparedValues,
@@ -33,7 +33,7 @@ WRITTEN: dict[str, Any] = {
     "path": Path("/m.onnx"), "before": FIGURES, "after": FIGURES, "notes": ["n"], "remarks": [],
 }  # fmt: skip
 ERROR = OutputError.of(TensorError((2,), 2, max_abs=0.5), "too far")
-CULPRIT = Culprit(("body",), "add", "Add", "why")
+CULPRIT = FailingNode(("body",), "add", "Add", "why")
 WRONG = ComparedValues({"y": ERROR}, is_good=False, first=CULPRIT, repaired=[CULPRIT], sets=2)
 
 

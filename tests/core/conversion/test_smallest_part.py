@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx.helper import make_tensor_value_info
 
-from dld_tui.core.conversion.reduction import main_nodes, smallest_part
+from dld_tui.core.conversion.reduction import main_nodes, minimize_nodes
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.cutting import extract_kept, reached
@@ -68,7 +68,7 @@ def reduced(
 
     order = main_nodes(document)
     assert order is not None
-    search = smallest_part(document, order)
+    search = minimize_nodes(document, order)
     answer: bool | None = None
     while True:
         try:

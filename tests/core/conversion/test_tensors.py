@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.conversion.report_text import loss_lines
-from dld_tui.core.conversion.result import ConversionResult, written
+from dld_tui.core.conversion.result import ConversionResult, write_result
 from dld_tui.core.conversion.tensor_casting import Selection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
@@ -36,7 +36,7 @@ def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelP
         *_, made = convert_tensors(document, "float16", chosen, casts=casts)
         with closing(made.document):
             out = path.with_name("out.onnx")
-            list(written(document, made.document, out, ConversionResult))
+            list(write_result(document, made.document, out, ConversionResult))
     return onnx.load(out)
 
 

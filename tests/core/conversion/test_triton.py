@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dld_tui.core.conversion.triton import Served, ServedTensor, model_config
+from dld_tui.core.conversion.triton import ServedModel, ServedTensor, model_config
 from dld_tui.core.errors import InputError, UsageError
 from tests.support.triton import parse, tensors
 
@@ -26,7 +26,7 @@ def test_drawn_interfaces(seed: int) -> None:
         return ServedTensor(name, str(random.choice(list(TYPES))), tuple(dims), most)
 
     sides = [[draw(f'{side}\n"é{at}') for at in range(random.integers(1, 4))] for side in "xy"]
-    made = model_config("m", Served("onnxruntime", tuple(sides[0]), tuple(sides[1])))
+    made = model_config("m", ServedModel("onnxruntime", tuple(sides[0]), tuple(sides[1])))
     config = parse(made.text)
     every = [*sides[0], *sides[1]]
     firsts = {one.dims[0] for one in every if one.dims}
@@ -62,7 +62,7 @@ X = ServedTensor("x", "float32", ("N", 2))
     ],
 )  # fmt: skip
 def test_refused(tensor: ServedTensor, options: dict[str, object], said: str) -> None:
-    served = Served("onnxruntime", (tensor,), (X,))
+    served = ServedModel("onnxruntime", (tensor,), (X,))
     arguments: dict[str, object] = {"name": "m", **options}
     with pytest.raises((InputError, UsageError), match=said):
         model_config(served=served, **arguments)  # type: ignore[arg-type]

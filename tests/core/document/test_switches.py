@@ -8,16 +8,16 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.conversion.copies import infer
 from dld_tui.core.document import Document
 from dld_tui.core.document.casting import add_switches
-from dld_tui.core.tensorrt.retyping import infer_into
 from tests.support import models
 from tests.support.sessions import bytes_of
 
 
 def opened(folder: Path, text: str) -> Document:
     document = Document.open(models.write(folder, text))
-    infer_into(document, document)
+    infer(document, document.path)
     return document
 
 

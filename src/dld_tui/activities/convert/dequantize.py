@@ -27,13 +27,13 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import QUANTIZED
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.dequantize import dequantized
-    from dld_tui.core.conversion.result import DequantizedModel, written
+    from dld_tui.core.conversion.dequantize import dequantize
+    from dld_tui.core.conversion.result import DequantizedModel, write_result
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
-        steps = dequantized(document)
+        steps = dequantize(document)
         made = next(steps)
         stack.callback(made.document.close)
         for made in steps:
@@ -49,4 +49,4 @@ def run(request: Request) -> Iterator[Event]:
             weights=made.count, weight_bytes=made.bytes,
         )  # fmt: skip
         notes = [*made.notes, *notes]
-        yield from written(document, made.document, request.output, result, notes)
+        yield from write_result(document, made.document, request.output, result, notes)

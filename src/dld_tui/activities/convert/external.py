@@ -54,13 +54,13 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import MovedWeights, written
-    from dld_tui.core.conversion.storage import to_external
+    from dld_tui.core.conversion.result import MovedWeights, write_result
+    from dld_tui.core.conversion.storage import move_to_external
 
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Moving weights to a data file")
-        moved = to_external(document, request.location, request.threshold)
+        moved = move_to_external(document, request.location, request.threshold)
         stack.callback(moved.document.close)
         verdict, notes = yield from verified(
             request, document, moved.document, request.output, EXACT,
@@ -71,4 +71,4 @@ def run(request: Request) -> Iterator[Event]:
             moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
         notes = [*moved.notes, *notes]
-        yield from written(document, moved.document, request.output, result, notes)
+        yield from write_result(document, moved.document, request.output, result, notes)

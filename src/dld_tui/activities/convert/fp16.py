@@ -72,7 +72,7 @@ def _library(
     from dld_tui.backends.conversion.library_fp16 import convert
     from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
     from dld_tui.core.conversion.agreement import FP16
-    from dld_tui.core.conversion.result import HalfModel, written
+    from dld_tui.core.conversion.result import HalfModel, write_result
 
     try:
         result = yield from convert(
@@ -92,7 +92,7 @@ def _library(
         HalfModel, values=verified.values, latency_ms=verified.latency_ms, losses=[],
         library=request.library, range_check=request.range_check,
     )  # fmt: skip
-    yield from written(document, result, request.output, half, checked.notes)
+    yield from write_result(document, result, request.output, half, checked.notes)
 
 
 def _way_out(

@@ -27,13 +27,13 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import MovedWeights, written
-    from dld_tui.core.conversion.storage import to_inline
+    from dld_tui.core.conversion.result import MovedWeights, write_result
+    from dld_tui.core.conversion.storage import move_inline
 
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Taking in the weights")
-        moved = to_inline(document)
+        moved = move_inline(document)
         stack.callback(moved.document.close)
         verdict, notes = yield from verified(
             request, document, moved.document, request.output, EXACT,
@@ -44,4 +44,4 @@ def run(request: Request) -> Iterator[Event]:
             moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
         notes = [*moved.notes, *notes]
-        yield from written(document, moved.document, request.output, result, notes)
+        yield from write_result(document, moved.document, request.output, result, notes)

@@ -58,7 +58,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     from dld_tui.core.checks.repairs import require_sound
     from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
-    from dld_tui.core.conversion.result import ConvertedOpset, written
+    from dld_tui.core.conversion.result import ConvertedOpset, write_result
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
 
@@ -88,4 +88,4 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
             removed=dict(changes.removed.most_common()), initializers=changes.initializers,
             unconverted=changes.unconverted,
         )  # fmt: skip
-        yield from written(document, result, request.output, converted, notes)
+        yield from write_result(document, result, request.output, converted, notes)

@@ -55,9 +55,9 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import of_types
+    from dld_tui.core.conversion.agreement import agreement_for
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel, written
+    from dld_tui.core.conversion.result import PrecisionCasts, PrecisionModel, write_result
     from dld_tui.core.tensorrt.retyping import losses, retyped
 
     request.require()
@@ -75,11 +75,11 @@ def run(request: Request) -> Iterator[Event]:
                 return
             dtypes = {cast.dtype for cast in retyping.plan.casts}
             verdict, notes = yield from verified(
-                request, document, retyping.document, request.output, of_types(dtypes),
+                request, document, retyping.document, request.output, agreement_for(dtypes),
                 hint=_HINT, unchanged="" if retyping.plan.casts else "no cast was added",
             )  # fmt: skip
             result = partial(
                 PrecisionModel, values=verdict.values, latency_ms=verdict.latency_ms,
                 lines=casts.lines, figures=casts.figures, losses=casts.losses,
             )  # fmt: skip
-            yield from written(document, retyping.document, request.output, result, notes)
+            yield from write_result(document, retyping.document, request.output, result, notes)

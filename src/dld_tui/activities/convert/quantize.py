@@ -24,7 +24,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.quantizer import Made, Quantizer
     from dld_tui.backends.conversion.verification import Checked, Verifier
-    from dld_tui.core.conversion.error_attribution import Culprit
+    from dld_tui.core.conversion.error_attribution import FailingNode
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.node import Node
 
@@ -200,7 +200,7 @@ def _quantized(
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.agreement import QUANTIZED
-    from dld_tui.core.conversion.result import QuantizedModel, written
+    from dld_tui.core.conversion.result import QuantizedModel, write_result
 
     yield from quantizer.check_calibration()
     notes = quantizer.notes
@@ -256,7 +256,7 @@ def _quantized(
             sets=quantizer.sets, method=best.variant.method, ops=[*best.variant.ops],
             points=[*best.made.points()],
         )  # fmt: skip
-        yield from written(document, result, output, quantized, [*notes, *best.checked.notes])
+        yield from write_result(document, result, output, quantized, [*notes, *best.checked.notes])
 
 
 def _best(
@@ -421,7 +421,7 @@ def _repaired(
     return best
 
 
-def _advice(first: Culprit) -> str:
+def _advice(first: FailingNode) -> str:
     from dld_tui.core.text import clip, visible
 
     node = clip(visible(first.node), 80, keep="middle")

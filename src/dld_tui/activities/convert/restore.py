@@ -60,8 +60,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
     from dld_tui.core.conversion.agreement import EXACT
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import MovedWeights, written
-    from dld_tui.core.conversion.storage import computes_alike, restored
+    from dld_tui.core.conversion.result import MovedWeights, write_result
+    from dld_tui.core.conversion.storage import has_same_nodes, restore_weights
 
     request.require()
     assert request.weights is not None
@@ -69,9 +69,9 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Restoring the weights")
         source = stack.enter_context(contextlib.closing(open_model(request.weights)))
-        moved = restored(document, source, any_values=request.any_values)
+        moved = restore_weights(document, source, any_values=request.any_values)
         stack.callback(moved.document.close)
-        alike = computes_alike(moved.document, source)
+        alike = has_same_nodes(moved.document, source)
         verdict, notes = yield from verified(
             request, source, moved.document, request.output, EXACT,
             unchanged="" if alike else f"{request.weights.name} differs in more than the weights",
@@ -81,4 +81,4 @@ def run(request: Request) -> Iterator[Event]:
             moved=moved.count, moved_bytes=moved.bytes,
         )  # fmt: skip
         notes = [*moved.notes, *notes]
-        yield from written(document, moved.document, request.output, result, notes)
+        yield from write_result(document, moved.document, request.output, result, notes)

@@ -129,7 +129,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion import simplifiers
     from dld_tui.backends.conversion.verification import Checked, Verifier, same_arithmetic
     from dld_tui.core.conversion.copies import copy_of, open_model
-    from dld_tui.core.conversion.result import SanitizedModel, written
+    from dld_tui.core.conversion.result import SanitizedModel, write_result
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -169,7 +169,7 @@ def run(request: Request) -> Iterator[Event]:
             SanitizedModel, values=verified.values, latency_ms=verified.latency_ms,
             tried=search.tried,
         )  # fmt: skip
-        yield from written(document, result, request.output, sanitized, notes)
+        yield from write_result(document, result, request.output, sanitized, notes)
 
 
 def put_back_inputs(original: Document, result: Document) -> None:

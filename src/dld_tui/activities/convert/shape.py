@@ -47,7 +47,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.resizing import resized
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import ResizedModel, written
+    from dld_tui.core.conversion.result import ResizedModel, write_result
 
     request.require()
     yield Progress(0, None, stage="Opening the model")
@@ -58,4 +58,4 @@ def run(request: Request) -> Iterator[Event]:
             ResizedModel, values=copy.verified.values, latency_ms=copy.verified.latency_ms,
             dimensions=copy.dimensions, changed=copy.changed,
         )  # fmt: skip
-        yield from written(document, copy.document, request.output, result, copy.notes)
+        yield from write_result(document, copy.document, request.output, result, copy.notes)

@@ -35,13 +35,13 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model
-    from dld_tui.core.conversion.result import StrippedModel, written
-    from dld_tui.core.conversion.storage import stripped
+    from dld_tui.core.conversion.result import StrippedModel, write_result
+    from dld_tui.core.conversion.storage import strip_weights
 
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         yield Progress(0, None, stage="Hashing the weights")
-        moved = stripped(document, request.threshold)
+        moved = strip_weights(document, request.threshold)
         stack.callback(moved.document.close)
         result = partial(StrippedModel, moved=moved.count, moved_bytes=moved.bytes)
-        yield from written(document, moved.document, request.output, result, moved.notes)
+        yield from write_result(document, moved.document, request.output, result, moved.notes)

@@ -129,8 +129,8 @@ def _convert(
     request: Request, dtype: str, output: Path, document: Document, chosen: Selection
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import verified
-    from dld_tui.core.conversion.agreement import of_types
-    from dld_tui.core.conversion.result import ConvertedWeights, written
+    from dld_tui.core.conversion.agreement import agreement_for
+    from dld_tui.core.conversion.result import ConvertedWeights, write_result
     from dld_tui.core.conversion.tensor_casting import convert_tensors
 
     with contextlib.ExitStack() as stack:
@@ -142,7 +142,7 @@ def _convert(
         notes = made.notes
         if not made.count and not notes:
             notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
-        agreement = of_types([dtype])
+        agreement = agreement_for([dtype])
         verdict, remarks = yield from verified(
             request, document, made.document, output,
             replace(agreement, has_kernels=agreement.has_kernels or request.casts),
@@ -152,4 +152,4 @@ def _convert(
             ConvertedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
             converted=made.count, casts=made.casts,
         )  # fmt: skip
-        yield from written(document, made.document, output, result, [*notes, *remarks])
+        yield from write_result(document, made.document, output, result, [*notes, *remarks])

@@ -13,7 +13,7 @@ from typing import Any
 
 from dld_tui.backends.tools.process import run_tool
 from dld_tui.core.codec import encode
-from dld_tui.core.conversion.copies import keep, open_model
+from dld_tui.core.conversion.copies import open_model, restore_dropped
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError
@@ -80,7 +80,7 @@ def by_library(
         raise ActivityError(f"{stage}: {_last(end.said, end.crashed)}", details=end.said)
     converted = open_model(result)
     stack.callback(converted.close)
-    keep(document, converted)
+    restore_dropped(document, converted)
     return converted
 
 

@@ -32,9 +32,8 @@ from dld_tui.core.conversion.dimensions import (
     Dimension,
     declare_outputs,
     find_dimensions,
-    fix_dimension,
     free_dimension,
-    rename_dimension,
+    set_dimension,
 )
 from dld_tui.core.conversion.request import Verification
 from dld_tui.core.conversion.result import (
@@ -170,10 +169,9 @@ def _change(
         changed = free_dimension(
             model, axes, shapes, name, is_batch=dimension.is_batch, read=read, small=small
         ).changed
-    elif isinstance(to, str):
-        rename_dimension(model, axes, name, to)
+    if dimension.size is None or isinstance(to, int):
+        set_dimension(model, axes, name, to)
     if isinstance(to, int):
-        fix_dimension(model, axes, name, to)
         for one, axis in axes.items():
             shape = list(shapes[one])
             shape[axis] = to

@@ -45,10 +45,10 @@ from dld_tui.core.checks.repairs import require_sound
 from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
-    Culprit,
-    Findings,
-    culprits,
-    first_culprit,
+    FailingNode,
+    MeasuredErrors,
+    failing_nodes,
+    first_failing_node,
     nodes_to_keep,
     rounded_copy,
 )
@@ -243,9 +243,9 @@ class Verdict:
     """What came of one result."""
 
     outputs: Sequence[Row]
-    first: Culprit | None = None
+    first: FailingNode | None = None
     """The first node whose values are wrong; None when those of the outputs are right."""
-    found: Findings | None = None
+    found: MeasuredErrors | None = None
     as_written: Verdict | None = None
     """That on the result as it is written, where `outputs` are of it as ONNX Runtime optimizes it
     for this processor, which is farther off."""
@@ -355,8 +355,10 @@ class ValueCheck:
                 return self._as_run(runnable, verdict)
             rows = self._compared(runnable, tensors=True)
         self._ranges = self._ranges or dict(self._measured())
-        found = Findings(self.document, rows, self._ranges, self._clipped, self._agreement.narrow)
-        return Verdict(verdict.outputs, first_culprit(found), found)
+        found = MeasuredErrors(
+            self.document, rows, self._ranges, self._clipped, self._agreement.narrow
+        )
+        return Verdict(verdict.outputs, first_failing_node(found), found)
 
     def outputs(self, result: Document) -> Verdict:
         """Compare the outputs of a result; which nodes are to blame is not looked for.
@@ -738,7 +740,7 @@ class Verifier:
         result: Document,
         checked: Checked,
         kept: Mapping[Node, str] | None = None,
-        advice: Callable[[Culprit], str] | None = None,
+        advice: Callable[[FailingNode], str] | None = None,
     ) -> Generator[Event, None, Verified]:
         """Return what came of the verification of a result that is to be written.
 
@@ -759,7 +761,7 @@ class Verifier:
              for row in verdict.outputs},
             verdict.is_good,
             first,
-            culprits(kept or {}),
+            failing_nodes(kept or {}),
             advice(first) if advice is not None and first is not None else "",
             "random" if self._folder is None else "files",
             len(check.feeds.sets) if check is not None else 0,

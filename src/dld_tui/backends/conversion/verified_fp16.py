@@ -13,10 +13,10 @@ from dld_tui.backends.conversion.verification import Checked, Verifier
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.accuracy.search import minimal_set
 from dld_tui.core.conversion.agreement import Agreement, NarrowType
-from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
-from dld_tui.core.conversion.result import OwnHalfModel, written
+from dld_tui.core.conversion.result import OwnHalfModel, write_result
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
@@ -79,7 +79,7 @@ def convert(
             to=narrow.dtype, library="own", range_check=request.range_check,
         )  # fmt: skip
         notes = [*made.notes, *ends, *repair.notes, *checked.notes]
-        yield from written(document, made.document, request.output, result, notes)
+        yield from write_result(document, made.document, request.output, result, notes)
 
 
 class _Repair:
@@ -194,12 +194,12 @@ def blocked(request: HalfRequest) -> tuple[str, ...]:
     return tuple(op.strip() for text in request.op_block for op in text.split(",") if op.strip())
 
 
-def own_advice(narrow: NarrowType) -> Callable[[Culprit], str]:
+def own_advice(narrow: NarrowType) -> Callable[[FailingNode], str]:
     """Return what can be done where the own converter gives wrong values."""
     return lambda first: f"{_block(first)}; {_searches(narrow)}"
 
 
-def library_advice(library: str, narrow: NarrowType) -> Callable[[Culprit], str]:
+def library_advice(library: str, narrow: NarrowType) -> Callable[[FailingNode], str]:
     """Return what can be done where the converter of a library gives wrong values."""
     if library == "polygraphy":  # it has no block lists
         return lambda first: f"with --library own, {_block(first)}; there, {_searches(narrow)}"
@@ -213,6 +213,6 @@ def _searches(narrow: NarrowType) -> str:
     )
 
 
-def _block(first: Culprit) -> str:
+def _block(first: FailingNode) -> str:
     node, op_type = (clip(visible(text), 80, keep="middle") for text in (first.node, first.op_type))
     return f"--node-block {node} or --op-block {op_type} keeps it in float32"

@@ -76,7 +76,7 @@ def command(
 def _engine_config(engine: Path, options: dict[str, Any]) -> triton.ModelConfig:
     from dld_tui.core.tensorrt.plan.reader import open_plan
 
-    return triton.model_config(served=triton.of_engine(open_plan(engine)), **options)
+    return triton.model_config(served=triton.describe_engine(open_plan(engine)), **options)
 
 
 def _write_model(
@@ -87,10 +87,10 @@ def _write_model(
 
     document = Document.open(model)
     try:
-        served = triton.of_model(document)
+        served = triton.describe_model(document)
         tensors = (*served.inputs, *served.outputs)
         if any(one.dtype is None or one.dims is None for one in tensors) and infer(document, model):
-            served = triton.of_model(document)
+            served = triton.describe_model(document)
         config = triton.model_config(served=served, **options)
         _require_free((place, target), model, force)
         return config, triton.write_model(document, target, overwrite=force)

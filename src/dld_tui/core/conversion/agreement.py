@@ -1,4 +1,4 @@
-"""How near to the original the results of a conversion must be, by what it does to numbers."""
+"""How close the results of a conversion must be to the original's, by kind of conversion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dld_tui.core.accuracy.statistics import TensorError, Tolerance
 
 OPTIMIZED = "as ONNX Runtime optimizes it for this processor"
 _LEAST_DB = 3.0
-"""Signal to noise ratio below which nothing can be made of an output: noise of 70 %."""
+"""Signal to noise ratio below which an output is useless: noise of 70 %."""
 _NOTHING = 1e-6
 """Values up to it may be rounding errors of float32 themselves."""
 
@@ -35,7 +35,7 @@ BF16 = NarrowType("bf16", "bfloat16", (2 - 2**-7) * 2.0**127, 2.0**-133)
 
 @dataclass(frozen=True)
 class Agreement:
-    """What counts as near enough when nobody gives a tolerance."""
+    """What counts as close enough when no tolerance is given."""
 
     tolerance: Tolerance
     """For each element."""
@@ -51,35 +51,35 @@ class Agreement:
     share: float = 0.0
     """How far any element may be off, as a share of the largest one: the order of sums changes."""
     is_rewrite: bool = False
-    """Whether only the graph is another: outputs keep their types, and two of a batch are run, too,
-    as what is folded may have been computed from a size."""
+    """Whether only the graph differs: outputs keep their types, and a batch of two is run as well,
+    since a folded value may have been computed from a size."""
     is_fused: bool = False
-    """Whether what ONNX Runtime's optimizer makes of the result counts, too: kernels of 8 bits."""
+    """Whether the result is also checked as ONNX Runtime's optimizer fuses it, to 8-bit kernels."""
     draws: int = 1
     """How many sets of random inputs are compared: noise that depends on them may hide in one."""
 
     def judged(self, row: Row) -> Row:
-        """Return a row whose problem is what the noise of the whole tensor says, too."""
+        """Return a row whose problem takes the noise of the whole tensor into account."""
         problem = self.problem(row.error, row.problem, is_output=row.is_output)
         return row if problem == row.problem else replace(row, problem=problem)
 
-    def problem(self, error: TensorError, found: str, *, is_output: bool = True) -> str:
-        """Return what is wrong with a tensor, empty when nothing is.
+    def problem(self, error: TensorError, element_problem: str, *, is_output: bool = True) -> str:
+        """Return what is wrong with a tensor; empty when nothing is.
 
         Args:
             error: Of the tensor.
-            found: What is wrong with single elements.
-            is_output: Whether the model gives it out.
+            element_problem: What is wrong with single elements.
+            is_output: Whether it is an output of the model.
         """
-        if found:
-            return "" if self.is_harmless(error) else found
+        if element_problem:
+            return "" if self.is_harmless(error) else element_problem
         is_lost = is_output and error.snr_db is not None and error.snr_db < _LEAST_DB
         if self.noise_counts and is_lost and (error.largest or 0.0) > _NOTHING:
-            return f"there is nearly as much noise as value, which reaches {error.largest:.3g} only"
+            return f"noise is nearly as large as the values, which reach only {error.largest:.3g}"
         return ""
 
     def is_harmless(self, error: TensorError) -> bool:
-        """Return whether the noise of a whole tensor is small enough, whatever single elements."""
+        """Return whether the noise of the whole tensor is small, whatever single elements do."""
         quiet = error.snr_db is not None and error.snr_db >= self.quiet_db
         if self.share and error.max_abs is not None:
             quiet |= error.max_abs <= self.share * (error.largest or 0.0) + _NOTHING
@@ -101,11 +101,11 @@ QUANTIZED = Agreement(Tolerance(1e-2, 5e-2), 10.0, noise_counts=True, draws=3)
 _COARSE = ("float8", "float4", "int8", "uint8", "int4", "uint4", "int2", "uint2")
 
 
-def of_types(dtypes: Collection[str]) -> Agreement:
-    """Return what holds where some tensors were converted to these element types.
+def agreement_for(dtypes: Collection[str]) -> Agreement:
+    """Return the agreement to require where some tensors were converted to these element types.
 
-    Weights that only are stored in a type, with casts behind them, are computed with as before, so
-    that ONNX Runtime runs them as they are.
+    Weights that are only stored in a type and cast back are computed with as before: ONNX Runtime
+    runs such models directly.
     """
     if any(dtype.startswith(_COARSE) for dtype in dtypes):
         return QUANTIZED

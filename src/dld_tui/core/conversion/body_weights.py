@@ -1,7 +1,7 @@
 """Weights of nodes in bodies of If, Loop and Scan, stored in 8 bits with DequantizeLinear.
 
-ONNX Runtime's static quantization looks at the main graph only, and finds no ranges of what bodies
-compute. So their nodes compute in floating point, with weights that were rounded to 8 bits.
+ONNX Runtime's static quantization only looks at the main graph, and calibrates no values inside
+bodies. So the nodes of bodies compute in floating point, with weights rounded to 8 bits.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from dld_tui.core.text import shortened, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN")
-"""Operators that static quantization has not."""
+"""Operators that static quantization does not support."""
 _SINCE = 10
-"""The version of the operators that has DequantizeLinear first."""
+"""The first version of the operators with DequantizeLinear."""
 _LEVELS = {"int8": 0, "uint8": 128}
 """Element types, and their zero points."""
 _NAMED = 3
-_NO_RECURRENT = "static quantization has no {}, dynamic has LSTM"
+_NO_RECURRENT = "static quantization does not support {}, dynamic supports LSTM"
 _COMPUTED = "its weights are computed by other nodes, which dld convert sanitize may fold"
 
 
 @dataclass
 class BodyWeights:
-    """What was done, and what could not be."""
+    """Which weights were quantized, and why others were not."""
 
     points: list[Point] = field(default_factory=list)
     reasons: list[tuple[Node, str]] = field(default_factory=list)
-    """Nodes with weights that stay in floating point, and why."""
+    """Nodes whose weights stay in floating point, and why."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def body_weights(
     Args:
         document: The model.
         weight_type: How weights are stored.
-        ops: Operators that are quantized; all that can be when empty.
-        kept: Names of nodes that stay as they are.
+        ops: Operators to quantize; all supported ones when empty.
+        kept: Names of nodes that are not quantized.
     """
-    found, users = BodyWeights(), defaultdict[tuple[Scope, str], "list[Node]"](list)
+    weights, users = BodyWeights(), defaultdict[tuple[Scope, str], "list[Node]"](list)
     points = defaultdict[str, "list[str]"](list)
     for scope in document.main.walk():
         if scope is document.main:
@@ -83,23 +83,23 @@ def body_weights(
                 continue  # a product of two values
             why = _why_not(document, weight_type, node, home)
             if why or home is None:
-                found.reasons.append((node, why))
+                weights.reasons.append((node, why))
                 continue
             users[home, node.inputs[1]].append(node)
             points[node.inputs[1]].append(node.name)
-    found.points = [Point(name, "weight", tuple(nodes)) for name, nodes in points.items()]
-    return found, users
+    weights.points = [Point(name, "weight", tuple(nodes)) for name, nodes in points.items()]
+    return weights, users
 
 
 def static_reasons(
     document: Document, ops: Collection[str], kept: Collection[str]
 ) -> Iterator[tuple[Node, str]]:
-    """Yield the nodes with weights in the main graph that static quantization leaves, and why.
+    """Yield the nodes with weights in the main graph that static quantization skips, and why.
 
     Args:
         document: The model before.
-        ops: Operators that are quantized; all that can be when empty.
-        kept: Names of nodes that stay as they are for other reasons.
+        ops: Operators to quantize; all supported ones when empty.
+        kept: Names of nodes that are excluded for other reasons.
     """
     for node in _weighted(document.main, ops, kept):
         if _home(node) is None and node.op_type != "MatMul":
@@ -145,7 +145,7 @@ def quantize_body_weights(
 
     DequantizeLinear is where the weight is stored: of one outside of a loop it is computed once.
     """
-    found, users = body_weights(document, weight_type, ops, kept)
+    weights, users = body_weights(document, weight_type, ops, kept)
     names, transaction = FreshNames(document), Transaction("quantize_body_weights", {})
     for (home, name), nodes in users.items():
         tensor = home.initializer(name)
@@ -154,26 +154,25 @@ def quantize_body_weights(
             _replace(names, transaction, home, tensor, axis, mine, weight_type)
         if not home.users(name) and name not in home.outputs:
             old = home.named("initializer").first(name)
-            at = next(i for i, one in enumerate(home.records["initializer"]) if one is old)
-            transaction.do(Splice(home, "initializer", at, [old], []))
-    return found
+            transaction.replace(home, "initializer", old)
+    return weights
 
 
 def _by_axis(
     nodes: list[Node], tensor: Tensor, weight_type: WeightType
 ) -> dict[int | None, list[Node]]:
     """Return the users of a weight by the axis of its channels, None for one scale of all."""
-    found = defaultdict[int | None, "list[Node]"](list)
+    nodes_by_axis = defaultdict[int | None, "list[Node]"](list)
     for node in nodes:
         rank = len(tensor.shape)
-        found[channel_axis(node, rank) if weight_type.per_channel and rank > 1 else None].append(
-            node
-        )
-    return found
+        nodes_by_axis[
+            channel_axis(node, rank) if weight_type.per_channel and rank > 1 else None
+        ].append(node)
+    return nodes_by_axis
 
 
 def channel_axis(node: Node, rank: int) -> int:
-    """Return along which axis of its weight the channels are that a node makes."""
+    """Return the axis of the output channels in a node's weight."""
     if node.op_type == "MatMul":
         return rank - 1
     if node.op_type == "Gemm":
@@ -200,12 +199,12 @@ def _replace(
         set_text(proto, "name", links[-1])
         protos.append(proto)
     transaction.append(home, "initializer", *protos)
-    made = names.take(f"{tensor.name}_dequantized")
-    name = free_node_name(home, made)
-    node = node_proto("DequantizeLinear", links, [made], name, axis=axis)
+    output = names.take(f"{tensor.name}_dequantized")
+    name = free_node_name(home, output)
+    node = node_proto("DequantizeLinear", links, [output], name, axis=axis)
     transaction.do(Splice(home, "node", 0, [], [home.new_node(node)]))
     for user in nodes:
-        relink(transaction, user, "input", tensor.name, made)
+        relink(transaction, user, "input", tensor.name, output)
 
 
 def _quantized(
@@ -213,8 +212,10 @@ def _quantized(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return values, scales and zero points; symmetric, rounded to nearest."""
     most = 63 if weight_type.reduce_range else 127
-    others = tuple(one for one in range(values.ndim) if one != axis) if axis is not None else None
-    peaks = np.abs(values).max(axis=others, keepdims=axis is not None, initial=0.0)
+    other_axes = (
+        tuple(dim for dim in range(values.ndim) if dim != axis) if axis is not None else None
+    )
+    peaks = np.abs(values).max(axis=other_axes, keepdims=axis is not None, initial=0.0)
     scale = np.where(peaks > 0, peaks / most, 1.0).astype(np.float32)
     level, dtype = _LEVELS[weight_type.dtype], np.dtype(weight_type.dtype)
     stored = np.clip(np.rint(values / scale), -most, most) + level
@@ -223,9 +224,9 @@ def _quantized(
 
 
 def without_channels(document: Document) -> Iterator[Node]:
-    """Yield the products whose weight dynamic quantization cannot give a scale for each channel.
+    """Yield the MatMul nodes whose weight dynamic quantization cannot scale per channel.
 
-    The library makes one for each column; ONNX Runtime takes that of a matrix only.
+    The library makes one scale per column, which ONNX Runtime accepts for a matrix only.
     """
     for scope in document.main.walk():
         for node in scope.nodes_of_type("MatMul"):
@@ -238,29 +239,29 @@ def without_channels(document: Document) -> Iterator[Node]:
 def dynamic_reasons(
     document: Document, ops: Collection[str], kept: Collection[str], flat: Collection[Node] = ()
 ) -> Iterator[tuple[Node, str]]:
-    """Yield the nodes with weights that dynamic quantization has left, and why.
+    """Yield the nodes with weights that dynamic quantization skipped, and why.
 
     Args:
         document: The result.
-        ops: Operators that are quantized; all that can be when empty.
-        kept: Names of nodes that were to stay as they are.
-        flat: Those of :func:`without_channels`, where each channel was to have a scale.
+        ops: Operators to quantize; all supported ones when empty.
+        kept: Names of nodes that were excluded.
+        flat: The nodes of :func:`without_channels`, if scales are per channel.
     """
     for scope in document.main.walk():
         for node in _weighted(scope, ops, kept):
             home = _home(node)
             if node in flat:
-                yield node, "its weight is no matrix: --no-per-channel quantizes it"
+                yield node, "its weight is not a matrix: --no-per-channel quantizes it"
                 continue
             if home is not None:
                 dtype = getattr(home.initializer(node.inputs[1]), "dtype", "")
                 lacks = node.op_type in ("ConvTranspose", "GRU", "RNN")
                 if lacks:
-                    yield node, f"dynamic quantization has no {node.op_type}"
+                    yield node, f"dynamic quantization does not support {node.op_type}"
                 elif dtype != "float32":
                     yield node, f"its weights are {dtype or 'not there'}"
                 else:
-                    yield node, "ONNX Runtime's quantizer leaves it"
+                    yield node, "ONNX Runtime's quantizer skips it"
             elif node.op_type != "MatMul":
                 yield node, _COMPUTED
 

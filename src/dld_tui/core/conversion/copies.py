@@ -1,12 +1,13 @@
-"""Copies of a document for conversions, and what a library dropped put back into its result.
+"""Copies of a document for conversions, and restoring what a library dropped from its result.
 
-Nodes are matched by the first value that they make, other records by name, or by the one that
-quantization gives them; only what the result lacks is put back, and only of what it still has.
+Nodes are matched by their first output, other records by name, or by the name that quantization
+gives them. Only what the result lacks is restored, and only for records that it still has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import onnx
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.function_instances import inline_function
 from dld_tui.core.document.edits.sparse import to_dense
 from dld_tui.core.document.history import Transaction
@@ -31,7 +31,6 @@ from dld_tui.core.document.types.inference import (
     take_in_small_data,
     take_types,
 )
-from dld_tui.core.document.types.value_types import dtype_name
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.proto_text import set_text, text_of
@@ -40,7 +39,7 @@ from dld_tui.core.files.writer import PREFIX
 from dld_tui.core.types import JSON
 
 _ROUNDS = 100
-"""Local functions that call each other, one inside the other."""
+"""The deepest nesting of calls of local functions."""
 
 
 def copy_of(document: Document) -> Document:
@@ -49,11 +48,22 @@ def copy_of(document: Document) -> Document:
     return Document(model, blobs=document.blobs.again(), external=document.external.again())
 
 
+@contextmanager
+def working_copy(document: Document) -> Iterator[Document]:
+    """Yield a copy as :func:`copy_of` does. It stays open, unless the block fails."""
+    copy = copy_of(document)
+    try:
+        yield copy
+    except BaseException:
+        copy.close()
+        raise
+
+
 def open_model(path: Path) -> Document:
     """Open a model that is to be converted.
 
-    Of a view that stands for an open document (:mod:`dld_tui.core.files.model_set`), what is in the
-    model's own file, or in the view's, becomes inline again.
+    In a view of an open document (:mod:`dld_tui.core.files.model_set`), data from the model's own
+    file, or the view's, become inline again.
 
     Raises:
         InputError: It cannot be opened.
@@ -100,16 +110,16 @@ def _inline_own(document: Document, proto: onnx.TensorProto, own: dict[str, bool
 def _is_model(path: Path) -> bool:
     try:
         return recognise(path) is FileKind.ONNX
-    except InputError:  # it holds weights alone, which begin with anything
+    except InputError:  # a data file, which may begin with any bytes
         return False
 
 
 def inline_calls(document: Document) -> int:
     """Replace all calls of local functions by their nodes; return how many.
 
-    Calls that cannot be replaced, as of a function that calls itself, stay.
+    Calls that cannot be replaced, such as those of a recursive function, stay.
     """
-    made, refused = 0, set[Node]()
+    inlined, refused = 0, set[Node]()
     for _ in range(_ROUNDS):
         calls = [
             node
@@ -124,21 +134,21 @@ def inline_calls(document: Document) -> int:
             transaction = Transaction("inline_function", {})
             try:
                 inline_function(document, transaction, nodes=place)
-                made += 1
+                inlined += 1
             except EditError:
                 transaction.roll_back()
                 refused.add(call)
-    return made
+    return inlined
 
 
 def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> list[str]:
-    """Give a copy the types that inference finds; return what does not fit together.
+    """Give a copy the types that shape inference finds; return the messages of the inference.
 
     Native code that can end the process: call this in a child.
 
     Args:
         copy: The copy.
-        path: The model's file, beside which its data are.
+        path: The model's file, beside which its data files are.
         told: As for :func:`~dld_tui.core.document.types.inference.infer`.
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
@@ -147,7 +157,7 @@ def infer(copy: Document, path: Path | None, told: ToldTypes | None = None) -> l
     try:
         inferred, remarks = infer_types(model, path, told)
     except DldError as error:
-        return [error.message]  # what the file declares of types may be enough
+        return [error.message]  # the types that the file declares may be enough
     take_types(copy, inferred)
     return [remark.message for remark in remarks]
 
@@ -163,7 +173,7 @@ def relink(transaction: Transaction, node: Node, side: str, old: str, new: str) 
 def relink_users(
     transaction: Transaction, scope: Scope, old: str, new: str, but: Iterable[Node] = ()
 ) -> None:
-    """Let the nodes that use a value use another one, in bodies below too."""
+    """Rename a value among the inputs of all nodes that use it, also in nested graphs."""
     skipped = set(but)
     for node in dict.fromkeys(use.node for use in scope.users(old)):
         if node not in skipped:
@@ -171,7 +181,7 @@ def relink_users(
 
 
 def is_graph_output(scope: Scope, name: str) -> bool:
-    """Return whether a graph at a value's scope, or one below that captures it, gives it out."""
+    """Return whether a value is an output of its own graph, or of a nested one that captures it."""
     return any(name in reached.outputs for reached in scope.reach(name))
 
 
@@ -181,16 +191,16 @@ _QUANTIZED, _QUANT = "_quantized", "_quant"
 """What ONNX Runtime appends to the names of weights and of nodes."""
 
 
-def keep(original: Document, result: Document) -> int:
-    """Put back what a library has lost; the result is changed in place.
+def restore_dropped(original: Document, result: Document) -> int:
+    """Restore in a result what a library dropped; the result is changed in place.
 
     Model and graph: documentation, metadata, name, training information, quantization annotations.
     Local functions that are still called. Nodes: name, documentation and metadata. Inputs, outputs,
-    values and initializers: documentation, metadata and what dimensions denote. All of them, and
-    functions: fields of newer versions of the format.
+    values and initializers: documentation, metadata and the denotations of dimensions. All of
+    these, and functions: fields of newer versions of the format.
 
     Returns:
-        How many nodes got something back.
+        How many nodes something was restored for.
     """
     old, new = original.model, result.model
     for field in _HEADER:
@@ -206,7 +216,7 @@ def keep(original: Document, result: Document) -> int:
         twin = theirs.get(_key(function))
         pairs += [] if twin is None else _pairs(function, twin)
     _functions(original, result)
-    return sum(_scope(one, two) for one, two in pairs)
+    return sum(_scope(scope, twin_scope) for scope, twin_scope in pairs)
 
 
 def _key(function: Scope) -> tuple[str, ...]:
@@ -214,11 +224,11 @@ def _key(function: Scope) -> tuple[str, ...]:
     return text_of(proto.domain), text_of(proto.name), text_of(proto.overload)
 
 
-def _pairs(one: Scope, two: Scope) -> list[tuple[Scope, Scope]]:
-    """Return graphs and those that they have become, by the nodes that hold them."""
-    pairs = [(one, two)]
-    for node in one.holders:
-        twin = two.producer(node.outputs[0]) if node.outputs else None
+def _pairs(old: Scope, new: Scope) -> list[tuple[Scope, Scope]]:
+    """Return graphs with their counterparts in the result, matched by the nodes that hold them."""
+    pairs = [(old, new)]
+    for node in old.holders:
+        twin = new.producer(node.outputs[0]) if node.outputs else None
         for name, scopes in node.children.items():
             theirs = [] if twin is None else twin.children.get(name, [])
             for mine, other in zip(scopes, theirs, strict=False):
@@ -227,14 +237,14 @@ def _pairs(one: Scope, two: Scope) -> list[tuple[Scope, Scope]]:
 
 
 def _scope(old: Scope, new: Scope) -> int:
-    one: Any = old.proto
-    two: Any = new.proto
-    if one.HasField("name"):
-        set_text(two, "name", text_of(one.name))
-    if one.HasField("doc_string"):
-        set_text(two, "doc_string", text_of(one.doc_string))
-    _add_entries(one, two)
-    _unknown(one, two)
+    old_proto: Any = old.proto
+    new_proto: Any = new.proto
+    if old_proto.HasField("name"):
+        set_text(new_proto, "name", text_of(old_proto.name))
+    if old_proto.HasField("doc_string"):
+        set_text(new_proto, "doc_string", text_of(old_proto.doc_string))
+    _add_entries(old_proto, new_proto)
+    _unknown(old_proto, new_proto)
     _annotations(old, new)
     for list_name in _NAMED:
         if list_name not in old.records:
@@ -262,7 +272,7 @@ def _node(old: Scope, node: Node) -> bool:
 
 
 def _quantized_node(old: Scope, node: Node) -> bool:
-    """Put back what was said of a node that another operator has taken the place of."""
+    """Restore the documentation and metadata of a node that quantization replaced."""
     if not node.name.endswith(_QUANT):
         return False
     before = old.nodes_named(node.name.removesuffix(_QUANT))
@@ -281,19 +291,19 @@ def _record(old: Any, new: Any) -> bool:
 
 
 def _denotations(old: onnx.TypeProto, new: onnx.TypeProto) -> bool:
-    """Put back what a value, and each of its dimensions, stands for."""
+    """Restore the denotations of a value and its dimensions."""
     parts: list[tuple[Any, Any]] = [(old, new)]
     shapes = old.tensor_type.shape.dim, new.tensor_type.shape.dim
     if len(shapes[0]) == len(shapes[1]):
         parts += zip(*shapes, strict=True)
     lost = [pair for pair in parts if pair[0].denotation and not pair[1].denotation]
-    for one, two in lost:
-        set_text(two, "denotation", text_of(one.denotation))
+    for old_part, new_part in lost:
+        set_text(new_part, "denotation", text_of(old_part.denotation))
     return bool(lost)
 
 
 def _unknown(old: Any, new: Any) -> bool:
-    """Put back fields that this version of the format does not have."""
+    """Restore fields that are unknown to this version of the format."""
     if not len(UnknownFieldSet(old)) or len(UnknownFieldSet(new)):
         return False
     rest = deepcopy(old)
@@ -314,7 +324,7 @@ def _add_entries(old: Any, new: Any) -> bool:
 def _annotations(old: Scope, new: Scope) -> None:
     if "quantization_annotation" not in old.records:  # in a function
         return
-    known = {text_of(one.tensor_name) for one in new.records["quantization_annotation"]}
+    known = {text_of(record.tensor_name) for record in new.records["quantization_annotation"]}
     missing = []
     for annotation in old.records["quantization_annotation"]:
         name = text_of(annotation.tensor_name)
@@ -327,7 +337,7 @@ def _annotations(old: Scope, new: Scope) -> None:
 
 
 def _functions(original: Document, result: Document) -> None:
-    """Put back local functions that the result calls and does not have."""
+    """Restore local functions that the result calls and does not have."""
     called = {
         (node.proto.domain, node.op_type) for scope in result.scopes() for node in scope.nodes
     }
@@ -356,23 +366,23 @@ def make_dense(copy: Document) -> int:
     """
     transaction, count = Transaction("make_dense", {}), 0
     for scope in copy.main.walk():
-        names = [text_of(one.values.name) for one in scope.records["sparse_initializer"]]
+        names = [text_of(record.values.name) for record in scope.records["sparse_initializer"]]
         count += len(names)
         to_dense(copy, transaction, scope=scope.path, names=names)
     return count
 
 
 def lift_constants(copy: Document) -> int:
-    """Make initializers of the Constant nodes that hold floating point tensors.
+    """Turn the Constant nodes that hold floating point tensors into initializers.
 
-    The documentation and metadata of a node become those of its initializer. Functions have no
-    initializers and stay what they are, as does a model in an old version of the format.
+    The documentation and metadata of a node become those of its initializer. Functions, which have
+    no initializers, are left alone, as is a model in an old version of the format.
 
     Args:
         copy: A copy of a document, which is changed.
 
     Returns:
-        How many there were.
+        How many nodes there were.
     """
     if copy.model.ir_version < _SINCE_IR:
         return 0
@@ -381,27 +391,25 @@ def lift_constants(copy: Document) -> int:
 
 
 def _lift(transaction: Transaction, scope: Scope) -> int:
-    made: list[onnx.TensorProto] = []
+    lifted: list[onnx.TensorProto] = []
     places = [*enumerate(scope.nodes)]
     for index, node in reversed(places):  # from the end, so that places stay what they are
         proto = _initializer_of(node)
         if proto is not None:
-            made.append(proto)
+            lifted.append(proto)
             transaction.do(Splice(scope, "node", index, [node], []))
-    if made:
-        transaction.append(scope, "initializer", *made[::-1])
-    return len(made)
+    if lifted:
+        transaction.append(scope, "initializer", *lifted[::-1])
+    return len(lifted)
 
 
 def _initializer_of(node: Node) -> onnx.TensorProto | None:
     if not is_constant(node) or len(node.outputs) != 1 or node.outputs[0] in node.scope.outputs:
         return None
-    _, attribute = find_attribute(node, "value")
-    if attribute is None or not attribute.HasField("t"):
+    tensor = node.tensor("value")
+    if tensor is None or tensor.dtype not in _FLOATS:
         return None
-    if dtype_name(attribute.t.data_type) not in _FLOATS:
-        return None
-    proto = deepcopy(attribute.t)
+    proto = deepcopy(tensor.proto)
     set_text(proto, "name", node.outputs[0])
     if node.proto.HasField("doc_string") and not proto.HasField("doc_string"):
         set_text(proto, "doc_string", text_of(node.proto.doc_string))

@@ -1,4 +1,4 @@
-"""Weights in few bits as floating point weights again, and the operators that take them."""
+"""Turns quantized weights into floating point weights, and replaces the operators that use them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from math import prod
 from onnx import helper
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.copies import copy_of, is_graph_output
+from dld_tui.core.conversion.copies import is_graph_output, working_copy
 from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
@@ -23,27 +23,27 @@ from dld_tui.core.files.proto_text import set_text, set_texts
 from dld_tui.core.tensors.elements import encoded, payload_bytes
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")
-"""What quantizers append to the name of a weight; some of them `_DQ` before that."""
+"""Suffixes that quantizers append to the name of a weight, some of them after `_DQ`."""
 
 
 @dataclass
 class DequantizedModel:
-    """A copy with weights in floating point."""
+    """A copy whose quantized weights are in floating point."""
 
     document: Document
-    """Has no path. Close it before the document that it was made of."""
+    """Has no path. Close it before the original document."""
     count: int = 0
     """Nodes whose weight is in floating point now."""
     bytes: int = 0
-    """Of the weights in floating point."""
+    """Size of those weights in floating point."""
     notes: list[str] = field(default_factory=list)
 
 
-def dequantized(document: Document) -> Iterator[DequantizedModel]:
-    """Put floating point weights in the place of those in few bits, in a copy.
+def dequantize(document: Document) -> Iterator[DequantizedModel]:
+    """Replace quantized weights by floating point weights in a copy.
 
-    MatMulNBits becomes MatMul, GatherBlockQuantized becomes Gather, DequantizeLinear of a stored
-    weight goes. Activations stay as they are: QuantizeLinear and what follows it.
+    MatMulNBits becomes MatMul, GatherBlockQuantized becomes Gather, and DequantizeLinear of a
+    stored weight is removed. QuantizeLinear and DequantizeLinear of activations stay.
 
     Args:
         document: The model; it stays as it is, and open until the copy is closed.
@@ -55,8 +55,8 @@ def dequantized(document: Document) -> Iterator[DequantizedModel]:
         InputError: A weight cannot be read.
         SaveError: There is no room for the new weights.
     """
-    model = DequantizedModel(copy_of(document))
-    try:
+    with working_copy(document) as copy:
+        model = DequantizedModel(copy)
         names = FreshNames(model.document)
         stored: dict[tuple[int, ...], str] = {}
         used: dict[tuple[int, str], tuple[Scope, str]] = {}
@@ -65,14 +65,13 @@ def dequantized(document: Document) -> Iterator[DequantizedModel]:
             yield model
         for scope, name in used.values():
             _drop_unused(scope, name)
-        left = sum(len(scope.nodes_of_type("QuantizeLinear")) for scope in model.document.scopes())
-        if left:
+        quantizers = sum(
+            len(scope.nodes_of_type("QuantizeLinear")) for scope in model.document.scopes()
+        )
+        if quantizers:
             model.notes.append(
-                f"of activations: {fmt.plural(left, 'QuantizeLinear node')}, as before"
+                f"of activations: {fmt.plural(quantizers, 'QuantizeLinear node')}, as before"
             )
-    except BaseException:
-        model.document.close()
-        raise
     yield model
 
 
@@ -92,29 +91,29 @@ def _replace(
             homes[tensor.name] = resolved.scope
             used[id(resolved.scope), tensor.name] = resolved.scope, tensor.name
     home = homes[weight.levels.name]
-    make = _MAKERS.get(node.op_type)
-    # Nodes that share the levels and all that belongs to them share the weight.
+    build = _MAKERS.get(node.op_type)
+    # Nodes with the same levels, scales and zero points share the new weight.
     parts = (weight.levels, weight.scales, weight.zero_points, weight.groups)
     key = (
         *(id(part.proto) if part is not None else 0 for part in parts),
         weight.block,
         weight.axis,
     )
-    name = stored.get(key) if make is not None else None
+    name = stored.get(key) if build is not None else None
     if name is None:
         name = stored[key] = (
-            names.take(_plain(weight.levels.name)) if make is not None else node.outputs[0]
+            names.take(_plain(weight.levels.name)) if build is not None else node.outputs[0]
         )
         proto = emptied(weight.levels.proto, weight.dtype, _dims(weight))
         set_text(proto, "name", name)
         dtype = weight.dtype
         payload = (encoded(part.reshape(-1), dtype) for part in weight.matrix_parts())
         put_payload(model.document, proto, payload, location=location_of(weight.levels.proto))
-        # What DequantizeLinear made is known where it was.
-        place = home if make is not None else node.scope
+        # The output of a DequantizeLinear is visible only in the scope of that node.
+        place = home if build is not None else node.scope
         transaction.append(place, "initializer", proto)
         model.bytes += payload_bytes(dtype, prod(_dims(weight))) or 0
-    new = make(node, name, names) if make is not None else []
+    new = build(node, name, names) if build is not None else []
     transaction.replace(node.scope, "node", node, *new)
     model.count += 1
 
@@ -142,15 +141,15 @@ def _as_matmul(node: Node, name: str, names: FreshNames) -> list[Node]:
 
 
 def _as_gather(node: Node, name: str, _: FreshNames) -> list[Node]:
-    made = _node(node, "Gather", node.name, [name, node.inputs[1]], [node.outputs[0]])
+    gather = _node(node, "Gather", node.name, [name, node.inputs[1]], [node.outputs[0]])
     axis = node.attribute("gather_axis")
     if axis is not None and axis.value:
-        made.proto.attribute.append(helper.make_attribute("axis", axis.value))
-    return [made]
+        gather.proto.attribute.append(helper.make_attribute("axis", axis.value))
+    return [gather]
 
 
 def _node(old: Node, op: str, name: str, inputs: list[str], outputs: list[str]) -> Node:
-    """Return a node with what is said of another one."""
+    """Return a node with the documentation and metadata of another one."""
     proto = deepcopy(old.proto)
     for gone in ("attribute", "domain", "overload", "input", "output"):
         proto.ClearField(gone)
@@ -171,5 +170,4 @@ def _drop_unused(scope: Scope, name: str) -> None:
     proto = scope.named("initializer").first(name)
     if proto is None or scope.users(name) or name in scope.inputs or is_graph_output(scope, name):
         return
-    at = next(i for i, one in enumerate(scope.records["initializer"]) if one is proto)
-    Splice(scope, "initializer", at, [proto], []).do()
+    Splice(scope, "initializer", scope.place_of("initializer", proto), [proto], []).do()

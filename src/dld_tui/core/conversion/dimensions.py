@@ -19,6 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.files.proto_text import set_items
 from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.types import plain_domain
 
@@ -81,7 +82,7 @@ class Value:
 
 
 @dataclass
-class Freed:
+class FreedDimension:
     """What was done to a model."""
 
     model: onnx.ModelProto
@@ -101,7 +102,7 @@ def free_dimension(
     is_batch: bool,
     read: Callable[[str], Values | None],
     small: onnx.ModelProto,
-) -> Freed:
+) -> FreedDimension:
     """Make one dimension of some inputs dynamic, in place.
 
     Args:
@@ -135,7 +136,7 @@ def free_dimension(
             dim = _inner(info.type)[0].shape.dim[axes[info.name]]
             dim.Clear()
             dim.dim_param = name
-    freed = Freed(model, walk.changed)
+    freed = FreedDimension(model, walk.changed)
     for info in model.graph.output:
         value = walk.known.get(info.name)
         if value is not None:
@@ -176,20 +177,20 @@ def find_dimensions(graph: onnx.GraphProto, texts: Sequence[str]) -> list[Dimens
         UsageError: There is no such dimension, or it gets two sizes.
     """
     joined: dict[tuple[int | None, str, int | str], Dimension] = {}
-    taken: dict[tuple[str, int], str] = {}
+    texts_by_axis: dict[tuple[str, int], str] = {}
     for text in texts:
-        one = find_dimension(graph, text)
-        for place in one.axes.items():
-            if place in taken:
-                raise UsageError(f"--dim {text} is given together with --dim {taken[place]}")
-            taken[place] = text
-        key = (one.size, one.name, one.to)
+        dimension = find_dimension(graph, text)
+        for axis in dimension.axes.items():
+            if axis in texts_by_axis:
+                raise UsageError(f"--dim {text} is given together with --dim {texts_by_axis[axis]}")
+            texts_by_axis[axis] = text
+        key = (dimension.size, dimension.name, dimension.to)
         other = joined.get(key)
-        if other is not None and not set(other.axes) & set(one.axes):
-            one = replace(other, axes={**other.axes, **one.axes})
+        if other is not None and not set(other.axes) & set(dimension.axes):
+            dimension = replace(other, axes={**other.axes, **dimension.axes})
         elif other is not None:
-            key = (one.size, text, one.to)
-        joined[key] = one
+            key = (dimension.size, text, dimension.to)
+        joined[key] = dimension
     return [*joined.values()]
 
 
@@ -233,7 +234,7 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     if not axes:
         names = {dim.dim_param for dims in inputs.values() for dim in dims if dim.dim_param}
         places = [f"{name}:{axis}" for name, dims in inputs.items() for axis in range(len(dims))]
-        known = ", ".join(visible(one) for one in (*sorted(names), *places)[:12])
+        known = ", ".join(visible(known_name) for known_name in (*sorted(names), *places)[:12])
         hint = f"There are {known}" if known else "No input has any"
         raise UsageError(f"--dim {text}: there is no dimension {key!r}", hint=hint)
     chosen = next(iter(axes))
@@ -242,23 +243,26 @@ def find_dimension(graph: onnx.GraphProto, text: str) -> Dimension:
     return Dimension(key, axes, size, dim.dim_param, to)
 
 
-def fix_dimension(model: onnx.ModelProto, axes: Mapping[str, int], name: str, size: int) -> None:
-    """Give a dimension of inputs a size, and what is declared of other values that goes with it.
+def set_dimension(
+    model: onnx.ModelProto, axes: Mapping[str, int], name: str, to: int | str
+) -> None:
+    """Give a dynamic dimension a size or another name, in every declared shape that has its name.
 
     Args:
         model: The model, which is changed.
         axes: The axis of each input.
         name: The name of the dimension; empty when it has none.
-        size: Its size.
+        to: Its size, or its new name.
     """
+    field = "dim_value" if isinstance(to, int) else "dim_param"
     graph = model.graph
     for info in graph.input:
         if info.name in axes:
-            info.type.tensor_type.shape.dim[axes[info.name]].dim_value = size
+            setattr(info.type.tensor_type.shape.dim[axes[info.name]], field, to)
     for info in (*graph.input, *graph.output, *_all_value_info(graph)):
         for dim in _inner(info.type)[0].shape.dim:
             if name and dim.dim_param == name:
-                dim.dim_value = size
+                setattr(dim, field, to)
 
 
 def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
@@ -282,18 +286,6 @@ def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
         if value is not None and len(dims) == len(value.old):
             for dim, size in zip(dims, value.old, strict=True):
                 dim.dim_value = size
-
-
-def rename_dimension(model: onnx.ModelProto, axes: Mapping[str, int], old: str, new: str) -> None:
-    """Give a dynamic dimension another name, or a name."""
-    graph = model.graph
-    for info in graph.input:
-        if info.name in axes:
-            info.type.tensor_type.shape.dim[axes[info.name]].dim_param = new
-    for info in (*graph.input, *graph.output, *_all_value_info(graph)):
-        for dim in _inner(info.type)[0].shape.dim:
-            if old and dim.dim_param == old:
-                dim.dim_param = new
 
 
 def _all_value_info(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
@@ -321,33 +313,33 @@ def reshaped(value: Value, target: Sizes, unit: int) -> tuple[Sizes, dict[int, i
     Returns:
         Shape and repetitions by axis, or None when there is no such axis.
     """
-    made = list(target)
+    sizes = list(target)
     outer: dict[int, int] = {}
     taken: set[int] = set()
     for axis in value.changed:
-        size, other = value.old[axis], value.new[axis]
+        old_size, new_size = value.old[axis], value.new[axis]
         inside_input = value.outer.get(axis, 1)
         repeated = math.prod(value.old[:axis]) * inside_input
         # Other sizes follow from the dimension: of a convolution, say.
-        least = unit if size % unit == 0 else size // math.gcd(size, other)
+        least = unit if old_size % unit == 0 else old_size // math.gcd(old_size, new_size)
         places = []
         for place, wanted in enumerate(target):
             before = math.prod(target[:place])
             if not before or repeated % before:
                 continue
             inside = repeated // before
-            if wanted % inside or wanted // inside % least or wanted * other % size:
+            if wanted % inside or wanted // inside % least or wanted * new_size % old_size:
                 continue
-            same = wanted == size and inside == inside_input
+            same = wanted == old_size and inside == inside_input
             places.append((place in taken, wanted != unit, not same, place != axis, inside, place))
         if not places:
             return None
         *_, inside, place = min(places)
-        made[place] = made[place] * other // size
+        sizes[place] = sizes[place] * new_size // old_size
         taken.add(place)
         if inside > 1:
             outer[place] = inside
-    return tuple(made), outer
+    return tuple(sizes), outer
 
 
 _Saved: TypeAlias = "tuple[dict[str, Value], list[str], list[onnx.NodeProto], int, onnx.GraphProto]"
@@ -391,18 +383,14 @@ class _Walk:
             nodes += [*self._before, node]
         self._before = outside
         if len(nodes) != len(graph.node):
-            copies = [deepcopy(node) for node in nodes]
-            del graph.node[:]
-            graph.node.extend(copies)
+            set_items(graph.node, nodes)
 
     def declare(self, graph: onnx.GraphProto, name: str, sizes: tuple[int, int]) -> None:
         """Declare the shapes of outputs and values; what is not known of values is dropped."""
         for info in graph.output:
             self._declare(info, name, sizes)
-        kept = [info for info in graph.value_info if self._declare(info, name, sizes)]
-        copies = [deepcopy(info) for info in kept]
-        del graph.value_info[:]
-        graph.value_info.extend(copies)
+        declared = [info for info in graph.value_info if self._declare(info, name, sizes)]
+        set_items(graph.value_info, declared)
         for node in graph.node:
             for attribute in node.attribute:
                 if attribute.HasField("g"):
@@ -429,9 +417,7 @@ class _Walk:
         unused = self._used - _used(graph)
         kept = [tensor for tensor in graph.initializer if tensor.name not in unused]
         if len(kept) < len(graph.initializer):
-            copies = [deepcopy(tensor) for tensor in kept]
-            del graph.initializer[:]
-            graph.initializer.extend(copies)
+            set_items(graph.initializer, kept)
             for index in reversed(range(len(graph.input))):
                 if graph.input[index].name in unused:  # of its default value
                     del graph.input[index]
@@ -473,16 +459,17 @@ class _Walk:
     def _branches(self, node: onnx.NodeProto) -> None:
         branches = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
         for index, name in enumerate(node.output):
-            made = [self.known.get(branch.output[index].name) for branch in branches]
-            first = made[0]
+            values = [self.known.get(branch.output[index].name) for branch in branches]
+            first = values[0]
             if first is None or any(
-                other is None or (other.old, other.new) != (first.old, first.new) for other in made
+                other is None or (other.old, other.new) != (first.old, first.new)
+                for other in values
             ):
                 # Only one branch is taken: the other need not fit.
-                told = [one for one in made if one is not None]
-                if len(told) != 1:
+                known = [value for value in values if value is not None]
+                if len(known) != 1:
                     continue
-                first = told[0]
+                first = known[0]
             self.known[name] = replace(
                 first, old_values=None, new_values=None, outer=dict(first.outer)
             )
@@ -494,8 +481,8 @@ class _Walk:
         """
         body = next(a.g for a in node.attribute if a.HasField("g"))
         captured = [self.known.get(name) for name in _used(body)]
-        if not any(one is not None and (one.changed or _differ(one))
-                   for one in (*inputs, *captured)):  # fmt: skip
+        if not any(value is not None and (value.changed or _differ(value))
+                   for value in (*inputs, *captured)):  # fmt: skip
             self._same(node)
             return
         saved = self._saved(body)
@@ -556,23 +543,23 @@ class _Walk:
         self.graph(body)
         first = 2 if node.op_type == "Loop" else 0
         ends = body.output[1:] if node.op_type == "Loop" else body.output
-        made = [self.known.get(info.name) for info in ends]
-        kept = states[first:]
-        for one, other, info in zip(kept, made, ends, strict=False):
-            if one is not None and other is not None and one.old != other.old:
+        results = [self.known.get(info.name) for info in ends]
+        state_values = states[first:]
+        for before, after, info in zip(state_values, results, ends, strict=False):
+            if before is not None and after is not None and before.old != after.old:
                 self._restore(body, saved)
                 return
-            if one is not None and other is not None and one.new != other.new:
+            if before is not None and after is not None and before.new != after.new:
                 raise self._refused(
                     node, number, f"its state {visible(info.name)} begins with a fixed size:"
-                    f" {_text(one.new)}, and becomes {_text(other.new)}"
+                    f" {_text(before.new)}, and becomes {_text(after.new)}"
                 )  # fmt: skip
         length = self._length(node, inputs)
         for index, name in enumerate(node.output):
-            value = made[index] if index < len(made) else None
+            value = results[index] if index < len(results) else None
             if not name or value is None:
                 continue
-            if index < len(kept):
+            if index < len(state_values):
                 self.known[name] = replace(value, old_values=None, new_values=None)
             elif length is not None:
                 self.known[name] = Value(
@@ -610,8 +597,8 @@ class _Walk:
         return last.old[axes[-1]], last.new[axes[-1]]
 
     def _same(self, node: onnx.NodeProto) -> None:
-        made = self._infer(node, new=False)
-        for name, value in zip(node.output, made or (), strict=False):
+        inferred = self._infer(node, new=False)
+        for name, value in zip(node.output, inferred or (), strict=False):
             if name and value is not None:
                 sizes, values = value.sizes, value.values
                 self.known[name] = Value(
@@ -631,17 +618,17 @@ class _Walk:
             if after is None:
                 raise self._refused(node, number, problem)
         outputs: list[Value | None] = []
-        for one, other in zip(before, after, strict=False):
-            if one is None or other is None:
+        for old, new in zip(before, after, strict=False):
+            if old is None or new is None:
                 outputs.append(None)
                 continue
-            if len(one.sizes) != len(other.sizes):
+            if len(old.sizes) != len(new.sizes):
                 raise self._refused(node, number, "the rank of its output would change")
-            outputs.append(Value(one.dtype, one.sizes, other.sizes, one.values, other.values,
-                                 wraps=one.wraps))  # fmt: skip
+            outputs.append(Value(old.dtype, old.sizes, new.sizes, old.values, new.values,
+                                 wraps=old.wraps))  # fmt: skip
         return outputs
 
-    def _attempt(self, node: onnx.NodeProto) -> tuple[list[_Told | None] | None, str]:
+    def _attempt(self, node: onnx.NodeProto) -> tuple[list[_SizedValue | None] | None, str]:
         try:
             return self._infer(node, new=True, strict=True), "it does not take another size"
         except ActivityError as error:
@@ -649,11 +636,11 @@ class _Walk:
 
     def _infer(
         self, node: onnx.NodeProto, *, new: bool, strict: bool = False
-    ) -> list[_Told | None] | None:
+    ) -> list[_SizedValue | None] | None:
         domain = plain_domain(node.domain)
         inputs = [self.known.get(name) for name in node.input]
         if domain == "com.microsoft" and node.op_type in _LIKE_INPUT and inputs[0] is not None:
-            return [_Told(inputs[0].dtype, inputs[0].new if new else inputs[0].old)]
+            return [_SizedValue(inputs[0].dtype, inputs[0].new if new else inputs[0].old)]
         if any(v is None for v, name in zip(inputs, node.input, strict=True) if name):
             return None
         values = {name: value.new_values if new else value.old_values
@@ -669,9 +656,9 @@ class _Walk:
                 for name, value in zip(node.input, inputs, strict=True)
                 if value is not None
             }
-            data = {name: numpy_helper.from_array(one, name)
-                    for name, one in values.items() if one is not None}  # fmt: skip
-            made = onnx.shape_inference.infer_node_outputs(
+            data = {name: numpy_helper.from_array(elements, name)
+                    for name, elements in values.items() if elements is not None}  # fmt: skip
+            inferred = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, data, opset_imports=self._opsets, ir_version=self._ir
             )
         # The seam: C++ errors of several classes without a common base.
@@ -679,7 +666,7 @@ class _Walk:
             if strict:
                 raise ActivityError(_reason(str(error))) from None
             return None
-        return [_told(made.get(name)) for name in node.output]
+        return [_sized_value(inferred.get(name)) for name in node.output]
 
     def _compute(
         self,
@@ -689,37 +676,37 @@ class _Walk:
         values: Mapping[str, Values | None],
         *,
         new: bool,
-    ) -> list[_Told | None] | None:
+    ) -> list[_SizedValue | None] | None:
         """Return what a node makes of sizes and other few numbers."""
         if domain:
             return None
-        made: list[Values]
+        results: list[Values]
         if node.op_type == "Shape" and inputs[0] is not None:
             sizes = inputs[0].new if new else inputs[0].old
             about = {a.name: a.i for a in node.attribute}
-            made = [np.array(sizes[slice(about.get("start"), about.get("end"))], np.int64)]
+            results = [np.array(sizes[slice(about.get("start"), about.get("end"))], np.int64)]
         elif node.op_type == "Size" and inputs[0] is not None:
-            made = [np.array(math.prod(inputs[0].new if new else inputs[0].old), np.int64)]
+            results = [np.array(math.prod(inputs[0].new if new else inputs[0].old), np.int64)]
         elif node.op_type == "Constant":
             tensor = next((a.t for a in node.attribute if a.name == "value"), None)
             if tensor is not None:
-                return [_Told(tensor.data_type, tuple(tensor.dims), _values(tensor))]
-            made = _reference(node, [], self._imports.get("", 1))
+                return [_SizedValue(tensor.data_type, tuple(tensor.dims), _values(tensor))]
+            results = _reference(node, [], self._imports.get("", 1))
         elif node.op_type in _COMPUTED and all(value is not None for value in values.values()):
             fed = [values[name] if name else None for name in node.input]
             if node.op_type in ("ConstantOfShape", "Expand", "Tile", "Range"):
                 likely = self._infer_size(node, inputs, values)
                 if likely > _MOST_VALUES:
                     return None
-            made = _reference(node, fed, self._imports.get("", 1))
+            results = _reference(node, fed, self._imports.get("", 1))
         else:
             return None
-        if not made:
+        if not results:
             return None
         return [
-            _Told(helper.np_dtype_to_tensor_dtype(one.dtype), one.shape,
-                  one if one.size <= _MOST_VALUES else None)
-            for one in map(np.asarray, made)
+            _SizedValue(helper.np_dtype_to_tensor_dtype(result.dtype), result.shape,
+                  result if result.size <= _MOST_VALUES else None)
+            for result in map(np.asarray, results)
         ]  # fmt: skip
 
     def _infer_size(
@@ -732,7 +719,7 @@ class _Walk:
         if node.op_type == "Range" or last is None:
             low, high, step = (float(np.asarray(values[name])) for name in node.input)
             return int(abs((high - low) / (step or 1)))
-        sizes = math.prod(int(one) for one in last.reshape(-1))
+        sizes = math.prod(int(dim) for dim in last.reshape(-1))
         first = inputs[0]
         return sizes * (math.prod(first.new) if node.op_type == "Tile" and first else 1)
 
@@ -849,9 +836,9 @@ class _Walk:
         parts: list[list[int] | None] = []
         for index, key in enumerate(("starts", "ends", "axes", "steps")):
             place = index + 1
-            given = self.known.get(node.input[place]) if len(node.input) > place else None
-            if given is not None and given.old_values is not None and not _differ(given):
-                parts.append([int(one) for one in given.old_values.reshape(-1)])
+            value = self.known.get(node.input[place]) if len(node.input) > place else None
+            if value is not None and value.old_values is not None and not _differ(value):
+                parts.append([int(one) for one in value.old_values.reshape(-1)])
             elif len(node.input) > place and node.input[place]:
                 return  # computed: it follows the size, or a run shows that it does not
             else:
@@ -867,13 +854,13 @@ class _Walk:
             if axis not in data.changed:
                 continue
             size = data.old[axis]
-            taken = range(size)[slice(starts[index], ends[index], steps[index])]
-            if taken == range(size):
+            selected = range(size)[slice(starts[index], ends[index], steps[index])]
+            if selected == range(size):
                 if 0 <= ends[index] < _LARGEST_SIZE:
                     ends[index] = _END
-            elif self._is_batch and sorted(taken) != [*range(size)]:
+            elif self._is_batch and sorted(selected) != [*range(size)]:
                 raise self._refused(
-                    node, number, f"it takes {len(taken)} of the {size} along the dimension"
+                    node, number, f"it takes {len(selected)} of the {size} along the dimension"
                 )
         if ends == was:
             return
@@ -930,9 +917,7 @@ class _Walk:
         kept = [a for a in node.attribute if a.name not in ("split", "num_outputs")]
         if self._imports.get("", 1) >= _PARTS_SINCE:
             kept.append(helper.make_attribute("num_outputs", len(node.output)))
-        copies = [deepcopy(a) for a in kept]
-        del node.attribute[:]
-        node.attribute.extend(copies)
+        set_items(node.attribute, kept)
         del node.input[1:]
 
     def _squeeze(self, node: onnx.NodeProto, number: int, data: Value) -> None:
@@ -1022,12 +1007,12 @@ class _Walk:
             first = name
         entries = [1] * len(value.old)
         target = self._joined(entries, {axis: self._size_of(source, source_axis, 1, 1)}, "")
-        made = self._name(f"{name}_repeated")
-        self._add("Expand", [first, target], [made])
+        output = self._name(f"{name}_repeated")
+        self._add("Expand", [first, target], [output])
         sizes = list(value.old)
         sizes[axis] = other.new[source_axis]
-        self.known[made] = Value(value.dtype, value.old, tuple(sizes))
-        node.input[index] = made
+        self.known[output] = Value(value.dtype, value.old, tuple(sizes))
+        node.input[index] = output
         self.changed.append(f"{label}: {shortened(name)} is repeated")
 
     def _is_uniform(self, name: str, value: Value, axis: int) -> bool:
@@ -1043,7 +1028,11 @@ class _Walk:
         is_flat = self._imports.get("", 1) < 13
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1 if is_flat else -1)
         axis %= max(len(data.old), 1)
-        mixed = [one for one in data.changed if (one >= axis if is_flat else one == axis)]
+        mixed = [
+            changed_axis
+            for changed_axis in data.changed
+            if (changed_axis >= axis if is_flat else changed_axis == axis)
+        ]
         if mixed and self._is_batch:
             raise self._refused(node, number, "it computes along the dimension")
 
@@ -1054,13 +1043,13 @@ class _Walk:
         inputs: Sequence[Value | None],
         outputs: Sequence[Value | None],
     ) -> None:
-        told = [value for value in outputs if value is not None]
-        if not told or any(value.changed for value in told):
+        known = [value for value in outputs if value is not None]
+        if not known or any(value.changed for value in known):
             return
         sizes = next(v for v in inputs if v is not None and v.changed)
         raise self._refused(
             node, number, f"it takes the dimension away: {_text(sizes.old)} becomes"
-            f" {_text(told[0].old)} at any size"
+            f" {_text(known[0].old)} at any size"
         )  # fmt: skip
 
     def _refused(self, node: onnx.NodeProto, number: int, why: str) -> ActivityError:
@@ -1081,9 +1070,9 @@ class _Walk:
         common = math.gcd(times, over)
         for op_type, factor in (("Mul", times // common), ("Div", over // common)):
             if factor != 1:
-                made = self._name(f"{name}_size")
-                self._add(op_type, [size, self._constant(np.array([factor], np.int64))], [made])
-                size = made
+                product = self._name(f"{name}_size")
+                self._add(op_type, [size, self._constant(np.array([factor], np.int64))], [product])
+                size = product
         return size
 
     def _joined(self, entries: Sequence[int], pieces: Mapping[int, str], source: str) -> str:
@@ -1108,9 +1097,9 @@ class _Walk:
             else:
                 run.append(place)
         flush()
-        made = self._name("shape")
-        self._add("Concat", parts, [made], axis=0)
-        return made
+        shape = self._name("shape")
+        self._add("Concat", parts, [shape], axis=0)
+        return shape
 
     def _constant(self, values: Values) -> str:
         name = self._name("size")
@@ -1174,7 +1163,7 @@ def _reference(node: onnx.NodeProto, inputs: Sequence[Values | None], version: i
     from onnx.reference import ReferenceEvaluator
 
     names = [name for name in node.input if name]
-    fed = {name: one for name, one in zip(node.input, inputs, strict=False) if name}
+    feeds = {name: array for name, array in zip(node.input, inputs, strict=False) if name}
     graph = helper.make_graph(
         [node], "one",
         [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(names)],
@@ -1183,13 +1172,13 @@ def _reference(node: onnx.NodeProto, inputs: Sequence[Values | None], version: i
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
     try:
         with np.errstate(all="ignore"):
-            return [np.asarray(one) for one in ReferenceEvaluator(model).run(None, fed)]
+            return [np.asarray(array) for array in ReferenceEvaluator(model).run(None, feeds)]
     # The seam: what the reference does not know is left to inference.
     except Exception:  # noqa: BLE001
         return []
 
 
-class _Told(NamedTuple):
+class _SizedValue(NamedTuple):
     """What is known of a value at one size."""
 
     dtype: int
@@ -1198,13 +1187,13 @@ class _Told(NamedTuple):
     wraps: tuple[str, ...] = ()
 
 
-def _told(proto: onnx.TypeProto | None) -> _Told | None:
+def _sized_value(proto: onnx.TypeProto | None) -> _SizedValue | None:
     if proto is None:
         return None
     tensor, wraps = _inner(proto)
     if not tensor.HasField("shape") or any(not d.HasField("dim_value") for d in tensor.shape.dim):
         return None
-    return _Told(tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim), wraps=wraps)
+    return _SizedValue(tensor.elem_type, tuple(d.dim_value for d in tensor.shape.dim), wraps=wraps)
 
 
 def _inner(proto: onnx.TypeProto) -> tuple[Any, tuple[str, ...]]:
@@ -1233,10 +1222,10 @@ def _without(sizes: Sizes, axis: int) -> Sizes:
 
 def _differ(value: Value) -> bool:
     """Return whether the elements of a value depend on the dimension."""
-    one, other = value.old_values, value.new_values
-    if one is None or other is None:
-        return one is not other
-    return one.shape != other.shape or not np.array_equal(one, other)
+    old, new = value.old_values, value.new_values
+    if old is None or new is None:
+        return old is not new
+    return old.shape != new.shape or not np.array_equal(old, new)
 
 
 def _inherited(value: Value, inputs: Sequence[Value | None]) -> dict[int, int]:

@@ -1,8 +1,8 @@
-"""Which nodes make the results of a converted model wrong, from the errors of its tensors.
+"""Finds the nodes that make the results of a converted model wrong, by the errors of its tensors.
 
-ONNX Runtime computes float16 models on a CPU in float32 and leaves out the casts between two
-nodes, so that nothing overflows, and has next to no kernels for bfloat16. Here each node gets
-casts of its own, which are not left out.
+On a CPU, ONNX Runtime computes float16 models in float32 and removes the casts between two nodes,
+so that nothing overflows, and it has hardly any kernels for bfloat16. :func:`rounded_copy` gives
+each node its own casts, which ONNX Runtime keeps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dld_tui.core.accuracy.result import Row
 from dld_tui.core.conversion.agreement import NarrowType
-from dld_tui.core.conversion.copies import copy_of, infer
+from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.batch import carry_out
@@ -23,8 +23,8 @@ from dld_tui.core.document.scope import Scope
 
 
 @dataclass(frozen=True)
-class Culprit:
-    """A node that should stay as it was. All texts are foreign."""
+class FailingNode:
+    """A node that should keep its type. All texts are foreign."""
 
     scope: tuple[str, ...]
     node: str
@@ -33,8 +33,8 @@ class Culprit:
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What a comparison with the original model has found."""
+class MeasuredErrors:
+    """The errors that a comparison with the original model measured."""
 
     document: Document
     """The original; nodes are those of its main graph."""
@@ -53,51 +53,52 @@ class Findings:
         return math.inf if self.narrow is None else self.narrow.largest
 
 
-def first_culprit(found: Findings) -> Culprit | None:
-    """Return the first node, as the model computes, whose results are wrong and its inputs not."""
-    for suspect in _suspects(found):
-        weights = _clipped_inputs(suspect.node, found.clipped)
+def first_failing_node(findings: MeasuredErrors) -> FailingNode | None:
+    """Return the first node in execution order with wrong outputs and right inputs."""
+    for suspect in _suspects(findings):
+        weights = _clipped_inputs(suspect.node, findings.clipped)
         if suspect.made.problem and (weights or not any(row.problem for row in suspect.taken)):
-            return _told(suspect, found)
-    worst = _ranked(_suspects(found))
-    return _told(worst[0], found) if worst else None
+            return _failing_node(suspect, findings)
+    worst = _ranked(_suspects(findings))
+    return _failing_node(worst[0], findings) if worst else None
 
 
-def nodes_to_keep(found: Findings, kept: Collection[Node], most: int) -> dict[Node, str]:
-    """Return nodes that should stay as they were, too, with the reasons; none when all do already.
+def nodes_to_keep(findings: MeasuredErrors, kept: Collection[Node], most: int) -> dict[Node, str]:
+    """Return further nodes that should keep their type, with the reasons; may be empty.
 
-    These are the nodes that make or take what overflows, those that take weights out of range, and
-    those that lose channels; only when there are none of these the ones that add most noise.
+    These are the nodes that produce or use values that overflow, those with weights out of range,
+    and those that lose channels. Only where there are none of these: the nodes that add most noise.
 
     Args:
-        found: What is wrong.
-        kept: The nodes that stay as they were already.
-        most: How many of those that only add noise.
+        findings: The measured errors.
+        kept: The nodes that keep their type already.
+        most: The most nodes that only add noise.
     """
-    suspects = _suspects(found)
+    suspects = _suspects(findings)
     chosen: dict[Node, str] = {}
     for suspect in suspects:
         name = suspect.made.name
-        beyond = found.ranges.get(name, 0.0) > found.largest and suspect.made.error.special
+        beyond = findings.ranges.get(name, 0.0) > findings.largest and suspect.made.error.special
         if beyond or suspect.added == math.inf:
-            for node in _around(found.document, suspect.node, suspect.made.name):
-                chosen.setdefault(node, _why(suspect, found))
-        elif (suspect.made.problem and _clipped_inputs(suspect.node, found.clipped)) or (
+            for node in _around(findings.document, suspect.node, suspect.made.name):
+                chosen.setdefault(node, _why(suspect, findings))
+        elif (suspect.made.problem and _clipped_inputs(suspect.node, findings.clipped)) or (
             suspect.made.error.lost and not any(row.error.lost for row in suspect.taken)
         ):
-            chosen.setdefault(suspect.node, _why(suspect, found))
-    left = {node: why for node, why in chosen.items() if node not in kept}
-    if not left:
+            chosen.setdefault(suspect.node, _why(suspect, findings))
+    new_nodes = {node: why for node, why in chosen.items() if node not in kept}
+    if not new_nodes:
         for suspect in _ranked(suspects):
-            if len(left) < most and suspect.added:
-                left |= dict.fromkeys(_noisy(found, suspect, kept), _why(suspect, found))
-    return _with_bodies(left, kept)
+            if len(new_nodes) < most and suspect.added:
+                new_nodes |= dict.fromkeys(_noisy(findings, suspect, kept), _why(suspect, findings))
+    return _with_bodies(new_nodes, kept)
 
 
-def culprits(nodes: Mapping[Node, str]) -> list[Culprit]:
+def failing_nodes(nodes: Mapping[Node, str]) -> list[FailingNode]:
     """Return nodes and reasons as data."""
     return [
-        Culprit(tuple(node.scope.path), node.ref, node.op_type, why) for node, why in nodes.items()
+        FailingNode(tuple(node.scope.path), node.ref, node.op_type, why)
+        for node, why in nodes.items()
     ]
 
 
@@ -107,29 +108,29 @@ class _Suspect:
     made: Row
     """Its output with the largest error."""
     taken: Sequence[Row]
-    """What it takes, other than weights."""
+    """Its inputs, other than weights."""
     added: float
     """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
 
 
-def _suspects(findings: Findings) -> list[_Suspect]:
+def _suspects(findings: MeasuredErrors) -> list[_Suspect]:
     """Return the nodes whose outputs are known, in the order of the computation."""
     rows = {row.name: row for row in findings.rows}
     suspects = []
     for node in findings.document.main.nodes:
         mine = [rows[name] for name in node.outputs if name in rows]
         if not mine or _is_constant(node):
-            continue  # it is its users' weight
-        made = max(mine, key=lambda row: row.error.noise)
+            continue  # its users take it as a weight
+        worst = max(mine, key=lambda row: row.error.noise)
         taken = _taken(node, rows)
         noise = max([row.error.noise for row in taken], default=0.0)
-        added = 0.0 if noise == math.inf else max(made.error.noise - noise, 0.0)
-        suspects.append(_Suspect(node, made, taken, added))
+        added = 0.0 if noise == math.inf else max(worst.error.noise - noise, 0.0)
+        suspects.append(_Suspect(node, worst, taken, added))
     return suspects
 
 
 def _taken(node: Node, rows: Mapping[str, Row]) -> list[Row]:
-    """Return the rows of what a node takes, other than weights."""
+    """Return the rows of the inputs of a node, other than weights."""
     names = [name for name in node.inputs if name in rows]
     return [rows[name] for name in names if not _is_constant(node.scope.producer(name))]
 
@@ -142,8 +143,8 @@ def _ranked(suspects: Iterable[_Suspect]) -> list[_Suspect]:
     return sorted(suspects, key=lambda suspect: -suspect.added)
 
 
-def _noisy(findings: Findings, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
-    """Return a node that adds noise; what makes its values where that stays as it was already."""
+def _noisy(findings: MeasuredErrors, suspect: _Suspect, kept: Collection[Node]) -> list[Node]:
+    """Return a node that adds noise; the producers of its inputs where it keeps its type."""
     if suspect.node not in kept:
         return [suspect.node]
     return [node for node in _makers(findings.document, suspect.node) if node not in kept]
@@ -159,29 +160,29 @@ def _clipped_inputs(node: Node, clipped: Mapping[str, float]) -> list[str]:
 
 
 def _around(document: Document, node: Node, name: str) -> list[Node]:
-    """Return a node, what takes a value that it makes, and what makes the values that it takes."""
+    """Return a node, the users of one of its outputs, and the producers of its inputs."""
     users = [use.node for use in document.main.users(name)]
     return list(dict.fromkeys([node, *users, *_makers(document, node)]))
 
 
 def _with_bodies(nodes: Mapping[Node, str], kept: Collection[Node]) -> dict[Node, str]:
-    """Return nodes, and those in their bodies in place of the ones that only hold others."""
-    found: dict[Node, str] = {}
+    """Return nodes together with the nodes in their bodies."""
+    reasons: dict[Node, str] = {}
     for node, why in nodes.items():
-        found[node] = why
+        reasons[node] = why
         for scopes in node.children.values():
             for scope in scopes:
-                inner = [one for below in scope.walk() for one in below.nodes]
-                found.update((one, why) for one in inner if one not in kept)
-    return found
+                inner = [inner_node for below in scope.walk() for inner_node in below.nodes]
+                reasons.update((inner_node, why) for inner_node in inner if inner_node not in kept)
+    return reasons
 
 
-def _told(suspect: _Suspect, findings: Findings) -> Culprit:
-    (made,) = culprits({suspect.node: _why(suspect, findings)})
+def _failing_node(suspect: _Suspect, findings: MeasuredErrors) -> FailingNode:
+    (made,) = failing_nodes({suspect.node: _why(suspect, findings)})
     return made
 
 
-def _why(suspect: _Suspect, findings: Findings) -> str:
+def _why(suspect: _Suspect, findings: MeasuredErrors) -> str:
     row = suspect.made
     weights = _clipped_inputs(suspect.node, findings.clipped)
     if weights and row.problem and findings.narrow is not None:
@@ -204,23 +205,19 @@ _WIDE = "float32"
 
 
 def rounded_copy(document: Document, narrow: str = "float16") -> Document:
-    """Return a copy whose narrow nodes compute in float32 and round what they make.
+    """Return a copy whose narrow nodes compute in float32 and round their outputs.
 
-    Values keep their names and types, weights what they are. What a node adds up inside is not
-    rounded, as Tensor Cores do not either. Runs onnx's shape inference: call it in a child process.
+    Values keep their names and types, and weights are unchanged. Sums inside a node are not
+    rounded, as on Tensor Cores. Runs onnx's shape inference: call it in a child process.
 
     Args:
         document: A model in 16 bits, in whole or in part; it stays as it is, and open until the
             copy is closed.
         narrow: ``float16`` or ``bfloat16``.
     """
-    copy = copy_of(document)
-    try:
+    with working_copy(document) as copy:
         infer(copy, document.path)
         carry_out(_plan(copy, narrow), Transaction("round_between_nodes", {}))
-    except BaseException:
-        copy.close()
-        raise
     return copy
 
 
@@ -257,7 +254,9 @@ def _plan_node(
         inputs[index] = wide[scope, name]
     for index, before in changes.outputs:
         if before == narrow:
-            made, outputs[index] = outputs[index], names.take(f"{outputs[index]}_exact")
-            plan.casts.append(Cast(scope, outputs[index], made, _WIDE, narrow, node, True, False))
+            rounded, outputs[index] = outputs[index], names.take(f"{outputs[index]}_exact")
+            plan.casts.append(
+                Cast(scope, outputs[index], rounded, _WIDE, narrow, node, True, False)
+            )
     if (tuple(inputs), tuple(outputs)) != (node.inputs, node.outputs):
         plan.relinks.append(Relink(node, tuple(inputs), tuple(outputs)))

@@ -1,9 +1,9 @@
 """A model in float16 or bfloat16: nodes compute in it, weights are converted, casts are added.
 
-Made of the casts of :mod:`dld_tui.core.document.casting` for all nodes that can: those of weights
-become weights in float16, one at a time, and those at the model's borders new types of these.
-Values keep their names where nothing needs them in the old type any more. As in ONNX Runtime's
-converter, weights out of range become the largest number of the type, and none becomes zero.
+:mod:`dld_tui.core.document.casting` plans casts for all nodes that can compute in the type. Casts
+of weights are replaced by converted weights, and casts at inputs and outputs by new types of these.
+Values keep their names where nothing needs them in the old type. As in ONNX Runtime's converter,
+weights out of range become the largest number of the type, and none becomes zero.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import onnx
 
 from dld_tui.core.conversion.agreement import FP16, NarrowType
 from dld_tui.core.conversion.copies import (
-    copy_of,
     infer,
     inline_calls,
     is_graph_output,
     relink,
     relink_users,
+    working_copy,
 )
+from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.document.casting import Cast, CastPlan, FreshNames, Relink, changes_of, plan_casts
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.batch import carry_out
 from dld_tui.core.document.edits.initializers import list_as_input
 from dld_tui.core.document.edits.nodes import free_node_name, new_cast
@@ -68,7 +68,7 @@ class WeightLoss:
 
 
 @dataclass
-class Stored:
+class StoredWeight:
     """A weight that nodes want in the narrow type."""
 
     scope: Scope
@@ -78,23 +78,23 @@ class Stored:
     node: Node | None
     """The Constant that makes it; None for an initializer."""
     target: str
-    """What the nodes call it there."""
+    """The name under which the nodes use it."""
     targets: list[str] = field(default_factory=list)
-    """What casts of it would have been called."""
+    """The names that casts of it would have had."""
 
 
-def stored_casts(plan: CastPlan) -> dict[str, Stored]:
-    """Return the weights whose casts can be done now, by the name of the first cast."""
-    found: dict[tuple[int, str], Stored] = {}
+def stored_casts(plan: CastPlan) -> dict[str, StoredWeight]:
+    """Return the weights that replace their casts, by the name of the first cast."""
+    weights: dict[tuple[int, str], StoredWeight] = {}
     for cast in plan.casts:
         home = cast.scope.resolve(cast.source) if not cast.after else None
         if home is None or _tensor(home.scope, home.node, cast.source) is None:
             continue
         key = (id(home.scope), cast.source)
-        if key not in found:
-            found[key] = Stored(home.scope, cast.source, home.node, cast.target)
-        found[key].targets.append(cast.target)
-    return {stored.target: stored for stored in found.values()}
+        if key not in weights:
+            weights[key] = StoredWeight(home.scope, cast.source, home.node, cast.target)
+        weights[key].targets.append(cast.target)
+    return {stored.target: stored for stored in weights.values()}
 
 
 def _tensor(scope: Scope, node: Node | None, name: str) -> Tensor | None:
@@ -104,39 +104,30 @@ def _tensor(scope: Scope, node: Node | None, name: str) -> Tensor | None:
     elif node.op_type not in ("Constant", "ConstantOfShape"):
         return None
     else:
-        _, attribute = find_attribute(node, "value")
-        if attribute is None or not attribute.HasField("t"):
-            return _of_number(node)
-        tensor = Tensor(attribute.t, scope.document)
+        tensor = node.tensor("value") or listed_numbers(node)
     return tensor if tensor is not None and tensor.dtype in _FLOATS else None
-
-
-def _of_number(node: Node) -> Tensor | None:
-    for name in ("value_float", "value_floats"):
-        _, attribute = find_attribute(node, name)
-        if attribute is not None:
-            many = name.endswith("s")
-            values = list(attribute.floats) if many else [attribute.f]
-            dims = [len(values)] if many else []
-            proto = onnx.helper.make_tensor("", onnx.TensorProto.FLOAT, dims, values)
-            return Tensor(proto, node.scope.document)
-    return None
 
 
 def convert_weights(
     copy: Document,
     transaction: Transaction,
-    stored: dict[str, Stored],
+    stored: dict[str, StoredWeight],
     narrow: NarrowType,
     losses: list[WeightLoss],
     cancelled: CancelCheck | None,
 ) -> Iterator[tuple[int, int]]:
-    """Convert weights; those that nothing wants in their old type make place for the new ones.
+    """Convert weights; a converted weight replaces the old one where nothing else uses that.
 
     Yields:
         Bytes done and bytes in all.
     """
-    sources = [(one, _tensor(one.scope, one.node, one.name)) for one in stored.values()]
+    sources = [
+        (
+            weight_to_convert,
+            _tensor(weight_to_convert.scope, weight_to_convert.node, weight_to_convert.name),
+        )
+        for weight_to_convert in stored.values()
+    ]
     total = sum(tensor.nbytes or 0 for _, tensor in sources if tensor is not None)
     done = 0
     for weight, tensor in sources:
@@ -185,14 +176,14 @@ def largest(tensor: Tensor) -> float:
     Raises:
         InputError: It cannot be read.
     """
-    found = 0.0
+    peak = 0.0
     for start in range(0, tensor.element_count, PART_ELEMENTS):
         values = tensor.read(start, PART_ELEMENTS)
         if values.dtype.kind == "V" or values.dtype.itemsize < 4:
             values = values.astype(np.float32)
         finite = values[np.isfinite(values)]
-        found = max(found, float(np.abs(finite).max())) if finite.size else found
-    return found
+        peak = max(peak, float(np.abs(finite).max())) if finite.size else peak
+    return peak
 
 
 def _halved(values: Array, narrow: NarrowType, loss: _Tally) -> Array:
@@ -213,7 +204,7 @@ def _halved(values: Array, narrow: NarrowType, loss: _Tally) -> Array:
     return half
 
 
-def _place(transaction: Transaction, weight: Stored, proto: onnx.TensorProto) -> None:
+def _place(transaction: Transaction, weight: StoredWeight, proto: onnx.TensorProto) -> None:
     """Put a converted weight beside the old one, or in its place."""
     home, name = weight.scope, weight.name
     alone = not home.users(name) and not is_graph_output(home, name)
@@ -235,7 +226,7 @@ def _place(transaction: Transaction, weight: Stored, proto: onnx.TensorProto) ->
 
 
 def _place_constant(
-    transaction: Transaction, weight: Stored, node: Node, proto: onnx.TensorProto, new: str
+    transaction: Transaction, weight: StoredWeight, node: Node, proto: onnx.TensorProto, new: str
 ) -> None:
     """Put a converted weight into the Constant that had it, or into one with another output."""
     home = weight.scope
@@ -244,14 +235,14 @@ def _place_constant(
     if new:
         dtype = Tensor(proto, home.document).dtype
         name = free_node_name(home, f"{text_of(node.proto.name)}_{dtype}")
-        made = node_proto(node.op_type, node.inputs, [new], name)
-        made.attribute.append(attribute)
+        new_node = node_proto(node.op_type, node.inputs, [new], name)
+        new_node.attribute.append(attribute)
         place = home.index_of(node) + 1
-        transaction.do(Splice(home, "node", place, [], [home.new_node(made)]))
+        transaction.do(Splice(home, "node", place, [], [home.new_node(new_node)]))
         return
     place = next(
-        at for at, one in enumerate(node.proto.attribute)
-        if text_of(one.name) in ("value", "value_float", "value_floats")
+        at for at, attribute_proto in enumerate(node.proto.attribute)
+        if text_of(attribute_proto.name) in ("value", "value_float", "value_floats")
     )  # fmt: skip
     before = deepcopy(node.proto.attribute[place])
     transaction.do(SetAttribute(node, place, before, attribute))
@@ -261,11 +252,11 @@ _FLOAT = onnx.TensorProto.FLOAT
 
 
 def redeclare(document: Document, renamed: Mapping[str, str], narrow: NarrowType) -> None:
-    """Make ``value_info`` right: drop what is no more, and tell what is narrow now.
+    """Update ``value_info``: drop values that no longer exist, and set the types of narrow ones.
 
     Args:
         document: The document; its records are changed in place.
-        renamed: Values that are narrow now, as the values of the table.
+        renamed: The new names of values, with their old ones, which are narrow now.
         narrow: The type.
     """
     halved = set(renamed.values())
@@ -301,20 +292,20 @@ def _is_half(scope: Scope, name: str, half: int) -> bool:
         return tensor is not None and tensor.proto.data_type == half
     if node.op_type not in ("Constant", "ConstantOfShape"):
         return False
-    _, value = find_attribute(node, "value")
-    return value is not None and value.t.data_type == half
+    value = node.tensor("value")
+    return value is not None and value.proto.data_type == half
 
 
 def halve_borders(
     copy: Document, transaction: Transaction, narrow: NarrowType, but: Collection[str] = ()
 ) -> list[str]:
-    """Give the inputs and outputs of a model the narrow type; return what could not be done.
+    """Give the inputs and outputs of a model the narrow type; return notes on exceptions.
 
     Args:
         copy: The model.
-        transaction: What is done.
+        transaction: Records the changes.
         narrow: The type.
-        but: The names of those that keep theirs.
+        but: The names of inputs and outputs to leave as they are.
     """
     names, half = FreshNames(copy), element_type(narrow)
     notes = []
@@ -334,19 +325,19 @@ def halve_borders(
     return notes
 
 
-def _given_out(main: Scope, name: str) -> str:
-    """Return why a body that gives out a value keeps its type; empty where none does."""
+def _used_as_output(main: Scope, name: str) -> str:
+    """Return why a value keeps its type: a body has it as an output. Empty where none has."""
     body = next((s for s in main.reach(name) if s is not main and name in s.outputs), None)
-    return f"{visible(body.title)} gives it out" if body is not None else ""
+    return f"it is an output of {visible(body.title)}" if body is not None else ""
 
 
 def _halve_input(
     main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
 ) -> str:
-    """Do it, or return why not."""
+    """Give an input the type; return why it keeps its own, or an empty text."""
     if name in main.outputs:
-        return "it is an output as it is"
-    if why := _given_out(main, name):
+        return "it is also an output"
+    if why := _used_as_output(main, name):
         return why
     users = list(dict.fromkeys(use.node for use in main.users(name)))
     casts = [node for node in users if node.op_type == "Cast"]  # they take any type
@@ -365,13 +356,13 @@ def _halve_input(
 def _halve_output(
     main: Scope, transaction: Transaction, names: FreshNames, name: str, half: int
 ) -> str:
-    """Do it, or return why not."""
+    """Give an output the type; return why it keeps its own, or an empty text."""
     node = main.producer(name)
     if node is None:
-        found = main.definition(name)
-        kind = "nothing makes it" if found is None else f"it is an {found.kind} as it is"
+        definition = main.definition(name)
+        kind = "no node produces it" if definition is None else f"it is also an {definition.kind}"
         return "" if _is_half(main, name, half) else kind
-    if why := _given_out(main, name):
+    if why := _used_as_output(main, name):
         return why
     wide = names.take(f"{name}_float32")
     users = main.users(name)
@@ -393,7 +384,7 @@ def _halve_output(
 
 
 def _is_cast_of_half(node: Node, source: str, half: int) -> bool:
-    # Named so by the plan of casts: what comes out of a node that computes in the narrow type.
+    # The plan of casts gives outputs of nodes that compute in the narrow type such names.
     dtype = onnx.TensorProto.DataType.Name(half).lower()
     return _cast_type(node) == _FLOAT and source.startswith(f"{node.outputs[0]}_{dtype}")
 
@@ -426,7 +417,7 @@ _FILLS = ("ConstantOfShape", "Expand", "Tile", "OneHot", "EyeLike", "RandomNorma
 
 @dataclass(frozen=True)
 class Fp16Options:
-    """Which type nodes get, and what is to stay as it is."""
+    """The type of nodes, and what keeps its type."""
 
     keep_io_types: bool = False
     """Inputs and outputs of the model keep float32."""
@@ -452,18 +443,18 @@ class Fp16Model:
     document: Document
     """Has no path. Close it before the document that it was made of."""
     nodes: int = 0
-    """That compute in float16 now."""
+    """Nodes that compute in float16 now."""
     casts: int = 0
-    """That were added, less those that were removed."""
+    """Casts added, less those removed."""
     kept: Counter[str] = field(default_factory=Counter)
-    """Why nodes keep their type: how many. Foreign text."""
+    """Nodes that keep their type, counted by reason. Foreign text."""
     weights: int = 0
     losses: list[WeightLoss] = field(default_factory=list)
     """Of the weights with values out of range."""
     inlined: int = 0
     """Calls of local functions that were replaced."""
     notes: list[str] = field(default_factory=list)
-    """What type inference says, and what could not be done. Fit for a terminal."""
+    """Messages of type inference, and what was not converted. Fit for a terminal."""
 
 
 def fp16_steps(
@@ -475,7 +466,7 @@ def fp16_steps(
 
     Args:
         document: The model; it stays as it is, and open until the copy is closed.
-        options: What is to stay in float32. Nodes whose layer precision is another one do, too.
+        options: What stays in float32. Nodes with another layer precision also do.
         cancelled: Asked between parts of weights.
 
     Returns:
@@ -487,13 +478,12 @@ def fp16_steps(
         SaveError: There is no room for the new weights.
         CancelledError: `cancelled` said so.
     """
-    copy = copy_of(document)
-    try:
-        made = Fp16Model(copy, inlined=inline_calls(copy))
-        made.notes += infer(copy, document.path, options.told)
+    with working_copy(document) as copy:
+        result = Fp16Model(copy, inlined=inline_calls(copy))
+        result.notes += infer(copy, document.path, options.told)
         before = _casts(copy)
-        chosen = _chosen(copy, options, made.kept)
-        made.nodes = len(chosen)
+        chosen = _chosen(copy, options, result.kept)
+        result.nodes = len(chosen)
         plan = plan_casts(copy, dict.fromkeys(chosen, options.narrow.precision))
         renamed = _old_names(plan)
         stored = stored_casts(plan)
@@ -502,19 +492,18 @@ def fp16_steps(
         carry_out(plan, transaction)
         redeclare(copy, renamed, options.narrow)
         if not chosen:
-            made.notes.append(f"no node can compute in {options.narrow.dtype}: nothing is another")
+            result.notes.append(
+                f"no node can compute in {options.narrow.dtype}: nothing was converted"
+            )
         elif not options.keep_io_types:
-            made.notes += halve_borders(copy, transaction, options.narrow, options.borders)
+            result.notes += halve_borders(copy, transaction, options.narrow, options.borders)
         yield from convert_weights(
-            copy, transaction, stored, options.narrow, made.losses, cancelled
+            copy, transaction, stored, options.narrow, result.losses, cancelled
         )
         redeclare(copy, {}, options.narrow)
-        made.weights = len(stored)
-        made.casts = _casts(copy) - before
-    except BaseException:
-        copy.close()
-        raise
-    return made
+        result.weights = len(stored)
+        result.casts = _casts(copy) - before
+    return result
 
 
 def _casts(document: Document) -> int:
@@ -524,9 +513,10 @@ def _casts(document: Document) -> int:
 # --- which nodes ---------------------------------------------------------------------------------
 
 
-_OF_CONTAINERS = frozenset(["SequenceConstruct", "SequenceInsert", "SequenceEmpty", "SequenceAt",
-                            "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional",
-                            "OptionalGetElement"])  # fmt: skip
+_CONTAINER_OPERATORS = frozenset([
+    "SequenceConstruct", "SequenceInsert", "SequenceEmpty", "SequenceAt", "SplitToSequence",
+    "ConcatFromSequence", "SequenceMap", "Optional", "OptionalGetElement",
+])  # fmt: skip
 
 
 def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[Node]:
@@ -566,19 +556,19 @@ def _why_kept(
     narrow: NarrowType,
 ) -> str | None:
     """Return why a node keeps its type: empty when it has none to change, None when it does not."""
-    found = changes_of(node, narrow.precision)
-    if isinstance(found, str):
-        is_plain = "has no floating point" in found or "a constant has" in found
-        return "" if is_plain or "only holds" in found else f"{node.op_type}: {found}"
-    if node.op_type == "Cast" or not (found.inputs or found.outputs):
+    changes = changes_of(node, narrow.precision)
+    if isinstance(changes, str):
+        is_plain = "has no floating point" in changes or "a constant has" in changes
+        return "" if is_plain or "only holds" in changes else f"{node.op_type}: {changes}"
+    if node.op_type == "Cast" or not (changes.inputs or changes.outputs):
         return ""
-    if node.op_type in _OF_CONTAINERS:
+    if node.op_type in _CONTAINER_OPERATORS:
         return f"{node.op_type}: what sequences hold keeps its type"
     if names or node.op_type in blocked:
         return f"{node.op_type}: blocked"
     if precision_of(node) not in ("", narrow.precision):
         return f"{node.op_type}: its layer precision is {precision_of(node)}"
-    if found.note:
+    if changes.note:
         return f"{node.op_type}: takes no {narrow.dtype} in this opset"
     return "sizes of tensors are computed in it" if node in sizes else None
 
@@ -588,12 +578,12 @@ def _size_arithmetic(scope: Scope) -> set[Node]:
     values: set[str] = set()
     nodes: set[Node] = set()
     for node in scope.nodes:
-        taken = [name for name in node.inputs if name]
+        inputs = [name for name in node.inputs if name]
         is_size = node.op_type in _SIZES or (
             node.op_type not in _FILLS
             and not node.children
-            and any(name in values for name in taken)
-            and all(name in values or _is_constant(scope, name) for name in taken)
+            and any(name in values for name in inputs)
+            and all(name in values or _is_constant(scope, name) for name in inputs)
         )
         if is_size:
             values.update(name for name in node.outputs if name)
@@ -603,10 +593,10 @@ def _size_arithmetic(scope: Scope) -> set[Node]:
 
 
 def _is_constant(scope: Scope, name: str) -> bool:
-    found = scope.resolve(name)
-    if found is None or found.kind == "input":
+    definition = scope.resolve(name)
+    if definition is None or definition.kind == "input":
         return False
-    return found.node is None or found.node.op_type == "Constant"
+    return definition.node is None or definition.node.op_type == "Constant"
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -623,7 +613,7 @@ def _old_names(plan: CastPlan) -> dict[str, str]:
     }
 
 
-def _settle(plan: CastPlan, renamed: dict[str, str], stored: dict[str, Stored]) -> None:
+def _settle(plan: CastPlan, renamed: dict[str, str], stored: dict[str, StoredWeight]) -> None:
     """Give values their old names back, and let weights take the place of their casts."""
     weights = {name: weight.target for weight in stored.values() for name in weight.targets}
     names = renamed | weights

@@ -1,10 +1,10 @@
 """Another version of the ai.onnx operators for a whole model, by onnx's version converter.
 
-The converter rebuilds a model from what it knows of it, and loses the rest: local functions, the
-metadata of nodes, sparse initializers, references to parameters of functions. So only its
-decisions are taken over. Every node gets a label, the model is converted, and what the labels
-show to be changed, new or gone is put into the original; all else stays as it is. Functions are
-converted each for itself. Payloads may be cut out of the model.
+The converter rebuilds a model and loses what it does not know: local functions, the metadata of
+nodes, sparse initializers, references to parameters of functions. So only its decisions are used:
+every node gets a label, the model is converted, and the changed, new and removed nodes, found by
+their labels, are merged into the original. Each function is converted separately. Payloads may be
+cut out of the model.
 
 The converter is native code that ends the process when it fails badly: call this in a child.
 """
@@ -24,11 +24,11 @@ from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, versio
 
 from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_text import set_items, text_of
 from dld_tui.core.text import clip, visible
 
 _OLDEST = 7
-"""Before it, operators broadcast by attributes."""
+"""Older operators broadcast by attributes."""
 _MEANING: dict[str, tuple[int, ...]] = {
     "Softmax": (13,), "LogSoftmax": (13,), "Hardmax": (13,), "Resize": (11,), "Upsample": (9,),
     "QuantizeLinear": (13, 21), "DequantizeLinear": (13, 21), "BatchNormalization": (9,),
@@ -50,27 +50,27 @@ _AXES = {
 
 
 @dataclass
-class Lowered:
+class LoweredModel:
     """A model in an older version."""
 
     model: onnx.ModelProto
     changed: Counter[str] = field(default_factory=Counter)
     added: Counter[str] = field(default_factory=Counter)
     problem: str | None = None
-    """What stands in the way, in one line; the model is of no use then."""
+    """Why the model cannot be lowered, in one line; the copy is unusable then."""
 
 
-def lower(model: onnx.ModelProto, version: int) -> Lowered:
+def lower_opset(model: onnx.ModelProto, version: int) -> LoweredModel:
     """Return a copy of a model in an older version of the ai.onnx operators.
 
     Args:
         model: The model, functions included; payloads may be cut out of it.
         version: The version to write it in.
     """
-    lowered = Lowered(onnx.ModelProto())
+    lowered = LoweredModel(onnx.ModelProto())
     lowered.model.CopyFrom(model)
     if version < _OLDEST:
-        lowered.problem = f"operators of opset {version} work in another way"
+        lowered.problem = f"operators before opset {_OLDEST} work differently"
         return lowered
     problem = _without_newer(lowered, version)
     work = _Lowering(lowered, version)
@@ -95,8 +95,8 @@ def _schema(op_type: str, version: int) -> defs.OpSchema | None:
         return None
 
 
-def _without_newer(lowered: Lowered, version: int) -> str | None:
-    """Replace operators that are not there yet by what defines them; return what cannot be."""
+def _without_newer(lowered: LoweredModel, version: int) -> str | None:
+    """Replace operators that are too new by their definitions; return why that is impossible."""
     newer: dict[str, str] = {}
     for _, body in bodies(lowered.model):
         for node in body.node:
@@ -109,7 +109,7 @@ def _without_newer(lowered: Lowered, version: int) -> str | None:
     for function in lowered.model.functions:
         _expand(function, list(newer))
     if any(text_of(n.op_type) in newer for f in lowered.model.functions for n in f.node):
-        # Types are known in the place of the calls only, and some operators need them.
+        # Some definitions need types, which are known only where a function is called.
         lowered.model.CopyFrom(onnx.inliner.inline_local_functions(lowered.model))
     for place, body in bodies(lowered.model):
         if place and any(text_of(node.op_type) in newer for node in body.node):
@@ -124,15 +124,12 @@ def _without_newer(lowered: Lowered, version: int) -> str | None:
     # The seam: the inliner is native code that refuses what is wrong in its own ways.
     except Exception as error:  # noqa: BLE001
         return f"{', '.join(newer)} cannot be replaced: {clip(visible(str(error)), 200)}"
-    left = {text_of(node.op_type) for node in flat.graph.node} & set(newer)
-    if left:
-        op_type = sorted(left)[0]
+    remaining = {text_of(node.op_type) for node in flat.graph.node} & set(newer)
+    if remaining:
+        op_type = sorted(remaining)[0]
         return f"{op_type} does not exist in opset {version}{newer[op_type]}"
     known = {info.name for info in lowered.model.graph.value_info}
-    kept = [info for info in flat.graph.value_info if info.name in known]
-    copies = [deepcopy(info) for info in kept]
-    del flat.graph.value_info[:]
-    flat.graph.value_info.extend(copies)
+    set_items(flat.graph.value_info, (i for i in flat.graph.value_info if i.name in known))
     after = Counter(text_of(node.op_type) for node in flat.graph.node)
     lowered.added.update(after - Counter(before))
     lowered.model.CopyFrom(flat)
@@ -140,7 +137,7 @@ def _without_newer(lowered: Lowered, version: int) -> str | None:
 
 
 def _typed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy that says the types of all values, as definitions of operators need."""
+    """Return a copy that declares the types of all values, which definitions of operators need."""
     try:
         typed = onnx.shape_inference.infer_shapes(model, data_prop=True)
     # The seam: C++ errors of several classes; without types fewer operators are replaced.
@@ -173,7 +170,7 @@ def _expand(function: onnx.FunctionProto, newer: list[str]) -> None:
     names = [("", op_type) for op_type in newer]
     try:
         flat = onnx.inliner.inline_selected_functions(model, names, inline_schema_functions=True)
-    # The seam: as below; what is left is told.
+    # The seam: as below; the caller reports operators that remain.
     except Exception:  # noqa: BLE001
         return
     del function.node[:]
@@ -186,53 +183,53 @@ def _title(node: onnx.NodeProto) -> str:
 
 
 class _Lowering:
-    def __init__(self, found: Lowered, version: int) -> None:
-        self._found = found
+    def __init__(self, lowered: LoweredModel, version: int) -> None:
+        self._found = lowered
         self._version = version
         self._before = next(
-            (int(e.version) for e in found.model.opset_import if e.domain in _DEFAULT), 0
+            (int(e.version) for e in lowered.model.opset_import if e.domain in _DEFAULT), 0
         )
         self._constants: dict[str, TensorProto] = {}
         self._count = 0
-        for _, body in bodies(found.model):
+        for _, body in bodies(lowered.model):
             if isinstance(body, onnx.GraphProto):
-                given = {info.name for info in body.input}
-                self._constants |= {t.name: t for t in body.initializer if t.name not in given}
+                input_names = {info.name for info in body.input}
+                self._constants |= {
+                    t.name: t for t in body.initializer if t.name not in input_names
+                }
             for node in body.node:
                 for attribute in node.attribute:
                     if node.op_type == "Constant" and attribute.name == "value":
                         self._constants[node.output[0]] = attribute.t
 
     def body(self, body: Body) -> str | None:
-        """Lower the nodes of a graph or function; return what stands in the way."""
-        made: list[onnx.NodeProto] = []
+        """Lower the nodes of a graph or function; return why that is impossible, or None."""
+        nodes: list[onnx.NodeProto] = []
         for node in body.node:
             if node.domain not in _DEFAULT:
-                made.append(node)
+                nodes.append(node)
                 continue
-            problem = self._node(node, made)
+            problem = self._node(node, nodes)
             if problem is not None:
                 return problem + _title(node)
-        copies = [deepcopy(node) for node in made]
-        del body.node[:]
-        body.node.extend(copies)
+        set_items(body.node, nodes)
         return None
 
-    def _node(self, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
+    def _node(self, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
         op_type = text_of(node.op_type)
         old, new = _schema(op_type, self._version), _schema(op_type, self._before)
         if old is None:
             return f"{op_type} does not exist in opset {self._version}"
-        made.append(node)
+        nodes.append(node)
         if new is None or old.since_version == new.since_version:
             return None
         for since in _MEANING.get(op_type, ()):
             if old.since_version < since <= new.since_version:
-                return f"{op_type} means something else before opset {since}"
+                return f"{op_type} computes something else before opset {since}"
         before = node.SerializeToString()
         rule = _RULES.get(op_type) or (_axes if op_type in _AXES else None)
         if rule is not None:
-            problem = rule(self, node, made)
+            problem = rule(self, node, nodes)
             if problem is not None:
                 return problem
         _drop_defaults(node, old, new)
@@ -250,24 +247,24 @@ class _Lowering:
         except (ValueError, TypeError):
             return None
 
-    def new(self, node: onnx.NodeProto, what: str) -> str:
+    def new(self, node: onnx.NodeProto, purpose: str) -> str:
         """Return a name that no value has."""
         self._count += 1
-        return f"opset{self._version}_{text_of(node.output[0])}_{what}_{self._count}"
+        return f"opset{self._version}_{text_of(node.output[0])}_{purpose}_{self._count}"
 
     @property
     def version(self) -> int:
         """The version to lower to."""
         return self._version
 
-    def add(self, node: onnx.NodeProto, made: list[onnx.NodeProto], at: int) -> None:
+    def add(self, node: onnx.NodeProto, nodes: list[onnx.NodeProto], at: int) -> None:
         """Add a node before that of position `at` from the end."""
-        made.insert(len(made) - at, node)
+        nodes.insert(len(nodes) - at, node)
         self._found.added[text_of(node.op_type)] += 1
 
 
 def _drop_defaults(node: onnx.NodeProto, old: defs.OpSchema, new: defs.OpSchema) -> None:
-    """Drop attributes that the older version lacks, where they say what holds without them."""
+    """Drop attributes that the older version lacks, where they have the default value."""
     for attribute in list(node.attribute):
         name = text_of(attribute.name)
         if name in old.attributes or name not in new.attributes:
@@ -281,14 +278,14 @@ def _drop_defaults(node: onnx.NodeProto, old: defs.OpSchema, new: defs.OpSchema)
 
 
 def _refused(node: onnx.NodeProto, old: defs.OpSchema, version: int) -> str | None:
-    """Return why the older version does not take a call."""
+    """Return why the older version does not accept a call."""
     op_type = text_of(node.op_type)
     for attribute in node.attribute:
         if text_of(attribute.name) not in old.attributes:
             return (
                 f"{op_type} has no attribute {visible(text_of(attribute.name))} in opset {version}"
             )
-    for what, names, least, most in (
+    for side, names, least, most in (
         ("inputs", node.input, old.min_input, old.max_input),
         ("outputs", node.output, old.min_output, old.max_output),
     ):
@@ -296,14 +293,14 @@ def _refused(node: onnx.NodeProto, old: defs.OpSchema, version: int) -> str | No
         while count and not names[count - 1]:
             count -= 1
         if not least <= count <= most:
-            return f"{op_type} takes no {count} {what} in opset {version}"
+            return f"{op_type} does not take {count} {side} in opset {version}"
     return None
 
 
 # --- adapters -----------------------------------------------------------------------------------
 
 
-def _shape(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
+def _shape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write a part of a shape as the whole shape and a Slice of it."""
     bounds = {text_of(a.name): int(a.i) for a in node.attribute}
     if not bounds or work.version >= 15:
@@ -316,19 +313,19 @@ def _shape(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) ->
         return "Shape with start and end needs Slice of opset 10"
     whole = work.new(node, "shape")
     names = []
-    for what, value in (("start", start), ("end", end)):
+    for bound, value in (("start", start), ("end", end)):
         tensor = numpy_helper.from_array(np.array([value], np.int64))
-        names.append(work.new(node, what))
-        work.add(helper.make_node("Constant", [], [names[-1]], value=tensor), made, 1)
+        names.append(work.new(node, bound))
+        work.add(helper.make_node("Constant", [], [names[-1]], value=tensor), nodes, 1)
     part = helper.make_node("Slice", [whole, *names], [node.output[0]])
     node.output[0] = whole
-    work.add(part, made, 0)
+    work.add(part, nodes, 0)
     return None
 
 
-def _axes(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
+def _axes(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write axes that are a constant input as an attribute."""
-    del made
+    del nodes
     op_type = text_of(node.op_type)
     since = _AXES[op_type]
     if work.version >= since:
@@ -343,7 +340,7 @@ def _axes(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> 
         return None
     axes = work.constant(text_of(node.input[1]))
     if axes is None:
-        return f"the axes of {op_type} are no constant: before opset {since} they are an attribute"
+        return f"the axes of {op_type} must be constant: before opset {since} they are an attribute"
     if axes.size == 0 and keep_all:
         return f"{op_type} that reduces nothing cannot be written before opset {since}"
     del node.input[1:]
@@ -352,14 +349,14 @@ def _axes(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> 
     return None
 
 
-def _reshape(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
-    """Leave out allowzero where no 0 is written in the shape: computed sizes are of real data."""
+def _reshape(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
+    """Drop allowzero where the shape has no constant 0: computed sizes are those of real data."""
     flag = next((a for a in node.attribute if a.name == "allowzero"), None)
     if flag is None or work.version >= 14:
         return None
     shape = text_of(node.input[1]) if len(node.input) > 1 else ""
     parts = [shape]
-    for other in made:
+    for other in nodes:
         if other.op_type == "Concat" and shape in other.output:
             parts = [text_of(name) for name in other.input]
     values = [value for name in parts if (value := work.constant(name)) is not None]
@@ -371,26 +368,26 @@ def _reshape(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) 
     return None
 
 
-def _split(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
+def _split(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write the sizes of parts as an attribute; equal parts need none."""
-    del made
+    del nodes
     for attribute in [a for a in node.attribute if a.name == "num_outputs"]:
-        if work.version < 18:  # equal parts, the last one smaller: as far as can be told, equal
-            return "Split into a number of parts has sizes that are not known here"
+        if work.version < 18:  # the last part may be smaller than the others
+            return "the sizes of a Split into num_outputs parts are unknown"
         del attribute
     if work.version >= 13 or len(node.input) < 2 or not node.input[1]:
         return None
     sizes = work.constant(text_of(node.input[1]))
     if sizes is None:
-        return "the sizes of Split are no constant: before opset 13 they are an attribute"
+        return "the sizes of Split must be constant: before opset 13 they are an attribute"
     del node.input[1:]
     node.attribute.append(helper.make_attribute("split", [int(size) for size in sizes.ravel()]))
     return None
 
 
-def _constant(work: _Lowering, node: onnx.NodeProto, made: list[onnx.NodeProto]) -> str | None:
+def _constant(work: _Lowering, node: onnx.NodeProto, nodes: list[onnx.NodeProto]) -> str | None:
     """Write a number, or a list of numbers, as a tensor."""
-    del made
+    del nodes
     if work.version >= 12 or len(node.attribute) != 1 or node.attribute[0].name == "value":
         return None
     name = text_of(node.attribute[0].name)
@@ -419,17 +416,17 @@ _ASSERTION = re.compile(r"Assertion `.*?` failed: ")
 
 
 class ConversionError(ActivityError):
-    """A model, or a function of it, cannot be converted; says why in one line."""
+    """A model, or a function of it, cannot be converted; the message says why in one line."""
 
 
 def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> ConversionError:
-    """Return why the converter gave up.
+    """Return the error for a message of the converter.
 
     Args:
         text: Its message.
-        labels: The labels in the model that it saw.
+        labels: The labels in the model that it was given.
         model: The model with its real names.
-        version: The version that was asked for.
+        version: The requested version.
     """
     if match := _NO_ADAPTER.search(text):
         end, step, op_type = match.groups()
@@ -443,9 +440,9 @@ def refusal(text: str, labels: Labels, model: onnx.ModelProto, version: int) -> 
         )
     if match := _UNKNOWN.search(text):
         known = {text_of(node.op_type) for _, body in bodies(model) for node in body.node}
-        said = match.group(1)
-        fitting = (name for name in known if said.removeprefix(name).isdigit())
-        op_type = max(fitting, key=len, default=said)
+        operator_and_versions = match.group(1)
+        fitting = (name for name in known if operator_and_versions.removeprefix(name).isdigit())
+        op_type = max(fitting, key=len, default=operator_and_versions)
         why = f"{visible(op_type)} is not an operator of ai.onnx"
         return ConversionError(why + _nodes(model, op_type))
     remark = labels.remarks(_ASSERTION.sub("", _SOURCE.sub("", text)))[0]
@@ -466,24 +463,24 @@ def _nodes(model: onnx.ModelProto, op_type: str) -> str:
     return f": node {clip(visible(nodes[0]), 120, keep='middle')}{more}"
 
 
-def is_same(old: onnx.NodeProto, made: onnx.NodeProto) -> bool:
-    """Return whether the converter left a node as it was, but for what it does not know of."""
+def is_same(old: onnx.NodeProto, new: onnx.NodeProto) -> bool:
+    """Return whether the converter left a node unchanged, apart from what it does not know."""
     if (old.op_type, _stripped(old.input), _stripped(old.output)) != (
-        made.op_type, _stripped(made.input), _stripped(made.output)
+        new.op_type, _stripped(new.input), _stripped(new.output)
     ):  # fmt: skip
         return False
     before = {attribute.name: attribute for attribute in old.attribute}
-    after = {attribute.name: attribute for attribute in made.attribute}
+    after = {attribute.name: attribute for attribute in new.attribute}
     return before.keys() == after.keys() and all(
         _is_same_value(before[name], after[name]) for name in before
     )
 
 
-def _is_same_value(old: onnx.AttributeProto, made: onnx.AttributeProto) -> bool:
+def _is_same_value(old: onnx.AttributeProto, new: onnx.AttributeProto) -> bool:
     if old.ref_attr_name or old.HasField("g") or len(old.graphs):
-        return True  # the converter loses references; graphs are merged by themselves
+        return True  # the converter loses references; graphs are merged separately
     plain: list[bytes] = []
-    for attribute in (old, made):
+    for attribute in (old, new):
         copied = deepcopy(attribute)
         copied.ClearField("doc_string")
         copied.ClearField("type")
@@ -495,8 +492,8 @@ def _is_same_value(old: onnx.AttributeProto, made: onnx.AttributeProto) -> bool:
     return plain[0] == plain[1]
 
 
-def take_over(old: onnx.NodeProto, made: onnx.NodeProto) -> None:
-    """Give a changed node what the converter does not know of.
+def take_over(old: onnx.NodeProto, new: onnx.NodeProto) -> None:
+    """Give a changed node what the converter dropped.
 
     Raises:
         ConversionError: A parameter of the function has become an input, which it cannot be.
@@ -504,7 +501,7 @@ def take_over(old: onnx.NodeProto, made: onnx.NodeProto) -> None:
     for attribute in old.attribute:
         if not attribute.ref_attr_name:
             continue
-        theirs = next((a for a in made.attribute if a.name == attribute.name), None)
+        theirs = next((a for a in new.attribute if a.name == attribute.name), None)
         if theirs is None:
             raise ConversionError(
                 f"attribute {text_of(attribute.name)} of {text_of(old.op_type)} is a parameter of"
@@ -513,24 +510,24 @@ def take_over(old: onnx.NodeProto, made: onnx.NodeProto) -> None:
         theirs.CopyFrom(attribute)
     for name in ("name", "doc_string", "domain", "overload"):
         if old.HasField(name):
-            setattr(made, name, getattr(old, name))
+            setattr(new, name, getattr(old, name))
         else:
-            made.ClearField(name)
-    del made.metadata_props[:]
-    made.metadata_props.extend(old.metadata_props)
-    del made.device_configurations[:]
-    made.device_configurations.extend(old.device_configurations)
+            new.ClearField(name)
+    del new.metadata_props[:]
+    new.metadata_props.extend(old.metadata_props)
+    del new.device_configurations[:]
+    new.device_configurations.extend(old.device_configurations)
 
 
 def _stripped(names: Iterable[str]) -> list[str]:
-    found = list(names)
-    while found and not found[-1]:
-        found.pop()
-    return found
+    stripped = list(names)
+    while stripped and not stripped[-1]:
+        stripped.pop()
+    return stripped
 
 
 def rename(node: onnx.NodeProto, names: dict[str, str]) -> None:
-    """Rename values that a node uses or makes."""
+    """Rename inputs and outputs of a node."""
     for field_names in (node.input, node.output):
         if any(name in names for name in field_names):
             new = [names.get(name, name) for name in field_names]
@@ -551,7 +548,7 @@ class OpsetChanges:
     added: Counter[str] = field(default_factory=Counter)
     removed: Counter[str] = field(default_factory=Counter)
     initializers: int = 0
-    """Initializers that were added."""
+    """Added initializers."""
     unconverted: list[str] = field(default_factory=list)
     """What could not be converted, one sentence each. Foreign text."""
 
@@ -562,14 +559,14 @@ def known_versions() -> range:
 
 
 def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
-    """Convert a model in place, which is as it was when this fails.
+    """Convert a model in place; it is unchanged when this fails.
 
     Args:
         model: The model; payloads may be cut out of it.
         version: The version of the ai.onnx operators to convert to.
 
     Raises:
-        ConversionError: It cannot be converted; says which operator and node stand in the way.
+        ConversionError: It cannot be converted; the message names the operator and node.
     """
     known = known_versions()
     if version not in known:
@@ -581,7 +578,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
     if before == version:
         return report
     if version < before:
-        lowered = lower(model, version)
+        lowered = lower_opset(model, version)
         if lowered.problem is None:
             model.CopyFrom(lowered.model)
             report.changed, report.added = lowered.changed, lowered.added
@@ -607,7 +604,7 @@ def convert_opset(model: onnx.ModelProto, version: int) -> OpsetChanges:
 
 
 def _converted(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """Return what the converter makes of a model, with labels as the names of its old nodes."""
+    """Return the output of the converter for a model, whose nodes are named by their labels."""
     labelled = deepcopy(model)
     del labelled.functions[:]
     for entry in labelled.opset_import:
@@ -638,7 +635,7 @@ def _set_version(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> No
 def _convert_function(
     function: onnx.FunctionProto, version: int, report: OpsetChanges, names: _Names
 ) -> None:
-    """Convert the body of a function as if it were a graph; leave it as it is when that fails."""
+    """Convert the body of a function like a graph; leave it unchanged when that fails."""
     before = _version_of(function.opset_import)
     if before is None or before == version:
         return
@@ -657,11 +654,11 @@ def _convert_function(
         getattr(report, name).update(getattr(mine, name))
 
 
-# --- taking its decisions over ------------------------------------------------------------------
+# --- merging its decisions ----------------------------------------------------------------------
 
 
 class _Names:
-    """Gives what the converter adds names that the model does not have."""
+    """Makes names for new nodes and values that the model does not have."""
 
     def __init__(self, model: onnx.ModelProto, version: int) -> None:
         self._prefix = f"opset{version}_"
@@ -677,7 +674,7 @@ class _Names:
         self._next = 0
 
     def new(self, like: str) -> str:
-        """Return a new name that says what it is for."""
+        """Return a new name."""
         while True:
             name = f"{self._prefix}{like}_{self._next}"
             self._next += 1
@@ -686,7 +683,7 @@ class _Names:
 
 
 class _Merge:
-    """Puts the decisions of the converter into the original."""
+    """Merges the decisions of the converter into the original."""
 
     def __init__(self, report: OpsetChanges, names: _Names) -> None:
         self._report = report
@@ -715,7 +712,7 @@ class _Merge:
         function.node.extend(nodes)
 
     def _know(self, model: onnx.ModelProto) -> None:
-        """Keep the nodes by their labels: the same walk gives the same labels."""
+        """Remember the nodes by their labels: the same walk gives the same labels."""
         labelled = deepcopy(model)
         del labelled.functions[:]
         Labels(labelled)
@@ -741,11 +738,9 @@ class _Merge:
             if tensor.name not in known:
                 graph.initializer.append(tensor)
                 self._report.initializers += 1
-        copies = [deepcopy(node) for node in nodes]
-        del graph.node[:]
-        graph.node.extend(copies)
-        made = {name for node in graph.node for name in node.output}
-        gone = [info for info in graph.value_info if info.name not in made | _inputs(graph)]
+        set_items(graph.node, nodes)
+        outputs = {name for node in graph.node for name in node.output}
+        gone = [info for info in graph.value_info if info.name not in outputs | _inputs(graph)]
         for info in gone:
             graph.value_info.remove(info)
 
@@ -755,11 +750,11 @@ class _Merge:
         known: set[str],
         first: Iterable[onnx.NodeProto] = (),
     ) -> list[onnx.NodeProto]:
-        """Return the nodes that a graph is to have."""
-        found = [*first, *converted.node]
+        """Return the new nodes of a graph."""
+        all_nodes = [*first, *converted.node]
         renamed = {
             name: self._names.new(node.op_type)
-            for node in found
+            for node in all_nodes
             for name in node.output
             if name and name not in known and node.name not in self._old
         }
@@ -769,27 +764,27 @@ class _Merge:
             for name in node.output
             if name and name not in known and name not in renamed
         }
-        nodes = [self._node(node) for node in found]
+        nodes = [self._node(node) for node in all_nodes]
         if renamed:
             for node in nodes:
                 rename(node, renamed)
         return nodes
 
-    def _node(self, made: onnx.NodeProto) -> onnx.NodeProto:
-        old = self._old.get(made.name)
+    def _node(self, new: onnx.NodeProto) -> onnx.NodeProto:
+        old = self._old.get(new.name)
         if old is None:
-            self._report.added[text_of(made.op_type)] += 1
-            made.name = self._names.new(text_of(made.op_type))
-            return made
-        self._left.pop(made.name, None)
+            self._report.added[text_of(new.op_type)] += 1
+            new.name = self._names.new(text_of(new.op_type))
+            return new
+        self._left.pop(new.name, None)
         node = old
-        if not is_same(old, made):
-            self._report.changed[text_of(made.op_type)] += 1
-            node = made
-            take_over(old, made)
+        if not is_same(old, new):
+            self._report.changed[text_of(new.op_type)] += 1
+            node = new
+            take_over(old, new)
         for old_attribute in old.attribute:
             mine = next((a for a in node.attribute if a.name == old_attribute.name), None)
-            theirs = next((a for a in made.attribute if a.name == old_attribute.name), None)
+            theirs = next((a for a in new.attribute if a.name == old_attribute.name), None)
             if mine is not None and theirs is not None:
                 self._bodies(old_attribute, mine, theirs)
         return node

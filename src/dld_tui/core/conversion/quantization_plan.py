@@ -1,9 +1,9 @@
 """Which tensors a static quantization gives QuantizeLinear and DequantizeLinear, and why.
 
-ONNX Runtime's quantizer goes through the nodes in their order. Each operator asks for tensors, some
-only when what they take is quantized already; a tensor that nobody asks for stays in floating
-point. The rules come from the quantizer itself, so that what it does is known for any choice of
-nodes without running it again (:mod:`dld_tui.backends.conversion.quantization`).
+ONNX Runtime's quantizer goes through the nodes in order. Each node requests tensors to be
+quantized, some only if their inputs already are; a tensor that no node requests stays in floating
+point. The rules come from the quantizer itself, so that its result is known for any choice of nodes
+without running it again (:mod:`dld_tui.backends.conversion.quantization`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 Key: TypeAlias = str
-"""What gives a tensor its scale: ``range:TENSOR`` (what was seen of a tensor), ``unit`` (0 to 1),
-``weight:TENSOR`` (its values) or, of a bias, those of what it is added to, with a ``*`` between."""
+"""Where the scale of a tensor comes from: ``range:TENSOR`` (calibrated values), ``unit`` (0 to 1),
+``weight:TENSOR`` (its values); for a bias the keys of activation and weight, joined by ``*``."""
 
 UNNAMED = "node_of_"
-"""What the names of nodes begin with that had none: the value that they make follows."""
+"""Prefix of the names given to unnamed nodes; the name of their output follows."""
 _KINDS = (("activation", "activations"), ("weight", "weights"), ("bias", "biases"))
 _NAMED = 3
-"""Nodes that are named for a tensor."""
+"""The most nodes that are named for a tensor."""
 _QUANTIZERS = ("QuantizeLinear", "DequantizeLinear")
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A tensor that a node wants to be quantized."""
+class TensorRequest:
+    """A request of a node to quantize a tensor."""
 
     kind: str
     """``activation``, ``weight``, ``bias``, or ``same``: an activation with the scale of another
@@ -49,15 +49,15 @@ class Ask:
 
 @dataclass(frozen=True)
 class Rule:
-    """What a node asks for."""
+    """The requests of a node."""
 
     node: str
     """Its name. Foreign text."""
     needs: tuple[str, ...]
-    """Tensors that it looks at."""
-    when_quantized: tuple[Ask, ...]
-    """What it asks for when all of them are quantized already."""
-    otherwise: tuple[Ask, ...]
+    """Tensors that decide which requests apply."""
+    when_quantized: tuple[TensorRequest, ...]
+    """Its requests when all of these are quantized already."""
+    otherwise: tuple[TensorRequest, ...]
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,18 @@ class Point:
     """Foreign text."""
     kind: str
     nodes: tuple[str, ...]
-    """The names of the nodes that ask for it. Foreign text."""
+    """The names of the nodes that request it. Foreign text."""
 
 
 def point_lines(points: Sequence[Point]) -> list[str]:
     """Return the tensors that are quantized, for people. Fit for a terminal."""
     counts = Counter(point.kind for point in points)
-    said = ", ".join(f"{fmt.count(counts[kind])} {text}" for kind, text in _KINDS if counts[kind])
+    counts_text = ", ".join(
+        f"{fmt.count(counts[kind])} {text}" for kind, text in _KINDS if counts[kind]
+    )
     nodes = len({node for point in points for node in point.nodes})
     tensors = fmt.plural(len(points), "tensor")
-    lines = [f"{tensors} quantized for {fmt.plural(nodes, 'node')}: {said}" if points else
+    lines = [f"{tensors} quantized for {fmt.plural(nodes, 'node')}: {counts_text}" if points else
              "no tensor would be quantized"]  # fmt: skip
     for point in points:
         users = [clip(visible(node), 40, keep="middle") for node in point.nodes]
@@ -87,28 +89,30 @@ def point_lines(points: Sequence[Point]) -> list[str]:
 
 
 def quantized_nodes(scope: Scope, points: Sequence[Point] = ()) -> dict[Node, float]:
-    """Return how many quantized tensors nodes of a graph ask for, or take and make.
+    """Return how many quantized tensors nodes of a graph request, or have as inputs and outputs.
 
     Args:
         scope: The graph.
-        points: What a quantization would do; without, the QuantizeLinear and DequantizeLinear that
-            are there count.
+        points: The plan of a quantization; without one, the existing QuantizeLinear and
+            DequantizeLinear nodes count.
     """
-    found: Counter[Node] = Counter()
+    node_counts: Counter[Node] = Counter()
     for point in points:
         for name in point.nodes:
-            made = scope.producer(name.removeprefix(UNNAMED)) if name.startswith(UNNAMED) else None
-            for node in scope.nodes_named(name) or filter(None, [made]):
-                found[node] += 1
+            producer = (
+                scope.producer(name.removeprefix(UNNAMED)) if name.startswith(UNNAMED) else None
+            )
+            for node in scope.nodes_named(name) or filter(None, [producer]):
+                node_counts[node] += 1
     if not points:
         for node in scope.nodes_of_type("DequantizeLinear"):
-            found.update(user for name in node.outputs for user in scope.consumers(name))
+            node_counts.update(user for name in node.outputs for user in scope.consumers(name))
         for node in scope.nodes_of_type("QuantizeLinear"):
-            found.update(filter(None, [scope.producer(name) for name in node.inputs[:1]]))
+            node_counts.update(filter(None, [scope.producer(name) for name in node.inputs[:1]]))
         for op_type in _QUANTIZERS:
             for node in scope.nodes_of_type(op_type):
-                found.pop(node, None)
-    return {node: float(count) for node, count in found.items()}
+                node_counts.pop(node, None)
+    return {node: float(count) for node, count in node_counts.items()}
 
 
 @dataclass(frozen=True)
@@ -130,24 +134,26 @@ class QuantizationPlan:
     scales: Mapping[Key, Scale] = field(default_factory=dict)
     """Empty where nothing was calibrated."""
     narrowed: Mapping[str, Sequence[tuple[str, Key]]] = field(default_factory=dict)
-    """Tensors whose range a node narrows when it is quantized (what a Relu takes needs no negative
-    numbers), with the name of that node and the key of the narrower scale."""
+    """Tensors whose range a quantized node narrows (the input of a Relu needs no negative numbers),
+    with the name of that node and the key of the narrower scale."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> QuantizationPlan:
-        """Return the plan that the quantizer's process has written."""
+        """Return the plan that the quantizer's process wrote."""
         rules = [
             Rule(
-                one["node"],
-                tuple(one["needs"]),
-                tuple(Ask(*ask) for ask in one["when_quantized"]),
-                tuple(Ask(*ask) for ask in one["otherwise"]),
+                entry["node"],
+                tuple(entry["needs"]),
+                tuple(TensorRequest(*ask) for ask in entry["when_quantized"]),
+                tuple(TensorRequest(*ask) for ask in entry["otherwise"]),
             )
-            for one in data["rules"]
+            for entry in data["rules"]
         ]
         scales = {
-            key: Scale(tuple(one["scale"]), tuple(one["zero_point"]), one["dtype"], one["axis"])
-            for key, one in data["scales"].items()
+            key: Scale(
+                tuple(entry["scale"]), tuple(entry["zero_point"]), entry["dtype"], entry["axis"]
+            )
+            for key, entry in data["scales"].items()
         }
         narrowed = defaultdict[str, "list[tuple[str, Key]]"](list)
         for tensor, node, key in data["narrowed"]:
@@ -155,19 +161,22 @@ class QuantizationPlan:
         return cls(rules, scales, narrowed)
 
     def scale(self, key: Key) -> Scale | None:
-        """Return a scale; None where nobody has seen what it is of."""
+        """Return a scale; None where its values were not calibrated."""
         if "*" not in key or key in self.scales:
             return self.scales.get(key)
-        left, _, right = key.partition("*weight:")
-        one, two = self.scales.get(left), self.scales.get(f"weight:{right}")
-        if one is None or two is None:
+        activation_key, _, weight_name = key.partition("*weight:")
+        activation, weight = (
+            self.scales.get(activation_key),
+            self.scales.get(f"weight:{weight_name}"),
+        )
+        if activation is None or weight is None:
             return None
-        scales = tuple(one.scale[0] * scale for scale in two.scale)
-        return Scale(scales, (0,), "int32", None if two.axis is None else 0)
+        scales = tuple(activation.scale[0] * scale for scale in weight.scale)
+        return Scale(scales, (0,), "int32", None if weight.axis is None else 0)
 
-    def asks(self, kept: Collection[str] = ()) -> list[tuple[str, Ask]]:
-        """Return what nodes ask for, with their names, when some are left in floating point."""
-        quantized, found = set[str](), list[tuple[str, Ask]]()
+    def asks(self, kept: Collection[str] = ()) -> list[tuple[str, TensorRequest]]:
+        """Return the requests, with their nodes, when some nodes stay in floating point."""
+        quantized, found = set[str](), list[tuple[str, TensorRequest]]()
         for rule in self.rules:
             if rule.node in kept:
                 continue
@@ -178,7 +187,7 @@ class QuantizationPlan:
         return found
 
     def points(self, kept: Collection[str] = ()) -> list[Point]:
-        """Return the tensors that are quantized when some nodes are left in floating point."""
+        """Return the tensors that are quantized when some nodes stay in floating point."""
         nodes, kinds = defaultdict[str, "dict[str, None]"](dict), dict[str, str]()
         for node, ask in self.asks(kept):
             nodes[ask.tensor][node] = None
@@ -191,9 +200,9 @@ class QuantizationPlan:
     def chosen(self, kept: Collection[str] = ()) -> dict[str, Key]:
         """Return the scale of each tensor that is quantized.
 
-        A tensor whose range nobody has seen is left out, as the quantizer leaves it.
+        A tensor without a calibrated range is left out, as by the quantizer.
         """
-        marks: dict[str, Ask] = {}
+        marks: dict[str, TensorRequest] = {}
         for _, ask in self.asks(kept):
             if ask.kind in ("same", "weight"):
                 marks[ask.tensor] = ask
@@ -203,7 +212,7 @@ class QuantizationPlan:
         return {tensor: key for tensor, key in keys.items() if self.scale(key) is not None}
 
     def _key(
-        self, tensor: str, marks: Mapping[str, Ask], kept: Collection[str], seen: set[str]
+        self, tensor: str, marks: Mapping[str, TensorRequest], kept: Collection[str], seen: set[str]
     ) -> Key:
         mark = marks.get(tensor)
         if mark is not None and mark.kind == "same" and tensor not in seen:
@@ -218,9 +227,9 @@ class QuantizationPlan:
         return f"range:{tensor}"
 
     def every_choice(self) -> dict[str, list[Key]]:
-        """Return the scales that each tensor can come to have, whichever nodes are left out."""
+        """Return the scales that each tensor can have, whichever nodes stay in floating point."""
         providers = defaultdict[str, "dict[str, None]"](dict)
-        asked, biases = dict[str, None](), dict[str, Ask]()
+        asked, biases = dict[str, None](), dict[str, TensorRequest]()
         for rule in self.rules:
             for ask in (*rule.when_quantized, *rule.otherwise):
                 asked[ask.tensor] = None
@@ -230,24 +239,24 @@ class QuantizationPlan:
                     providers[ask.tensor][ask.of] = None
 
         def keys_of(tensor: str) -> dict[Key, None]:
-            keys, left, seen = dict[Key, None](), [tensor], set[str]()
-            while left:
-                one = left.pop()
-                if one not in seen:
-                    seen.add(one)
-                    left += providers[one]
-                    keys |= dict.fromkeys(self._own_keys(one))
+            keys, waiting, seen = dict[Key, None](), [tensor], set[str]()
+            while waiting:
+                name = waiting.pop()
+                if name not in seen:
+                    seen.add(name)
+                    waiting += providers[name]
+                    keys |= dict.fromkeys(self._own_keys(name))
             return keys
 
-        found: dict[str, list[Key]] = {}
+        choices: dict[str, list[Key]] = {}
         for tensor in asked:
             bias = biases.get(tensor)
             keys = keys_of(tensor if bias is None else bias.of)
             if bias is not None:
                 keys = {f"{key}*weight:{bias.weight}": None for key in keys}
             if known := [key for key in keys if self.scale(key) is not None]:
-                found[tensor] = known
-        return found
+                choices[tensor] = known
+        return choices
 
     def _own_keys(self, tensor: str) -> list[Key]:
         if f"weight:{tensor}" in self.scales:

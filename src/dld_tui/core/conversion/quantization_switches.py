@@ -1,7 +1,7 @@
-"""A model whose tensors are quantized and dequantized, or not, as inputs of it say.
+"""A model with Boolean inputs that switch the quantization of each tensor on and off.
 
-In one session it gives what a static quantization gives for any choice of nodes that stay in
-floating point, up to what ONNX Runtime does otherwise in integers.
+One session of it gives the results of a static quantization for any choice of nodes that stay in
+floating point, except where ONNX Runtime would compute in integers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from dld_tui.core.conversion.copies import copy_of, infer, relink
+from dld_tui.core.conversion.copies import infer, relink, working_copy
 from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Scale
 from dld_tui.core.document.casting import FreshNames, Switched, choice
 from dld_tui.core.document.document import Document
@@ -23,31 +23,27 @@ from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.files.proto_text import set_text
 
 _FLOATS = ("float32", "float64")
-"""Types that can be switched: those of which ONNX Runtime's ``Where`` takes values on a CPU."""
+"""Types that can be switched: those that ONNX Runtime's ``Where`` takes on a CPU."""
 
 
 def quantization_switches(prepared: Document, plan: QuantizationPlan) -> Switched:
-    """Return a copy in which each tensor that a plan names is quantized by choice.
+    """Return a copy in which a switch decides for each tensor of a plan whether it is quantized.
 
     Runs onnx's shape inference: call it in a child process.
 
     Args:
-        prepared: The model that the plan was made of; each node has a name of its own.
-        plan: With scales.
+        prepared: The model of the plan, with unique names of nodes.
+        plan: The plan, with scales.
     """
-    copy = copy_of(prepared)
-    try:
+    with working_copy(prepared) as copy:
         infer(copy, None)
         switches = _Insertion(copy).add(plan)
-    except BaseException:
-        copy.close()
-        raise
     named = {node.name: node for node in prepared.main.nodes}
     nodes = [named[rule.node] for rule in plan.rules if rule.node in named]
 
     def on(kept: Collection[Node]) -> set[str]:
         chosen = plan.chosen({node.name for node in kept}).items()
-        return {switches[one] for one in chosen if one in switches}
+        return {switches[choice] for choice in chosen if choice in switches}
 
     return Switched(copy, nodes, [*switches.values()], on)
 
@@ -68,10 +64,10 @@ class _Insertion:
             known = self._scope.value_type(tensor)
             if known is None or known.dtype not in _FLOATS:
                 continue
-            found = [scale for key in keys if (scale := plan.scale(key)) is not None]
+            scales = [scale for key in keys if (scale := plan.scale(key)) is not None]
             names = {key: self._names.take(f"quantize_{len(switches) + at}")
                      for at, key in enumerate(keys)}  # fmt: skip
-            if self._switch(tensor, known.dtype, dict(zip(names.values(), found, strict=True))):
+            if self._switch(tensor, known.dtype, dict(zip(names.values(), scales, strict=True))):
                 switches |= {(tensor, key): name for key, name in names.items()}
         main = self._scope
         for switch in switches.values():
@@ -93,18 +89,18 @@ class _Insertion:
         before, last = source, len(scales) - 1
         for at, (switch, scale) in enumerate(scales.items()):
             target = tensor if is_output and at == last else names.take(f"{tensor}_chosen")
-            middle, rounded = (names.take(f"{target}_{what}") for what in ("q", "dq"))
+            middle, rounded = (names.take(f"{target}_{suffix}") for suffix in ("q", "dq"))
             parameters = self._parameters(scale, dtype)
             nodes = [
-                _node("QuantizeLinear", [source, *parameters], middle, scale.axis),
-                _node("DequantizeLinear", [middle, *parameters], rounded, scale.axis),
+                node_proto("QuantizeLinear", [source, *parameters], [middle], axis=scale.axis),
+                node_proto("DequantizeLinear", [middle, *parameters], [rounded], axis=scale.axis),
             ]
-            if scale.dtype == "int32":  # which QuantizeLinear does not make
+            if scale.dtype == "int32":  # not an output type of QuantizeLinear
                 whole = names.take(f"{target}_whole")
                 nodes = [
-                    _node("Div", [source, parameters[0]], middle),
-                    _node("Round", [middle], whole),
-                    _node("Mul", [whole, parameters[0]], rounded),
+                    node_proto("Div", [source, parameters[0]], [middle]),
+                    node_proto("Round", [middle], [whole]),
+                    node_proto("Mul", [whole, parameters[0]], [rounded]),
                 ]
             protos += choice(scope, names, switch, nodes, before, rounded, target, tensor)
             before = target
@@ -134,7 +130,3 @@ class _Insertion:
                 self._transaction.append(self._scope, "initializer", proto)
             self._stored[key] = names
         return self._stored[key]
-
-
-def _node(op_type: str, inputs: list[str], output: str, axis: int | None = None) -> onnx.NodeProto:
-    return node_proto(op_type, inputs, [output], axis=axis)

@@ -1,4 +1,4 @@
-"""The search for the fewest nodes with which a check still fails."""
+"""Finds the fewest nodes with which a check still fails."""
 
 from __future__ import annotations
 
@@ -21,39 +21,38 @@ NodeSearch: TypeAlias = "Generator[list[Node], bool, list[Node]]"
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a search for a smaller model found. Fields may be added, never renamed."""
+    """The result of a search for a smaller model. Fields may be added, never renamed."""
 
     path: Path
     """The smallest model that was found."""
     nodes_before: int
     nodes_after: int
     nodes: list[str]
-    """What is left, by the refs of the model that was reduced, those in bodies and functions after
-    the steps to these. Foreign text."""
+    """The remaining nodes, by their refs in the original model; refs of nodes in bodies and
+    functions follow the steps to these. Foreign text."""
     tried: int
     """Models that were checked."""
     known: int
-    """Others of which an earlier search that was stopped had the answer."""
+    """Further models whose answer was known from an earlier search that was stopped."""
     seconds: float
     said: str
     """The end of what the check printed of the smallest model. Foreign text."""
 
 
-def smallest(count: int) -> Search:
-    """Find few of so many nodes that still fail: no single one of them can be left out.
+def minimize(count: int) -> Search:
+    """Find a minimal set of nodes that still fails: no single one of them can be left out.
 
-    Halves are tried first, from the end and then from the start of the order, as a check that looks
-    at one place needs only what is near it; then delta debugging leaves out ever smaller parts.
+    Halves are tried first, from the end and then from the start of the order, since a check of one
+    place needs only the nodes near it; then delta debugging leaves out ever smaller parts.
 
     Args:
-        count: How many there are, in an order in which each comes after those that it uses. All of
-            them together fail.
+        count: How many nodes there are, in topological order. All of them together fail.
 
     Yields:
-        The places of nodes to try; wants to be sent whether they fail.
+        The places of nodes to try; expects to be sent whether they fail.
 
     Returns:
-        The places of those that are left.
+        The places of the remaining nodes.
     """
     kept = tuple(range(count))
     for from_start in (True, False):
@@ -84,46 +83,46 @@ def smallest(count: int) -> Search:
 
 
 def main_nodes(document: Document) -> list[Node] | None:
-    """Return the nodes of the main graph in an order in which they can run; None for a cycle.
+    """Return the nodes of the main graph in topological order; None for a cycle.
 
-    Constants are not among them, where there are others: they come along with those who use them.
+    Constants are left out unless there is nothing else: they accompany the nodes that use them.
     """
     nodes = topological_order(document.main)
     return nodes and ([node for node in nodes if not is_constant(node)] or nodes)
 
 
-def smallest_part(document: Document, main: Sequence[Node]) -> NodeSearch:
-    """Find few nodes of a model that still fail, in bodies and local functions, too.
+def minimize_nodes(document: Document, main: Sequence[Node]) -> NodeSearch:
+    """Find a minimal set of nodes of a model that still fails, also in bodies and local functions.
 
-    The main graph comes first, with whole bodies; then all that is left, each node by itself.
+    The main graph comes first, with whole bodies; then all remaining nodes, each by itself.
 
     Args:
         document: The model, which fails.
-        main: What :func:`main_nodes` says.
+        main: The result of :func:`main_nodes`.
 
     Yields:
-        Nodes to try, with the holders of bodies and calls of functions that they are in; wants to
-        be sent whether they fail.
+        Nodes to try, with the nodes whose bodies or functions they are in; expects to be sent
+        whether they fail.
 
     Returns:
-        Those that are left.
+        The remaining nodes.
     """
-    kept = yield from _over(main, lambda part: list(reached(document, part)))
+    kept = yield from _minimize_items(main, lambda part: list(reached(document, part)))
     items = list(reached(document, kept))
     if len(items) == len(kept):
         return items
-    left = yield from _over(items, lambda part: _alive(document, part))
-    return _alive(document, left)
+    left = yield from _minimize_items(items, lambda part: _with_reachable_owners(document, part))
+    return _with_reachable_owners(document, left)
 
 
-def _alive(document: Document, nodes: Sequence[Node]) -> list[Node]:
-    """Leave out nodes of bodies whose holders are not there, and of functions without a call."""
+def _with_reachable_owners(document: Document, nodes: Sequence[Node]) -> list[Node]:
+    """Drop nodes of bodies whose owners are gone, and nodes of functions without a call."""
     main = [node for node in nodes if node.scope is document.main]
     return list(reached(document, main, set(nodes)))
 
 
-def _over(items: Sequence[Node], tried: Callable[[list[Node]], list[Node]]) -> NodeSearch:
-    search = smallest(len(items))
+def _minimize_items(items: Sequence[Node], tried: Callable[[list[Node]], list[Node]]) -> NodeSearch:
+    search = minimize(len(items))
     answer: bool | None = None
     while True:
         try:

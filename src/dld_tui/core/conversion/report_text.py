@@ -1,4 +1,4 @@
-"""The result of any conversion, for people: figures before and after, values, latency, notes."""
+"""Text for people on conversion results: figures before and after, errors, latency, notes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
 from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.opset import OpsetChanges
 from dld_tui.core.conversion.result import (
@@ -36,7 +36,7 @@ _LISTED = 12
 
 
 def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
-    """Return what the figures of two models say of a conversion. Fit for a terminal."""
+    """Return lines on the figures of a model before and after. Fit for a terminal."""
     lines = [
         _line("nodes", before.nodes, after.nodes),
         _line("initializers", before.initializers, after.initializers),
@@ -53,31 +53,34 @@ def summary_lines(before: ModelFigures, after: ModelFigures) -> list[str]:
 
 
 def _operators(before: ModelFigures, after: ModelFigures) -> list[str]:
-    one, two = Counter(before.operators), Counter(after.operators)
+    before_counts, after_counts = Counter(before.operators), Counter(after.operators)
     changed = [
-        (abs(two[name] - one[name]), name) for name in {*one, *two} if one[name] != two[name]
+        (abs(after_counts[name] - before_counts[name]), name)
+        for name in {*before_counts, *after_counts}
+        if before_counts[name] != after_counts[name]
     ]
     changed.sort(key=lambda item: (-item[0], item[1]))
     lines = [
-        _line(f"  {clip(visible(name), 24)}", one[name], two[name]) for _, name in changed[:_LISTED]
+        _line(f"  {clip(visible(name), 24)}", before_counts[name], after_counts[name])
+        for _, name in changed[:_LISTED]
     ]
     if len(changed) > _LISTED:
         lines.append(f"  and {fmt.plural(len(changed) - _LISTED, 'operator')} more")
-    return ["operators that became more or fewer:", *lines] if lines else []
+    return ["operators whose count changed:", *lines] if lines else []
 
 
-def _line(what: str, before: int, after: int) -> str:
+def _line(label: str, before: int, after: int) -> str:
     change = "" if before == after else f"  ({after - before:+,})"
-    return f"{what:<26} {fmt.count(before):>12} → {fmt.count(after)}{change}"
+    return f"{label:<26} {fmt.count(before):>12} → {fmt.count(after)}{change}"
 
 
-def _sizes(what: str, before: int, after: int) -> str:
-    return f"{what:<26} {fmt.size(before):>12} → {fmt.size(after)}"
+def _sizes(label: str, before: int, after: int) -> str:
+    return f"{label:<26} {fmt.size(before):>12} → {fmt.size(after)}"
 
 
 _LISTED_OUTPUTS = 12
 _NOISY = 10 ** (-10 / 20)
-"""The noise from which values are not called near: that of 10 dB."""
+"""The noise of 10 dB, above which values are not called close."""
 
 
 def values_lines(values: ComparedValues | NotCompared) -> list[str]:
@@ -105,16 +108,15 @@ def _near(values: ComparedValues) -> Iterator[str]:
     name, worst = max(values.outputs.items(), key=lambda item: item[1].noise)
     fed = "random inputs" if values.inputs == "random" else "the inputs"
     near = f"values are near the original's on {fed}"
-    if worst.noise > _NOISY:  # a tolerance of each element can be above small values themselves
+    if worst.noise > _NOISY:  # small values may be below the tolerance of an element
         near = f"values are within the tolerance on {fed}, with noise of {worst.noise:.0%}"
     yield f"{near}; worst output {_output(name, worst)}"
 
 
-def _repaired(nodes: Sequence[Culprit]) -> list[str]:
+def _repaired(nodes: Sequence[FailingNode]) -> list[str]:
     if not nodes:
         return []
-    were = "they were" if nodes[1:] else "it was"
-    lines = [f"{fmt.plural(len(nodes), 'node')} left as {were} for the values:"]
+    lines = [f"{fmt.plural(len(nodes), 'node')} kept in the old type for accuracy:"]
     lines += [f"  {_node(node)}: {_short(node.reason, 120)}" for node in nodes[:_LISTED_OUTPUTS]]
     if len(nodes) > _LISTED_OUTPUTS:
         lines.append(f"  and {fmt.count(len(nodes) - _LISTED_OUTPUTS)} more")
@@ -128,7 +130,7 @@ def _output(name: str, error: TensorError) -> str:
     return f"{_short(name, 60)}{f' is off by at most {off}' if off else ''}{ratio}"
 
 
-def _node(culprit: Culprit) -> str:
+def _node(culprit: FailingNode) -> str:
     return f"{visible(culprit.op_type)} {_short(culprit.node, 80)}"
 
 
@@ -140,7 +142,7 @@ _LISTED_LOSSES = 12
 
 
 def loss_lines(losses: Sequence[CastLoss | TensorLoss]) -> list[str]:
-    """Return lines on weights that lose something, those out of range first. Fit for a terminal."""
+    """Return lines on weights that lose values, those out of range first. Fit for a terminal."""
     if not losses:
         return []
 
@@ -162,15 +164,15 @@ def loss_lines(losses: Sequence[CastLoss | TensorLoss]) -> list[str]:
 
 
 _NAMED = 4
-"""Inputs that share a dimension, which are named."""
+"""The most inputs of a dimension that are named."""
 _CHANGED = 10
-"""Nodes with constants that held an old size, which are named."""
+"""The most nodes with old sizes in constants that are named."""
 _LISTED_LINES = 5
-"""Weights out of range that are named when not all are asked for."""
+"""The most weights out of range that are named without ``--range-check``."""
 
 
 def report_lines(result: ConversionResult) -> list[str]:
-    """Return lines on what a conversion did, what counts most first. Fit for a terminal."""
+    """Return lines on what a conversion did, the most important first. Fit for a terminal."""
     lines = conversion_lines(result) if isinstance(result, ConvertedOpset) else []
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
@@ -201,13 +203,13 @@ def note_lines(notes: Sequence[str]) -> list[str]:
 
 
 def conversion_lines(changes: OpsetChanges | ConvertedOpset) -> list[str]:
-    """Return lines that say what a conversion did; the first is a summary. Fit for a terminal."""
+    """Return lines on a change of opset; the first is a summary. Fit for a terminal."""
     counts: dict[str, Mapping[str, int]] = {
         "changed": changes.changed, "added": changes.added, "removed": changes.removed
     }  # fmt: skip
     totals = {part: sum(counted.values()) for part, counted in counts.items()}
-    said = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
-    summary = ", ".join(said) or "no node had to change"
+    counts_text = [f"{fmt.count(total)} {part}" for part, total in totals.items() if total]
+    summary = ", ".join(counts_text) or "no node had to change"
     lines = [f"opset {changes.from_} to {changes.to}: {summary}"]
     width = max((len(op) for counted in counts.values() for op in counted), default=0)
     for part, counted in counts.items():

@@ -1,7 +1,7 @@
-"""What conversions of whole models leave: a file written in one step, and what each tells of it.
+"""Results of conversions of whole models, and writing the converted model in one step.
 
-All of them tell what was written and how the model changed (:class:`ConversionResult`), and most
-of them what came of the verification (:class:`VerifiedResult`).
+Every result has the written file and how the model changed (:class:`ConversionResult`); most also
+have the outcome of the verification (:class:`VerifiedResult`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from dld_tui.core.accuracy.statistics import TensorError
-from dld_tui.core.conversion.error_attribution import Culprit
+from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.tensor_casting import TensorLoss
@@ -31,7 +31,7 @@ from dld_tui.core.text import clip, visible
 
 @dataclass(frozen=True)
 class ModelFigures:
-    """What a conversion changes of a model, in numbers."""
+    """Figures of a model that a conversion changes."""
 
     nodes: int
     """Of all scopes."""
@@ -76,10 +76,10 @@ def figures(document: Document) -> ModelFigures:
 
 @dataclass(frozen=True)
 class OutputError(TensorError):
-    """How far an output is off."""
+    """The error of an output."""
 
     problem: str = ""
-    """Why that is too far; empty where it is near enough."""
+    """Why that is too large; empty where it is acceptable."""
 
     @classmethod
     def of(cls, error: TensorError, problem: str) -> OutputError:
@@ -90,7 +90,7 @@ class OutputError(TensorError):
 
 @dataclass(frozen=True)
 class NotCompared:
-    """That the values of a result were not compared with the original's."""
+    """The values of a result were not compared with the original's."""
 
     skipped: str
     """Why not. Foreign text."""
@@ -99,27 +99,27 @@ class NotCompared:
 
 @dataclass(frozen=True)
 class ComparedValues:
-    """What came of comparing the values of a result with the original's."""
+    """The comparison of the values of a result with the original's."""
 
     outputs: dict[str, OutputError]
     is_good: bool
-    """Whether all outputs are near enough."""
-    first: Culprit | None = None
+    """Whether the errors of all outputs are acceptable."""
+    first: FailingNode | None = None
     """The first node whose values are wrong."""
-    repaired: list[Culprit] = field(default_factory=list)
-    """Nodes that were left as they were, so that the values are right."""
+    repaired: list[FailingNode] = field(default_factory=list)
+    """Nodes that kept their type, so that the values are right."""
     advice: str = ""
     """What can be done about the first node. Foreign text."""
     inputs: Literal["random", "files"] = "random"
     sets: int = 1
     """Of inputs."""
     guess: list[str] = field(default_factory=list)
-    """What was guessed of the inputs. Foreign text."""
+    """The guessed shapes of inputs. Foreign text."""
     skipped: str = ""
 
     @property
     def is_wrong(self) -> bool:
-        """Whether an output is not near enough."""
+        """Whether the error of an output is too large."""
         return not self.is_good
 
 
@@ -130,26 +130,26 @@ class Latencies:
     before: float
     after: float
     is_clear: bool
-    """Whether the middle halves of their passes are apart."""
+    """Whether the interquartile ranges of both do not overlap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionResult:
-    """What all conversions tell."""
+    """The common part of all conversion results."""
 
     path: Path
     """The model that was written."""
     before: ModelFigures
     after: ModelFigures
     notes: list[str]
-    """What could not be done, and the like. Foreign text."""
+    """What was not converted, and the like. Foreign text."""
     remarks: list[str]
-    """What was noteworthy when the file was written. Foreign text."""
+    """Remarks on writing the file. Foreign text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedResult(ConversionResult):
-    """What conversions tell whose result is loaded, run and compared before it is written."""
+    """The result of a conversion that is loaded, run and compared before it is written."""
 
     values: ComparedValues | NotCompared
     latency_ms: Latencies | None
@@ -176,7 +176,7 @@ class MovedWeights(VerifiedResult):
 
 @dataclass(frozen=True, kw_only=True)
 class DequantizedModel(VerifiedResult):
-    """A model whose weights in few bits are in floating point again."""
+    """A model whose quantized weights were converted to floating point."""
 
     weights: int
     weight_bytes: int
@@ -187,16 +187,16 @@ class HalfModel(VerifiedResult):
     """A model in float16 or bfloat16, made by any converter."""
 
     losses: list[WeightLoss]
-    """Weights with values that the type does not hold."""
+    """Weights with values out of the range of the type."""
     library: str
     """The converter."""
     range_check: bool
-    """Whether all of them are to be listed."""
+    """Whether all of them are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnHalfModel(HalfModel):
-    """One made by our own converter, which tells more."""
+    """A model made by dld's own converter, which reports more."""
 
     nodes: int
     """In the type."""
@@ -205,7 +205,7 @@ class OwnHalfModel(HalfModel):
     weights: int
     """That were converted."""
     kept: dict[str, int]
-    """Nodes that stay as they were, by reason. Foreign text."""
+    """Nodes that kept their type, counted by reason. Foreign text."""
     inlined: int
     """Calls of functions."""
     to: str
@@ -229,7 +229,7 @@ class ConvertedOpset(VerifiedResult):
 
 @dataclass(frozen=True, kw_only=True)
 class ResizedDimension:
-    """A dimension that was made dynamic, fixed, or another."""
+    """A dimension that was made dynamic, fixed, or got another size."""
 
     key: str
     """Foreign text."""
@@ -251,7 +251,7 @@ class ResizedModel(VerifiedResult):
 
 @dataclass(frozen=True)
 class SimplifierTrial:
-    """What one simplifier, or several after each other, made of a model."""
+    """A trial of one simplifier, or of several in sequence."""
 
     by: str
     nodes: int | None
@@ -262,14 +262,14 @@ class SimplifierTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class SanitizedModel(VerifiedResult):
-    """A model with as few nodes as simplifiers leave."""
+    """A model that simplifiers reduced."""
 
     tried: list[SimplifierTrial]
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedModel(VerifiedResult):
-    """A model whose weights, or values as well, are in few bits."""
+    """A model with quantized weights, and perhaps activations."""
 
     sets: int
     """Of calibration inputs."""
@@ -328,10 +328,10 @@ QuantizationResult = QuantizedModel | QuantizationPoints
 TensorsResult = ConvertedWeights | TensorLosses
 PrecisionsResult = PrecisionModel | PrecisionCasts
 Preview = QuantizationPoints | TensorLosses | PrecisionCasts
-"""What conversions tell that were asked only what they would do."""
+"""Results of conversions that only report what they would do."""
 
 
-def written(
+def write_result(
     before: Document,
     after: Document,
     output: Path,
@@ -342,10 +342,10 @@ def written(
 
     Args:
         before: The model as it was; it may be what is at `output` now.
-        after: The model to write.
+        after: The converted model.
         output: The file to write.
-        make: Makes the result of what all conversions tell.
-        notes: What could not be done.
+        make: Makes the result from the common fields.
+        notes: What was not converted.
 
     Raises:
         SaveError: It cannot be written; what was there is untouched.
@@ -366,15 +366,15 @@ def written(
                 for path in remove_unused(former, output))  # fmt: skip
     yield Finished(
         make(
-            path=output, before=sides[0], after=sides[1], notes=[*notes, *_folded(before, after)],
-            remarks=remarks,
+            path=output, before=sides[0], after=sides[1],
+            notes=[*notes, *_removed_inputs(before, after)], remarks=remarks,
         )
     )  # fmt: skip
 
 
-def _folded(before: Document, after: Document) -> list[str]:
-    """Return which inputs a caller cannot give any more, as their defaults were taken."""
+def _removed_inputs(before: Document, after: Document) -> list[str]:
+    """Return a note on inputs with a default that the conversion folded."""
     left = {*after.main.inputs}
     gone = [name for name in before.main.inputs if name not in left]
     names = ", ".join(visible(name) for name in gone if before.main.is_default(name))
-    return [f"{clip(names, 80)}: no input any more, the default is all there is"] if names else []
+    return [f"{clip(names, 80)}: no longer an input, its default was folded"] if names else []

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import onnx
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.copies import copy_of
+from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.tensors import emptied, put_payload
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
@@ -21,30 +20,32 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import dense_tensors
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_text import set_items, text_of
 from dld_tui.core.tensors.elements import encoded
 from dld_tui.core.text import shortened, visible
 
 HASH_KEY = "dld.sha256"
-"""Metadata of a tensor whose values were taken out: their SHA-256, as ``raw_data`` has them."""
+"""Metadata of a tensor whose values were stripped: the SHA-256 of their ``raw_data``."""
 _CHUNK = 4 << 20
 _LIST = 1024
 """Bytes from which no tensor of one dimension is a shape, axes, pads, steps or the like."""
 
 
 @dataclass
-class Moved:
-    """A copy whose weights are elsewhere."""
+class RelocatedWeights:
+    """A copy whose weights are stored elsewhere."""
 
     document: Document
-    """Has no path. Close it before the document that it was made of."""
+    """Has no path. Close it before the original document."""
     count: int = 0
     """Weights that were moved."""
     bytes: int = 0
     notes: list[str] = field(default_factory=list)
 
 
-def to_external(document: Document, location: str = "", threshold: int = 1024) -> Moved:
+def move_to_external(
+    document: Document, location: str = "", threshold: int = 1024
+) -> RelocatedWeights:
     """Return a copy whose weights go to a data file when it is written.
 
     Args:
@@ -52,7 +53,7 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
         location: The data file, relative to the model; empty for one named after it.
         threshold: Weights of fewer bytes stay in the model.
     """
-    made, lists = Moved(copy_of(document)), 0
+    made, lists = RelocatedWeights(copy_of(document)), 0
     for _, _, tensor in _weights(made.document):
         if tensor.is_external or tensor.dtype == "string" or not tensor.nbytes:
             continue
@@ -65,7 +66,7 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
         if payload is not None:
             proto = emptied(tensor.proto)
             put_payload(made.document, proto, payload, location=location)
-            _take(tensor, proto, made)
+            _replace(tensor, proto, made)
     if lists:
         stay = "stays" if lists == 1 else "stay"
         made.notes.append(
@@ -75,9 +76,9 @@ def to_external(document: Document, location: str = "", threshold: int = 1024) -
     return made
 
 
-def to_inline(document: Document) -> Moved:
+def move_inline(document: Document) -> RelocatedWeights:
     """Return a copy that has its weights in itself."""
-    moved = Moved(copy_of(document))
+    moved = RelocatedWeights(copy_of(document))
     for _, _, tensor in _weights(moved.document):
         if not tensor.is_external:
             continue
@@ -85,18 +86,18 @@ def to_inline(document: Document) -> Moved:
         if payload is not None:
             proto = emptied(tensor.proto)
             put_payload(moved.document, proto, payload)
-            _take(tensor, proto, moved)
+            _replace(tensor, proto, moved)
     return moved
 
 
-def stripped(document: Document, threshold: int = 1024) -> Moved:
+def strip_weights(document: Document, threshold: int = 1024) -> RelocatedWeights:
     """Return a copy without the values of its weights, but with their hashes.
 
     Args:
         document: The model; it stays as it is, and open until the copy is closed.
         threshold: Weights of fewer bytes keep their values: shapes and the like.
     """
-    moved = Moved(copy_of(document))
+    moved = RelocatedWeights(copy_of(document))
     for _, _, tensor in _weights(moved.document):
         if tensor.dtype == "string" or (tensor.nbytes or 0) < threshold or not tensor.nbytes:
             continue
@@ -105,44 +106,42 @@ def stripped(document: Document, threshold: int = 1024) -> Moved:
             continue
         proto = _unhashed(tensor)
         proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
-        _take(tensor, proto, moved)
+        _replace(tensor, proto, moved)
     return moved
 
 
 def _unhashed(tensor: Tensor) -> onnx.TensorProto:
-    """Return the message of a tensor without its values, and without what was noted of them."""
+    """Return the message of a tensor without its values and their hash."""
     proto = emptied(tensor.proto)
-    entries = [e for e in proto.metadata_props if text_of(e.key) != HASH_KEY]
-    del proto.metadata_props[:]
-    proto.metadata_props.extend(entries)
+    others = (entry for entry in proto.metadata_props if text_of(entry.key) != HASH_KEY)
+    set_items(proto.metadata_props, others)
     return proto
 
 
-def restored(document: Document, source: Document, *, any_values: bool = False) -> Moved:
+def restore_weights(
+    document: Document, source: Document, *, any_values: bool = False
+) -> RelocatedWeights:
     """Return a copy of a stripped model with the weights of the model that it was made of.
 
     Args:
         document: The stripped model.
         source: The model with the weights; open until the copy is closed.
-        any_values: Take weights whose values are others than those that were taken out, too.
+        any_values: Accept weights whose values differ from those that were stripped.
 
     Raises:
         InputError: A weight is not in `source`, has another type or shape, or other values.
     """
-    moved = Moved(copy_of(document))
     homes = {scope.path: scope for scope in source.scopes()}
-    try:
+    with working_copy(document) as copy:
+        moved = RelocatedWeights(copy)
         for scope, name, tensor in _weights(moved.document):
             if tensor.location != "none":
                 continue
-            found = _weight(homes.get(scope.path), name)
-            payload = _same_weight(name, tensor, found, any_values=any_values)
+            source_weight = _weight(homes.get(scope.path), name)
+            payload = _same_weight(name, tensor, source_weight, any_values=any_values)
             proto = _unhashed(tensor)
             put_payload(moved.document, proto, payload)
-            _take(tensor, proto, moved)
-    except BaseException:
-        moved.document.close()
-        raise
+            _replace(tensor, proto, moved)
     return moved
 
 
@@ -164,13 +163,13 @@ def content_digest(document: Document) -> str:
     return digest.hexdigest()
 
 
-def computes_alike(one: Document, two: Document) -> bool:
+def has_same_nodes(first: Document, second: Document) -> bool:
     """Return whether two models have the same nodes, so that equal weights give equal values."""
-    return _structure(one) == _structure(two)
+    return _structure(first) == _structure(second)
 
 
 def _structure(document: Document) -> list[tuple[object, ...]]:
-    """Return what the nodes of all scopes compute, but for the values of tensors."""
+    """Return what the nodes of all scopes compute, apart from the values of tensors."""
     return [
         (scope.path, scope.inputs, scope.outputs,
          [(node.op_type, node.proto.domain, node.inputs, node.outputs, _plain(node))
@@ -180,7 +179,7 @@ def _structure(document: Document) -> list[tuple[object, ...]]:
 
 
 def _plain(node: Node) -> list[bytes]:
-    """Return the attributes of a node that are no tensors and no graphs."""
+    """Return the attributes of a node other than tensors and graphs."""
     return [
         attribute.SerializeToString(deterministic=True)
         for attribute in node.proto.attribute
@@ -189,32 +188,32 @@ def _plain(node: Node) -> list[bytes]:
 
 
 def _weight(home: Scope | None, name: str) -> Tensor | None:
-    """Return the weight of a name, whether an initializer or a Constant node gives it."""
+    """Return the weight of a name: an initializer, or the tensor of a Constant node."""
     if home is None:
         return None
     node = home.producer(name)
-    return home.initializer(name) or (None if node is None else _held(node))
+    return home.initializer(name) or (None if node is None else _constant_tensor(node))
 
 
 def _same_weight(
-    name: str, tensor: Tensor, found: Tensor | None, *, any_values: bool
+    name: str, tensor: Tensor, source_weight: Tensor | None, *, any_values: bool
 ) -> Blob | bytes:
     name = shortened(name)
-    if found is None:
+    if source_weight is None:
         raise InputError(f"there is no weight {name!r} to restore from")
-    if (found.dtype, found.shape) != (tensor.dtype, tensor.shape):
+    if (source_weight.dtype, source_weight.shape) != (tensor.dtype, tensor.shape):
         raise InputError(
             f"weight {name!r} is {tensor.dtype}{list(tensor.shape)} here and"
-            f" {found.dtype}{list(found.shape)} there"
+            f" {source_weight.dtype}{list(source_weight.shape)} there"
         )
-    payload = _values(found)
+    payload = _values(source_weight)
     wanted = next(
         (text_of(e.value) for e in tensor.proto.metadata_props if text_of(e.key) == HASH_KEY), None
     )
     if wanted is not None and not any_values and _hash(payload) != wanted:
         raise InputError(
-            f"weight {name!r} has other values than those that were taken out",
-            hint="Add --any-values to take them even so",
+            f"weight {name!r} has other values than those that were stripped",
+            hint="Add --any-values to accept them",
         )
     return payload
 
@@ -226,32 +225,27 @@ def _initializers(document: Document) -> Iterator[tuple[Scope, Tensor]]:
 
 
 def _weights(document: Document) -> Iterator[tuple[Scope, str, Tensor]]:
-    """Yield the initializers and what Constant nodes hold, with the names of the values."""
+    """Yield the initializers and the tensors of Constant nodes, with their names."""
     for scope, tensor in _initializers(document):
         yield scope, tensor.name, tensor
     for scope in document.scopes():
         for node in scope.nodes_of_type("Constant"):
-            held = _held(node)
+            held = _constant_tensor(node)
             if held is not None:
                 yield scope, node.outputs[0], held
 
 
-def _held(node: Node) -> Tensor | None:
+def _constant_tensor(node: Node) -> Tensor | None:
     """Return the tensor of a Constant node."""
-    if not is_constant(node) or not node.outputs:
-        return None
-    _, attribute = find_attribute(node, "value")
-    if attribute is None or not attribute.HasField("t"):
-        return None
-    return Tensor(attribute.t, node.scope.document)
+    return node.tensor("value") if is_constant(node) and node.outputs else None
 
 
-def _payload(tensor: Tensor, moved: Moved) -> Blob | bytes | None:
+def _payload(tensor: Tensor, moved: RelocatedWeights) -> Blob | bytes | None:
     try:
         return _values(tensor)
     except InputError as error:
         name = shortened(tensor.name)
-        moved.notes.append(f"{name} stays as it is: {visible(error.message)}")
+        moved.notes.append(f"{name} is unchanged: {visible(error.message)}")
         return None
 
 
@@ -265,8 +259,8 @@ def _values(tensor: Tensor) -> Blob | bytes:
         return encoded(tensor.read(), tensor.dtype)
 
 
-def _take(tensor: Tensor, proto: onnx.TensorProto, moved: Moved) -> None:
-    """Put a tensor in the place of another: nobody else holds records of a copy."""
+def _replace(tensor: Tensor, proto: onnx.TensorProto, moved: RelocatedWeights) -> None:
+    """Overwrite a tensor in place: nobody else holds records of a copy."""
     moved.count += 1
     moved.bytes += tensor.nbytes or 0
     tensor.proto.CopyFrom(proto)

@@ -1,19 +1,18 @@
 """Many tensors in another element type at once: weights, constants and lists of numbers.
 
-By default a Cast gives their users the old type back, so that the model stays valid: the weights
-are stored in the other type, and computed with as before.
+By default a Cast restores the old type for the users of a tensor, so that the model stays valid:
+the weights are stored in the new type, and computed with in the old one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import onnx
 
-from dld_tui.core.conversion.copies import copy_of, relink
+from dld_tui.core.conversion.copies import relink, working_copy
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
@@ -26,7 +25,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.files.proto_text import set_items, set_text
 from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype
 from dld_tui.core.text import shortened, visible
 
@@ -36,7 +35,7 @@ _LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value
 
 @dataclass(frozen=True)
 class Selection:
-    """Which tensors are meant; all that are asked must fit."""
+    """Which tensors to convert: those that fit all criteria."""
 
     names: tuple[str, ...] = ()
     """Names, or patterns with ``*``; one of them must fit. Empty for all."""
@@ -61,7 +60,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TensorLoss:
-    """A tensor that can be converted, and what it would lose. All texts are foreign."""
+    """What a tensor would lose by a conversion. All texts are foreign."""
 
     name: str
     scope: tuple[str, ...]
@@ -82,31 +81,31 @@ class ConvertedTensors:
     """A copy with tensors in another type."""
 
     document: Document
-    """Has no path. Close it before the document that it was made of."""
+    """Has no path. Close it before the original document."""
     count: int = 0
     casts: int = 0
     notes: list[str] = field(default_factory=list)
 
 
 def candidates(document: Document, dtype: str, chosen: Selection) -> Iterator[Candidate]:
-    """Yield the tensors of a document that a selection means and that have another type.
+    """Yield the tensors of a document that a selection names and that have another type.
 
     Raises:
         EditError: There is no element type of this name.
     """
     require_dtype(dtype)
     for scope in document.scopes():
-        for found in _of_scope(scope):
-            tensor = found.tensor
+        for candidate in _of_scope(scope):
+            tensor = candidate.tensor
             floating = tensor.dtype.startswith(("float", "bfloat"))
             typed = tensor.dtype in chosen.types if chosen.types else floating
             named = not chosen.names or any(
-                found.name == n or fnmatchcase(found.name, n) for n in chosen.names
+                candidate.name == n or fnmatchcase(candidate.name, n) for n in chosen.names
             )
             large = (tensor.nbytes or 0) >= chosen.least_bytes
-            wanted = found.kind in chosen.kinds and tensor.dtype not in (dtype, "string")
+            wanted = candidate.kind in chosen.kinds and tensor.dtype not in (dtype, "string")
             if typed and named and large and wanted and tensor.location != "none":
-                yield found
+                yield candidate
 
 
 def _of_scope(scope: Scope) -> Iterator[Candidate]:
@@ -115,15 +114,14 @@ def _of_scope(scope: Scope) -> Iterator[Candidate]:
     for node in scope.nodes_of_type("Constant"):
         if not node.outputs:
             continue
-        _, value = find_attribute(node, "value")
-        if value is not None and value.HasField("t"):
-            tensor = Tensor(value.t, scope.document)
-            yield Candidate(scope, node.outputs[0], "constant", tensor, node)
-        elif (listed := _listed(node)) is not None:
-            yield Candidate(scope, node.outputs[0], "list", listed, node)
+        if (constant := node.tensor("value")) is not None:
+            yield Candidate(scope, node.outputs[0], "constant", constant, node)
+        elif (numbers := listed_numbers(node)) is not None:
+            yield Candidate(scope, node.outputs[0], "list", numbers, node)
 
 
-def _listed(node: Node) -> Tensor | None:
+def listed_numbers(node: Node) -> Tensor | None:
+    """Return the number, or the list of numbers, that a Constant holds as a tensor."""
     for name, kind in _LISTS.items():
         _, attribute = find_attribute(node, name)
         if attribute is None or attribute.ref_attr_name:
@@ -162,7 +160,7 @@ def convert_tensors(
         document: The model; it stays as it is, and open until the copy is closed.
         dtype: The element type.
         chosen: Which tensors.
-        casts: Give the users of a tensor the old type back by a Cast.
+        casts: Restore the old type for the users of a tensor by a Cast.
 
     Yields:
         The copy, after each tensor and at the end.
@@ -171,15 +169,12 @@ def convert_tensors(
         EditError: There is no such type, or no conversion to it.
         SaveError: There is no room for the new values.
     """
-    tensors = ConvertedTensors(copy_of(document))
-    try:
+    with working_copy(document) as copy:
+        tensors = ConvertedTensors(copy)
         names = FreshNames(tensors.document)
         for candidate in list(candidates(tensors.document, dtype, chosen)):
             _convert(tensors, names, candidate, dtype, casts=casts)
             yield tensors
-    except BaseException:
-        tensors.document.close()
-        raise
     yield tensors
 
 
@@ -189,22 +184,20 @@ def _convert(
     shown = shortened(candidate.name)
     scope, transaction = candidate.scope, Transaction("convert_tensors", {})
     if casts and candidate.node is None and candidate.name in scope.named("input"):
-        tensors.notes.append(f"{shown} stays as it is: it is an input, too")
+        tensors.notes.append(f"{shown} is unchanged: it is also an input")
         return
     proto = emptied(candidate.tensor.proto, dtype)
     try:
         payload = converted_payload(candidate.tensor, dtype)
         put_payload(tensors.document, proto, payload, location=location_of(candidate.tensor.proto))
     except InputError as error:
-        tensors.notes.append(f"{shown} stays as it is: {visible(error.message)}")
+        tensors.notes.append(f"{shown} is unchanged: {visible(error.message)}")
         return
     before, name = candidate.tensor.dtype, candidate.name
     stored = names.take(f"{name}_{dtype}") if casts else name
     if candidate.node is None:
-        old = scope.named("initializer").first(name)
         set_text(proto, "name", stored)
-        at = next(i for i, one in enumerate(scope.records["initializer"]) if one is old)
-        transaction.do(Splice(scope, "initializer", at, [old], [proto]))
+        transaction.replace(scope, "initializer", scope.named("initializer").first(name), proto)
         place = 0
     else:
         relink(transaction, candidate.node, "output", name, stored)
@@ -220,13 +213,10 @@ def _convert(
 
 
 def _set_value(node: Node, proto: onnx.TensorProto) -> None:
-    kept = [a for a in node.proto.attribute if a.name != "value" and a.name not in _LISTS]
+    attributes = [a for a in node.proto.attribute if a.name != "value" and a.name not in _LISTS]
     value = onnx.AttributeProto(name="value", type=onnx.AttributeProto.TENSOR)
     value.t.CopyFrom(proto)
-    attributes: Sequence[onnx.AttributeProto] = [*kept, value]
-    copies = [deepcopy(a) for a in attributes]
-    del node.proto.attribute[:]
-    node.proto.attribute.extend(copies)
+    set_items(node.proto.attribute, [*attributes, value])
 
 
 def _redeclare(scope: Scope, name: str, dtype: str) -> None:

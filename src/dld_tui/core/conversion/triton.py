@@ -1,8 +1,8 @@
 """A repository of models for Triton Inference Server: ``NAME/config.pbtxt`` and ``NAME/1/model.*``.
 
-The configuration is protobuf text of ``inference.ModelConfig``, as the file ``model_config.proto``
-of Triton has it. What Triton checks when it loads a model is refused here: types that it has not,
-dimensions of 0, scalars without a batch.
+The configuration is protobuf text of ``inference.ModelConfig`` (Triton's ``model_config.proto``).
+What Triton would refuse when it loads a model is refused here: unsupported types, dimensions of 0,
+scalars without a batch.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ class ServedTensor:
     dtype: str | None
     dims: Dims | None
     most: int | None = None
-    """The greatest first dimension; None where nothing bounds it or that is not known."""
+    """The largest first dimension; None where it is unbounded or unknown."""
     is_shape: bool = False
     """The values are a shape, read by the host."""
     is_linear: bool = True
 
 
 @dataclass(frozen=True)
-class Served:
-    """What Triton is to serve."""
+class ServedModel:
+    """The inputs and outputs of a model to serve."""
 
     backend: str
     """``onnxruntime`` or ``tensorrt``."""
     inputs: tuple[ServedTensor, ...]
     outputs: tuple[ServedTensor, ...]
     bounded: bool = True
-    """False where batches have a greatest size that is not known."""
+    """False where the largest batch is unknown."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ConfigTensor:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """A configuration, and what people should know of it."""
+    """A configuration, and remarks on it."""
 
     text: str
     max_batch_size: int
@@ -87,35 +87,35 @@ class ModelConfig:
     remarks: list[str] = field(default_factory=list)
 
 
-def of_model(document: Document) -> Served:
-    """Return what an ONNX model takes and gives; inputs that have a default are left out."""
+def describe_model(document: Document) -> ServedModel:
+    """Return the inputs and outputs of an ONNX model; inputs with a default are left out."""
     main = document.main
-    given = main.named("initializer")
+    initializers = main.named("initializer")
 
     def tensors(names: Sequence[str]) -> tuple[ServedTensor, ...]:
-        found = []
+        served = []
         for name in names:
             kind = main.value_type(name)
             if kind is not None and kind.container:
                 raise InputError(
                     f"Triton takes tensors only, and {visible(name)!r} is {visible(kind.text)}"
                 )
-            found.append(
+            served.append(
                 ServedTensor(name, kind.dtype, kind.dims)
                 if kind
                 else ServedTensor(name, None, None)
             )
-        return tuple(found)
+        return tuple(served)
 
-    inputs = [name for name in main.inputs if name not in given]
-    return Served("onnxruntime", tensors(inputs), tensors(list(main.outputs)))
+    inputs = [name for name in main.inputs if name not in initializers]
+    return ServedModel("onnxruntime", tensors(inputs), tensors(list(main.outputs)))
 
 
-def of_engine(plan: EnginePlan) -> Served:
-    """Return what an engine takes and gives, as its layer information tells.
+def describe_engine(plan: EnginePlan) -> ServedModel:
+    """Return the inputs and outputs of an engine, from its layer information.
 
     Raises:
-        InputError: That does not tell what is an input and what an output.
+        InputError: The layer information does not say which is an input and which an output.
     """
     sides: dict[str, list[ServedTensor]] = {"input": [], "output": []}
     for binding in plan.bindings:
@@ -130,7 +130,7 @@ def of_engine(plan: EnginePlan) -> Served:
     bounded = all(
         tensor.most is not None for tensor in inputs if tensor.dims and not _is_fixed(tensor)
     )
-    return Served("tensorrt", inputs, outputs, bounded)
+    return ServedModel("tensorrt", inputs, outputs, bounded)
 
 
 def _binding(tensor: EngineTensor) -> ServedTensor:
@@ -156,7 +156,7 @@ def _binding(tensor: EngineTensor) -> ServedTensor:
 
 
 def model_config(
-    name: str, served: Served, *, max_batch: int | None = None, kind: str = "", count: int = 1
+    name: str, served: ServedModel, *, max_batch: int | None = None, kind: str = "", count: int = 1
 ) -> ModelConfig:
     """Return a configuration.
 
@@ -197,7 +197,7 @@ def model_config(
 
 
 def _require_name(name: str) -> None:
-    plain = name.isascii() and all(one.isalnum() or one in "-_.+" for one in name)
+    plain = name.isascii() and all(char.isalnum() or char in "-_.+" for char in name)
     if not plain or name.strip(".") == "":
         raise UsageError(
             f"{visible(name)!r} is no name of a model for Triton",
@@ -231,7 +231,7 @@ def _is_fixed(tensor: ServedTensor) -> bool:
     return not tensor.dims or isinstance(tensor.dims[0], int)
 
 
-def _batch(served: Served, asked: int | None) -> tuple[int, list[str]]:
+def _batch(served: ServedModel, asked: int | None) -> tuple[int, list[str]]:
     """Return ``max_batch_size`` and remarks."""
     tensors = (*served.inputs, *served.outputs)
     fixed = [tensor.name for tensor in tensors if _is_fixed(tensor)]

@@ -253,6 +253,13 @@ class Node:
                 return Attribute(self, proto)
         return None
 
+    def tensor(self, name: str) -> Tensor | None:
+        """Return the tensor that one attribute holds; None where there is none."""
+        attribute = self.attribute(name)
+        if attribute is None or not attribute.proto.HasField("t"):
+            return None
+        return attribute._tensor(attribute.proto.t)
+
     def give_bodies(self, attribute: onnx.AttributeProto, scopes: list[Scope]) -> None:
         """Take in the scopes of one of its graph attributes, in the order of the file.
 

@@ -8,6 +8,7 @@ surrogateescape, and writing it back goes through the wire format, so that an un
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from dld_tui.core.files.varints import tag_of, varint
@@ -53,6 +54,13 @@ def set_texts(message: Any, field: str, values: Iterable[str]) -> None:
     except UnicodeEncodeError:
         del container[:]
         message.MergeFromString(b"".join(_field_bytes(message, field, value) for value in values))
+
+
+def set_items(container: Any, messages: Iterable[Any]) -> None:
+    """Replace the messages of a repeated field, by copies of others or of some of its own."""
+    copies = [deepcopy(message) for message in messages]
+    del container[:]
+    container.extend(copies)
 
 
 def _field_bytes(message: Any, field: str, value: str) -> bytes:

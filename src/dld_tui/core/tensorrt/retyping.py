@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dld_tui.core import fmt
+from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.document.casting import (
     Cast,
     CastPlan,
@@ -32,11 +33,8 @@ from dld_tui.core.document.local_functions import (
 )
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.document.types.inference import infer_types, take_in_small_data, take_types
-from dld_tui.core.errors import DldError, EditError, InputError, UsageError
-from dld_tui.core.files import protos as onnx
+from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.proto_text import text_of
 from dld_tui.core.tensors.elements import plan_conversion
 from dld_tui.core.text import shortened, visible
@@ -171,20 +169,16 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
     Raises:
         UsageError: A spec names no node or no precision.
     """
-    copy = copied(document)
-    try:
+    with working_copy(document) as copy:
         exact, patterns = parse_specs(specs)
         _assign(copy, exact)
         inlined = inline_marked(copy, everything=bool(patterns))
         lenient = _assign_patterns(copy, patterns)
-        remarks = infer_into(copy, document)
+        remarks = infer(copy, document.path)
         plan = plan_casts(copy, precisions_of(copy))
         plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
         if plan.relinks:
             carry_out_casts(copy, plan)
-    except BaseException:
-        copy.close()
-        raise
     return Retyping(copy, plan, inlined, remarks)
 
 
@@ -206,8 +200,7 @@ def lowered(
     Raises:
         EditError: There is no such precision.
     """
-    copy = copied(document)
-    try:
+    with working_copy(document) as copy:
         stay, change = [], []
         for node, twin in twins(document, copy):
             if node in kept:
@@ -217,15 +210,12 @@ def lowered(
         assign(copy, stay, "fp32")
         assign(copy, change, precision)
         inlined = inline_marked(copy, everything=False)
-        remarks = infer_into(copy, document)
+        remarks = infer(copy, document.path)
         precisions = precisions_of(copy)
         plan = plan_rounding(copy, precisions) if rounded else plan_casts(copy, precisions)
         plan.refused = [refusal for refusal in plan.refused if refusal.precision != precision]
         if plan.relinks:
             carry_out_casts(copy, plan)
-    except BaseException:
-        copy.close()
-        raise
     return Retyping(copy, plan, inlined, remarks)
 
 
@@ -315,12 +305,6 @@ def _weight(cast: Cast) -> Tensor | None:
     return values[0] if values and isinstance(values[0], Tensor) else None
 
 
-def copied(document: Document) -> Document:
-    """Return a copy that shares the payloads, to be closed before the document."""
-    model = onnx.ModelProto.FromString(skeleton_bytes(document))
-    return Document(model, blobs=document.blobs.again(), external=document.external.again())
-
-
 def inline_marked(copy: Document, *, everything: bool) -> int:
     """Replace calls of functions that hold layers with a precision, or have one themselves."""
     marked = {key_of(f) for f in copy.functions} if everything else _marked_functions(copy)
@@ -369,19 +353,6 @@ def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
         copy.apply("set_precision", nodes=places, precision=precision)
 
 
-def infer_into(copy: Document, original: Document) -> list[str]:
-    """Give a copy the types that inference finds; return what that says."""
-    model = onnx.ModelProto.FromString(skeleton_bytes(copy))
-    if original.path is not None:
-        take_in_small_data(model, original.path)
-    try:
-        inferred, remarks = infer_types(model, original.path)
-    except DldError as error:
-        return [error.message]  # what the file declares of types may be enough
-    take_types(copy, inferred)
-    return [remark.message for remark in remarks]
-
-
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
     from dld_tui.core.document.edits.batch import carry_out
@@ -404,8 +375,7 @@ def switchable(document: Document, precision: str) -> Switched:
         precision: For example ``fp16``.
 
     """
-    copy = copied(document)
-    try:
+    with working_copy(document) as copy:
         names = FreshNames(copy)
         owners: dict[str, Node] = {}
         change = []
@@ -418,7 +388,7 @@ def switchable(document: Document, precision: str) -> Switched:
             owners[name] = node
         assign(copy, change, precision)
         inline_marked(copy, everything=False)
-        infer_into(copy, document)
+        infer(copy, document.path)
         precisions = {
             node: found for node, found in precisions_of(copy).items()
             if enclosing_function(node.scope) is None
@@ -429,9 +399,6 @@ def switchable(document: Document, precision: str) -> Switched:
         if plan.relinks:
             carry_out_casts(copy, plan)
         switched = add_switches(copy, {node: precisions[node] for node in rounded}, rounded)
-    except BaseException:
-        copy.close()
-        raise
     found = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
     inputs = [*dict.fromkeys(found.values())]
     return Switched(
@@ -459,12 +426,8 @@ def assigned(
     Returns:
         The copy, to be closed before the document.
     """
-    copy = copied(document)
-    try:
+    with working_copy(document) as copy:
         change = [(node, twin) for node, twin in twins(document, copy) if node in lower]
         assign(copy, [twin for node, twin in change if node in kept], "fp32")
         assign(copy, [twin for node, twin in change if node not in kept], precision)
-    except BaseException:
-        copy.close()
-        raise
     return copy
