@@ -70,7 +70,9 @@ def lower_opset(model: onnx.ModelProto, version: int) -> LoweredModel:
     lowered = LoweredModel(onnx.ModelProto())
     lowered.model.CopyFrom(model)
     if version < _OLDEST:
-        lowered.problem = f"operators before opset {_OLDEST} work differently"
+        lowered.problem = (
+            f"opset {version} is too old: operators before opset {_OLDEST} work differently"
+        )
         return lowered
     problem = _without_newer(lowered, version)
     work = _Lowering(lowered, version)
