@@ -43,11 +43,11 @@ async def test_a_node_has_what_needs_a_node(chain: Path, size: tuple[int, int]) 
         await session.press("full_stop")
         shown = titles(session)
         assert {"rename", "delete", "connect", "to source", "precision"} <= set(shown)
-        assert shown["open body"] == "this node has no body"
+        assert shown["open subgraph"] == "this node has no subgraph"
         assert "filter" not in shown
         assert "Add second" in session.text
         menu(session).query_one(LineView).cursor = len(shown)
-        await session.until(lambda: "this node has no body" in session.text)
+        await session.until(lambda: "this node has no subgraph" in session.text)
         await session.press("r", "ctrl+u")
         await session.type("other")
         await session.press("enter")
@@ -67,7 +67,7 @@ async def rows_have_commands_of_their_own(session: Session) -> None:
     await session.row("B w")
     await session.press("full_stop")
     assert "make graph input" in titles(session)
-    assert "open body" not in titles(session)
+    assert "open subgraph" not in titles(session)
     assert "input B" in session.text
     await session.press("escape")
     session.screen.navigation.show_subject(session.screen.document.main)

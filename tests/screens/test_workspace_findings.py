@@ -147,7 +147,7 @@ async def a_filter_that_hides_all_says_so(session: Session) -> None:
 async def the_menu_offers_the_repair(session: Session) -> None:
     await on_rule(session, "arity")
     await session.press("full_stop")
-    await session.until(lambda: "repair all" in session.text)
+    await session.until(lambda: "fix all" in session.text)
 
 
 async def test_filters_and_menus_of_findings(shady: Path) -> None:

@@ -137,7 +137,7 @@ async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Pat
         assert "F9 tune" in session.text
         assert "^S save" not in session.text
         await session.press("ctrl+s")
-        assert [one.message for one in session.app._notifications] == ["save: nothing to save"]
+        assert [one.message for one in session.app._notifications] == ["save: no unsaved changes"]
         await session.press("j", "j", "r", *"other", "enter", "ctrl+s")  # all at once
         await session.until(lambda: "other" in names(chain))
         await session.press("u")

@@ -46,8 +46,8 @@ def test_rows_say_what_can_be_repaired_where_there_is_room(tmp_path: Path) -> No
     document = Document.open(models.write(tmp_path, models.CHAIN))
     (found,) = (f for f in check(document) if f.rule == "unused-initializer")
     lines = FindingLines([found])
-    assert lines.line(0, 100)[-1] == (" f repairs", "dim")
-    assert "f repairs" not in "".join(text for text, _ in lines.line(0, 30))
+    assert lines.line(0, 100)[-1] == (" f fixes", "dim")
+    assert "f fixes" not in "".join(text for text, _ in lines.line(0, 30))
     assert lines.key(0) == FindingLines([found, found]).key(1)
     document.close()
 

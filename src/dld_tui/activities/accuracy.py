@@ -41,7 +41,7 @@ class ComparisonSettings:
 
     model: Path = param(
         label="Model",
-        help="The ONNX model that is the reference, or a TensorRT engine.",
+        help="The reference: an ONNX model or a TensorRT engine.",
         kind="file",
         positional=True,
         metavar="MODEL",
@@ -49,8 +49,10 @@ class ComparisonSettings:
     against: Path | None = param(
         None,
         label="Against",
-        help="The model, or the TensorRT engine, to compare with it; by default the same model, run"
-        " in another way.",
+        help=(
+            "The model or TensorRT engine to compare with the reference. By default the same "
+            "model with other settings."
+        ),
         spellings=("--against",),
         kind="file",
         metavar="MODEL_B",
@@ -59,20 +61,20 @@ class ComparisonSettings:
     tensors: bool = param(
         False,
         label="All tensors",
-        help="Compare every tensor of the main graph, not the outputs only.",
+        help="Compare all tensors of the main graph, not only the outputs.",
         spellings=("--tensors",),
     )
     round: str = param(
         "none",
         label="Round to",
-        help="Round what the other model's nodes take and make to this precision.",
+        help="Round inputs and outputs of the other model's nodes to this precision.",
         choices=("none", "fp16", "bf16"),
         spellings=("--round",),
     )
     backend: str = param(
         "onnxruntime",
         label="Run by",
-        help="What runs the reference; TensorRT builds an engine of it.",
+        help="Backend of the reference; TensorRT builds an engine.",
         choices=("onnxruntime", "tensorrt"),
         words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--backend",),
@@ -80,7 +82,7 @@ class ComparisonSettings:
     against_backend: str = param(
         "same",
         label="Other run by",
-        help="What runs the other; the settings of TensorRT are for its engine.",
+        help="Backend of the other run; the TensorRT options apply to its engine.",
         choices=("same", "onnxruntime", "tensorrt"),
         words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--against-backend",),
@@ -88,7 +90,7 @@ class ComparisonSettings:
     provider: str = param(
         "CPU",
         label="Provider",
-        help="Execution provider of the reference, with ONNX Runtime.",
+        help="ONNX Runtime execution provider of the reference.",
         spellings=("--provider",),
         metavar="NAME",
         means=providers.means,
@@ -105,14 +107,14 @@ class ComparisonSettings:
     optimization: str = param(
         "usual",
         label="Optimization",
-        help="Graph optimization of the reference; usual is all, and disabled with --tensors.",
+        help="Graph optimisation of the reference. usual means all, or disabled with --tensors.",
         choices=("usual", *_LEVELS),
         spellings=("--optimization",),
     )
     against_optimization: str = param(
         "same",
         label="Other optimiz.",
-        help="Graph optimization of the other run.",
+        help="Graph optimisation of the other run.",
         choices=("same", *_LEVELS),
         spellings=("--against-optimization",),
     )
@@ -121,16 +123,18 @@ class ComparisonSettings:
         ToleranceSettings,
         "atol",
         None,
-        help="Absolute tolerance; by default 1e-5, and 1e-2 where a run may have fewer digits"
-        " than fp32: fp16, bf16, TF32, a prebuilt engine.",
+        help=(
+            "Absolute tolerance. By default 1e-5, or 1e-2 if a run may use less precision than "
+            "fp32: fp16, bf16, TF32, a prebuilt engine."
+        ),
         empty="1e-5, or 1e-2 below fp32",
     )
     rtol: float | None = like(
         ToleranceSettings,
         "rtol",
         None,
-        help="Relative tolerance; by default as --atol.",
-        empty="as the absolute one",
+        help="Relative tolerance; by default the same as --atol.",
+        empty="same as absolute",
     )
     inputs: Path | None = like(InputSettings, "inputs")
     shape: tuple[str, ...] = like(InputSettings, "shape")
@@ -138,7 +142,7 @@ class ComparisonSettings:
     sets: int = param(
         1,
         label="Sets",
-        help="How many random sets of inputs; of each tensor the worst is told.",
+        help="Number of random input sets; the result shows the worst error of each tensor.",
         spellings=("--sets",),
         minimum=1,
         maximum=1000,
@@ -146,7 +150,7 @@ class ComparisonSettings:
     memory_budget: float = param(
         100.0,
         label="Memory budget",
-        help="How much of the tensors' values is kept at a time.",
+        help="Memory for tensor values. With less, the comparison runs in several parts.",
         unit="MiB",
         spellings=("--memory-budget",),
         minimum=1,

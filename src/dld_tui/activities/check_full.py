@@ -55,7 +55,7 @@ class Request:
     view: bool = param(
         False,
         label="View",
-        help="The file is a view that was made for this and may be changed.",
+        help="The file is a temporary view that may be modified.",
         internal=True,
     )
 

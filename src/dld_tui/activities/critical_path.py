@@ -31,7 +31,7 @@ class Request:
     model: Path | None = param(
         None,
         label="Model",
-        help="The model that was profiled; by default the file that the report names.",
+        help="The profiled model; by default the file that the report names.",
         kind="file",
         spellings=("--model",),
         metavar="MODEL",

@@ -40,13 +40,15 @@ class Request:
         label="Model", help="The ONNX model, or a snapshot of one.", kind="file", positional=True
     )
     snapshot: bool = param(
-        False, label="Snapshot", help="The file is a snapshot of a document, without payloads."
+        False, label="Snapshot", help="The file is a snapshot of a document without weights."
     )
     home: Path | None = param(
         None, label="Home", help="The model file whose folder holds the external data."
     )
     errors: bool = param(
-        True, label="Errors", help="Look for what no runtime will take, not for types alone."
+        True,
+        label="Errors",
+        help="Look for errors that every runtime rejects, not only for types.",
     )
 
 

@@ -45,17 +45,19 @@ class Request(BuildSettings):
     output: Path | None = param(
         None,
         label="Keep the engine",
-        help="Where to keep the engine that gives right results. By default it is not kept.",
+        help="Save an engine with correct results here. By default it is discarded.",
         kind="output",
         spellings=("--output", "-o", "--save-engine", "--saveEngine"),
         metavar="ENGINE",
-        empty="not kept",
+        empty="discarded",
     )
     avoid: Path | None = param(
         None,
         label="Replay file",
-        help="Where to write what avoids the tactics, for dld build: a tactic replay, or an edited"
-        " timing cache. By default NAME.tactics in the current folder.",
+        help=(
+            "Write a tactic replay, or an edited timing cache, that avoids these tactics, for "
+            "dld build. By default NAME.tactics in the current folder."
+        ),
         kind="output",
         suffix=".tactics",
         spellings=("--write", "-w"),
@@ -64,7 +66,7 @@ class Request(BuildSettings):
     tries: int = param(
         10,
         label="Builds",
-        help="Builds that look for a wrong result, at most; and then for a right one.",
+        help="Maximum number of builds to find a wrong result, and again to find a correct one.",
         minimum=1,
         spellings=("--tries", "--until"),
         metavar="N",
@@ -72,14 +74,16 @@ class Request(BuildSettings):
     vary: bool = param(
         False,
         label="Vary",
-        help="Take tactics at random from the second build on, not the fastest ones: finds wrong"
-        " ones that are seldom chosen.",
+        help=(
+            "Choose random tactics from the second build on, not the fastest: finds wrong "
+            "tactics that TensorRT rarely chooses."
+        ),
         spellings=("--vary",),
     )
     runs: int = param(
         2,
         label="Runs",
-        help="How often each engine runs on the same inputs; wrong once is wrong.",
+        help="Runs of each engine on the same inputs. One wrong result is enough to reject it.",
         minimum=1,
         spellings=("--runs",),
         metavar="N",
@@ -87,16 +91,20 @@ class Request(BuildSettings):
     way: str = param(
         "auto",
         label="Choose by",
-        help="How tactics are chosen: by an algorithm selector (replay, TensorRT 8 to 10) or an"
-        " edited timing cache (cache, from 10.8 on). By default replay where there is one.",
+        help=(
+            "How to choose tactics: replay uses an algorithm selector (TensorRT 8 to 10), cache "
+            "an edited timing cache (10.8 and newer). By default replay, if available."
+        ),
         choices=("auto", "replay", "cache"),
         spellings=("--by",),
     )
     tolerance: tuple[str, ...] = param(
         (),
         label="Tolerances",
-        help="What outputs may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all,"
-        " NAME:atol=… for one.",
+        help=(
+            "Tolerance of outputs: atol=1e-3,rtol=1e-2, cosine=0.999 or snr=30 for all, "
+            "NAME:atol=… for one."
+        ),
         spellings=("--tolerance",),
         metavar="SPEC",
     )
@@ -109,17 +117,19 @@ class Request(BuildSettings):
     inputs: Path | None = param(
         None,
         label="Input data",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
-        " By default inputs are made, in the usual shapes of the first profile.",
+        help=(
+            "Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, …. By "
+            "default inputs are generated with the optimum shapes of the first profile."
+        ),
         spellings=("--inputs",),
         kind="folder",
         metavar="DIR",
     )
-    seed: int = param(0, label="Seed", help="Of what is random.", spellings=("--seed",), minimum=0)
+    seed: int = param(0, label="Seed", help="Random seed.", spellings=("--seed",), minimum=0)
     provider: str = param(
         "CPU",
         label="Reference",
-        help="Execution provider of ONNX Runtime that computes the right results.",
+        help="ONNX Runtime execution provider that computes the reference results.",
         spellings=("--provider",),
         metavar="NAME",
         means=providers.means,
@@ -127,13 +137,13 @@ class Request(BuildSettings):
     estimate_only: bool = param(
         False,
         label="Estimate",
-        help="Only say how long it would take, from one build.",
+        help="Only estimate the duration, from one build.",
         spellings=("--estimate",),
     )
     again: bool = param(
         False,
         label="From the start",
-        help="Forget the builds of a search that was stopped.",
+        help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
     )
 

@@ -40,7 +40,7 @@ class Request:
 
     model: Path = param(
         label="Model",
-        help="The decoder, or a folder with genai_config.json or with one decoder.",
+        help="A decoder model, or a folder with genai_config.json or a single decoder.",
         kind="file",
         positional=True,
         metavar="MODEL",
@@ -49,14 +49,14 @@ class Request:
     prompt: str = param(
         "128",
         label="Prompts",
-        help="Lengths of prompts in tokens, separated by commas.",
+        help="Prompt lengths in tokens, separated by commas.",
         spellings=("--prompt", "--prompts"),
         metavar="N,…",
     )
     decode: int = param(
         64,
         label="Tokens",
-        help="Tokens to make after the first one; the end of a text is not obeyed.",
+        help="Number of tokens to generate after the first; end-of-text tokens are ignored.",
         minimum=1,
         maximum=1_000_000,
         spellings=("--decode", "--tokens"),
@@ -65,7 +65,7 @@ class Request:
     batch: str = param(
         "1",
         label="Batches",
-        help="How many sequences at once, separated by commas.",
+        help="Batch sizes, separated by commas.",
         spellings=("--batch", "--batches"),
         metavar="N,…",
         of_model=True,
@@ -73,7 +73,7 @@ class Request:
     iterations: int = param(
         3,
         label="Repeats",
-        help="Timed repeats of each prompt; figures are their medians.",
+        help="Timed repetitions of each prompt; the report shows medians.",
         minimum=1,
         maximum=10_000,
         spellings=("--iterations",),
@@ -82,21 +82,25 @@ class Request:
     provider: str = like(
         Profile,
         "provider",
-        help="Execution provider, such as CPU or CUDA. Several, separated by commas, are tried in"
-        " this order for each operator.",
+        help=(
+            "Execution provider, such as CPU or CUDA. With several, separated by commas, each "
+            "node runs on the first that supports it."
+        ),
     )
     shared_buffer: str = param(
         "auto",
         label="Shared cache",
-        help="Whether past and present are one piece of memory; auto does as genai_config.json"
-        " says, where the operators can.",
+        help=(
+            "Let past and present KV cache share one buffer. auto follows genai_config.json, if "
+            "the operators support it."
+        ),
         choices=("auto", "on", "off"),
         spellings=("--shared-buffer",),
     )
     layer_passes: int = param(
         10,
         label="Layer passes",
-        help="Passes of each phase in which its layers are measured; 0 leaves that out.",
+        help="Passes per phase that measure layers; 0 skips it.",
         minimum=0,
         maximum=1000,
         spellings=("--layer-passes",),

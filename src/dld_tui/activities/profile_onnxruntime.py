@@ -75,8 +75,10 @@ class Request:
     output: Path | None = param(
         None,
         label="Report",
-        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
-        " number where that exists.",
+        help=(
+            "Write the report here. By default NAME.dldprof in the current folder, numbered if "
+            "that file exists."
+        ),
         spellings=("--output", "-o"),
         kind="output",
         suffix=".dldprof",
@@ -85,8 +87,10 @@ class Request:
     provider: str = param(
         "CPU",
         label="Provider",
-        help="Execution provider, such as CPU, CUDA or TensorRT. Several, separated by commas, are"
-        " tried in this order for each operator; what none takes runs on the CPU.",
+        help=(
+            "Execution provider, such as CPU, CUDA or TensorRT. With several, separated by "
+            "commas, each node runs on the first that supports it, else on the CPU."
+        ),
         spellings=("--provider", "--providers"),
         metavar="NAME",
         means=providers.means,
@@ -95,21 +99,26 @@ class Request:
     dim: tuple[str, ...] = param(
         (),
         label="Free dimensions",
-        help="Size of a free dimension by its name, as N=1. ONNX Runtime then optimises for it.",
+        help=(
+            "Size of a dynamic dimension by name, such as N=1. ONNX Runtime optimises for this "
+            "size."
+        ),
         spellings=("--dim", "--dims"),
         metavar="NAME=SIZE",
-        empty="as the input shapes say",
+        empty="from the input shapes",
     )
     inputs: Path | None = like(
         InputSettings,
         "inputs",
-        help=f"{FOLDER_HELP} Several sets take turns. By default inputs are made.",
+        help=f"{FOLDER_HELP} Passes cycle through several sets. By default inputs are generated.",
     )
     iterations: int | None = param(
         None,
         label="Iterations",
-        help="Timed passes; at least so many where --duration is given, too. By default at least"
-        " 10, and as many as take 3 seconds, up to 10,000.",
+        help=(
+            "Number of timed passes; with --duration, the minimum. By default as many as fit in "
+            "3 seconds, between 10 and 10,000."
+        ),
         minimum=1,
         maximum=10_000_000,
         spellings=("--iterations",),
@@ -119,7 +128,7 @@ class Request:
     duration: float | None = param(
         None,
         label="Duration",
-        help="Measure for at least so long.",
+        help="Measure for at least this time.",
         unit="s",
         minimum=0,
         spellings=("--duration",),
@@ -129,8 +138,10 @@ class Request:
     warm_up: int = param(
         10,
         label="Warm-up passes",
-        help="Passes before the timed ones; one is always made. As Polygraphy counts them:"
-        " trtexec's --warmUp is a time.",
+        help=(
+            "Passes before the timed ones, at least one. A count, as in Polygraphy; trtexec's "
+            "--warmUp is a time."
+        ),
         minimum=0,
         spellings=("--warm-up",),
         metavar="N",
@@ -139,13 +150,13 @@ class Request:
         MeasureSettings,
         "warm_up_ms",
         0.0,
-        help="Warm up for at least so long, too.",
+        help="Warm up for at least this time.",
         page=FIRST_PAGE,
     )
     threads: int = param(
         0,
         label="Threads",
-        help="Threads within an operator; 0 is one a core.",
+        help="Intra-op threads; 0 means one per core.",
         minimum=0,
         maximum=4096,
         spellings=("--threads", "--intra-threads"),
@@ -156,7 +167,7 @@ class Request:
     inter_threads: int = param(
         0,
         label="Operators at once",
-        help="Above 1, that many operators run in parallel where the graph allows it.",
+        help="Inter-op threads. Above 1, independent nodes run in parallel.",
         minimum=0,
         maximum=4096,
         spellings=("--inter-threads",),
@@ -167,7 +178,10 @@ class Request:
     execution_mode: str = param(
         "auto",
         label="Execution mode",
-        help="Whether operators may run at once; auto is parallel with --inter-threads above 1.",
+        help=(
+            "Run nodes one by one or in parallel. auto means parallel if --inter-threads is "
+            "above 1."
+        ),
         choices=("auto", "sequential", "parallel"),
         spellings=("--execution-mode",),
         means=_mode,
@@ -176,7 +190,7 @@ class Request:
     optimization_level: str = param(
         "all",
         label="Optimisation level",
-        help="How far ONNX Runtime rewrites the graph.",
+        help="ONNX Runtime's graph optimisation level.",
         choices=("disabled", "basic", "extended", "layout", "all"),
         spellings=("--optimization-level",),
         page="Session",
@@ -184,7 +198,7 @@ class Request:
     device_id: int = param(
         0,
         label="Device",
-        help="Number of the device, for providers that have several.",
+        help="Device number, for providers with several devices.",
         minimum=0,
         spellings=("--device-id", "--device"),
         metavar="N",
@@ -193,7 +207,7 @@ class Request:
     provider_option: tuple[str, ...] = param(
         (),
         label="Provider options",
-        help="Option of the first provider, as KEY=VALUE, or of another as NAME.KEY=VALUE.",
+        help="KEY=VALUE option of the first provider, or NAME.KEY=VALUE of another provider.",
         spellings=("--provider-option", "--provider-options"),
         metavar="KEY=VALUE",
         of_model=False,
@@ -202,8 +216,10 @@ class Request:
     session_config: tuple[str, ...] = param(
         (),
         label="Session entries",
-        help="Configuration entry of the session, as ONNX Runtime names it: with"
-        " session.disable_cpu_ep_fallback=1 nothing may run on the CPU instead.",
+        help=(
+            "Session configuration entry of ONNX Runtime. Example: "
+            "session.disable_cpu_ep_fallback=1 forbids the fallback to the CPU."
+        ),
         spellings=("--session-config",),
         metavar="KEY=VALUE",
         of_model=False,
@@ -212,7 +228,7 @@ class Request:
     custom_op_library: tuple[str, ...] = param(
         (),
         label="Operator libraries",
-        help="Library with operators that ONNX Runtime does not have. Its code is run.",
+        help="Library with custom operators. Loading it runs its code.",
         spellings=("--custom-op-library", "--plugins"),
         metavar="FILE",
         page="Session",
@@ -220,8 +236,10 @@ class Request:
     ep_library: tuple[str, ...] = param(
         (),
         label="Provider libraries",
-        help="Library with execution providers that ONNX Runtime does not have (a plugin EP); name"
-        " one with --provider. dld doctor --ep-library lists its devices. Its code is run.",
+        help=(
+            "Library with plugin execution providers; select one with --provider. dld doctor "
+            "--ep-library lists its devices. Loading it runs its code."
+        ),
         spellings=("--ep-library",),
         metavar="FILE",
         page="Session",
@@ -229,7 +247,7 @@ class Request:
     optimized_model: Path | None = param(
         None,
         label="Optimised model",
-        help="Where to save the model as ONNX Runtime rewrites it; it can be opened and run.",
+        help="Save the model as ONNX Runtime optimised it.",
         spellings=("--optimized-model",),
         kind="output",
         metavar="FILE",
@@ -238,8 +256,10 @@ class Request:
     layer_passes: int | None = like(
         MeasureSettings,
         "layer_passes",
-        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
-        " the timed ones, up to 50, less for large models.",
+        help=(
+            "Passes of the separate run that measures layers; 0 skips it. By default as many as "
+            "timed passes, at most 50, fewer for large models."
+        ),
         page="Measuring",
     )
     seed: int = like(InputSettings, "seed", page="Measuring")
@@ -247,24 +267,28 @@ class Request:
     io_binding: bool = param(
         False,
         label="IO binding",
-        help="Keep inputs and outputs on the device: latency is then without copies, which are"
-        " timed on their own.",
+        help=(
+            "Keep inputs and outputs on the device. The latency then excludes copies, which are "
+            "timed separately."
+        ),
         spellings=("--io-binding", "--noDataTransfers"),
         page="GPU",
     )
     gpu_timeline: bool = like(
         MeasureSettings,
         "gpu_timeline",
-        help="Record kernels and copies by stream, and which node launched them (CUDA).",
+        help="Record GPU kernels and copies by stream, with the node that launched them (CUDA).",
     )
     gpu_counters: str = like(MeasureSettings, "gpu_counters")
     counter_interval: float = like(MeasureSettings, "counter_interval")
     counter_passes: int | None = like(
         MeasureSettings,
         "counter_passes",
-        help="Layer passes to sample counters in, at most; 0 for none. By default as many as give"
-        " 100,000 samples a counter.",
-        empty="as many as give 100,000 samples",
+        help=(
+            "Maximum number of layer passes with counters; 0 for none. By default enough for "
+            "100,000 samples per counter."
+        ),
+        empty="enough for 100,000 samples",
     )
     lock_clocks: bool = like(MeasureSettings, "lock_clocks")
 

@@ -44,14 +44,17 @@ class Request:
     )
     check: str = param(
         label="Check",
-        help="A command that fails for the model, with {model} where its file stands, by default"
-        " at the end. It fails when its exit status is not 0, or a signal ends it.",
+        help=(
+            "A command that fails for the model. {model} stands for the model file, by default "
+            "the last argument. The command fails if its exit status is not 0 or a signal ends "
+            "it."
+        ),
         spellings=("--check",),
         metavar="COMMAND",
     )
     output: Path = param(
         label="Output",
-        help="The smallest model that still fails.",
+        help="Write the smallest model that still fails here.",
         kind="output",
         suffix=".onnx",
         spellings=("-o", "--output"),
@@ -60,21 +63,21 @@ class Request:
     fail_codes: tuple[str, ...] = param(
         (),
         label="Exit status",
-        help="Only these exit statuses are the failure; a negative one is a signal.",
+        help="Only these exit statuses count as the failure; a negative number is a signal.",
         spellings=("--fail-code",),
         metavar="N",
     )
     fail_text: str = param(
         "",
         label="Text",
-        help="Only a run that prints this text is the failure.",
+        help="Only runs that print this text count as the failure.",
         spellings=("--fail-text",),
         metavar="TEXT",
     )
     time_limit: float = param(
         60.0,
         label="Time limit",
-        help="A check that takes longer does not count as failed.",
+        help="Time limit of each check; a timeout does not count as the failure.",
         unit="s",
         minimum=0.1,
         spellings=("--time-limit",),
@@ -83,7 +86,7 @@ class Request:
     again: bool = param(
         False,
         label="Again",
-        help="Forget the trials of a search that was stopped.",
+        help="Start over instead of resuming an interrupted search.",
         spellings=("--again",),
     )
 

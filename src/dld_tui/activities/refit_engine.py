@@ -29,14 +29,14 @@ class Request:
 
     engine: Path = param(
         label="Engine",
-        help="The engine, built to be refitted.",
+        help="The engine; it must be refittable.",
         kind="file",
         positional=True,
         metavar="ENGINE",
     )
     model: Path = param(
         label="Model",
-        help="The ONNX model that has the weights.",
+        help="The ONNX model with the weights.",
         kind="file",
         positional=True,
         metavar="MODEL",
@@ -44,8 +44,7 @@ class Request:
     output: Path | None = param(
         None,
         label="Output",
-        help="Where to write the engine with the new weights. By default ENGINE-refit.engine beside"
-        " the engine.",
+        help="Write the refitted engine here. By default ENGINE-refit.engine beside the engine.",
         spellings=("--output", "-o"),
         kind="output",
         metavar="FILE",
@@ -57,7 +56,7 @@ class Request:
     plugins: tuple[str, ...] = param(
         (),
         label="Plugins",
-        help="Library of plugins that the engine needs. Its code is run.",
+        help="Plugin library that the engine needs. Loading it runs its code.",
         spellings=("--plugins",),
         metavar="FILE",
     )

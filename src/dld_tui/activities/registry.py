@@ -1,13 +1,11 @@
-"""Activities: one object each, from which all else that is said and done about it comes.
+"""The table of activities.
 
-The wizard, the command line, the palette, the job page, the worker and what opens afterwards know
-no activity by its name. A new one is a module here, a conversion one of ``convert``, with a
-``Request`` dataclass and a ``run`` generator, and one row in :data:`ACTIVITIES`; or an
-:class:`Activity` in another package, declared as an entry point of the group
-``dld_tui.activities``.
+Forms, the command line, the palette, the job page and the worker read this table; none of them
+names an activity. To add an activity, add a module here (in ``convert`` for a conversion) with a
+``Request`` dataclass and a ``run`` generator, and one row in :data:`ACTIVITIES`. Other packages
+declare an :class:`Activity` as an entry point of the group ``dld_tui.activities``.
 
-What an activity consists of is given as it is, or by reference, ``module:name``, so that a list of
-activities imports none of them.
+Fields hold objects or references, ``module:name``, so that listing activities imports none.
 """
 
 from __future__ import annotations
@@ -26,90 +24,90 @@ from dld_tui.core.types import JSON
 
 @dataclass(frozen=True)
 class Command:
-    """How the command line runs an activity."""
+    """Command of an activity."""
 
     words: tuple[str, ...]
-    """After ``dld``. The first is ``convert`` or ``profile``, or a word of the table of commands;
-    ``("run", NAME)`` is for anybody."""
+    """Words after ``dld``: ``convert`` or ``profile`` and a name, a word of the table of commands,
+    or ``("run", NAME)`` for activities of other packages."""
     summary: str = ""
-    """In the list of a group's commands."""
+    """Summary in the help of the group."""
     show: Any = "dld_tui.cli.jobs.activity:show_fields"
     """Function (or reference) that prints (result, as_json) and may return an exit status."""
     several: Any = "dld_tui.cli.jobs.activity:compare_reports"
     """Function (or reference) that prints the reports of several targets (paths, as_json) and
     returns an exit status."""
     rewrite: Any = None
-    """Function (or reference) that brings the arguments of other tools to ours."""
+    """Function (or reference) that translates arguments of other tools."""
     click: Any = None
-    """A whole click command (or reference), where the settings alone are not enough."""
+    """Complete click command (or reference), if the settings alone are not enough."""
     help: str = ""
-    """Of the command; by default that of the activity."""
+    """Help of the command; by default that of the activity."""
 
 
 @dataclass(frozen=True)
 class Modification:
-    """How the menu of batch modifications offers a conversion for the open model."""
+    """Entry of a conversion in the menu for the open model."""
 
     key: str
-    """A letter that no other one has."""
+    """Unique letter."""
     ending: str
-    """What is added to the name of the file."""
+    """Suffix of the default file name."""
     edit: str
-    """The title of the edit in the history."""
+    """Title of the edit in the history."""
     preview: bool = False
-    """Whether a preview offers to go on to the form."""
+    """Whether a preview comes before the form."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """Something that runs as a job."""
+    """Something that runs as a job: profile, build, convert, …."""
 
     id: str
     title: str
     help: str
     """One sentence."""
     request: Any
-    """The class (or reference) of its requests, a dataclass whose fields are made with
+    """Request dataclass (or reference); its fields come from
     :func:`dld_tui.core.params.param`."""
     run: Any
-    """A generator (or reference) that takes a request and yields events; it ends with one
+    """Generator (or reference) that takes a request and yields events. It ends with one
     ``Finished`` or raises a ``DldError``."""
     command: Command | None = None
     result: Any = None
-    """The class (or reference) of its results, a dataclass; JSON data where there is none."""
+    """Result dataclass (or reference); None for plain JSON data."""
     form: Any = "dld_tui.screens.activity.form:ActivityScreen"
-    """The screen (or reference) that asks for the settings: called with (id, values)."""
+    """Screen (or reference) with the form: called with (id, values)."""
     of_open_model: bool = False
-    """Whether the form in a model's tab runs what is seen there, edits included."""
+    """Whether the form in a model's tab runs the edited model."""
     result_view: Any = "dld_tui.screens.activity.results:opened_file"
-    """What opens afterwards: a function (or reference) that takes (result, values) and returns a
-    page, the path of a file to open, a text to show, or None."""
+    """Function (or reference) that takes (result, values) and returns what opens afterwards: a
+    page, the path of a file, a text, or None."""
     reasons: Any = None
-    """Function (or reference) that takes the values of a form, and the facts of the TensorRT
-    library or None, and returns why settings cannot be used, by name; that of ``""`` says why
-    nothing can be run."""
+    """Function (or reference) that takes the values of a form and the facts of the TensorRT
+    library (or None). It returns the reason for each unavailable setting by name; the reason
+    under ``""`` disables the activity."""
     synonyms: tuple[str, ...] = ()
-    """Other words under which the palette finds it."""
+    """Search words of the palette."""
     offered: bool = False
-    """Whether the menu of activities lists it; helpers and conversions are not there."""
+    """Whether the menu of activities lists it; False for helpers and conversions."""
     page_command: str = ""
-    """The command of a model's page that shows the form for what is open there."""
+    """Command of a model's page that opens the form for that model."""
     modification: Modification | None = None
     package: str = ""
-    """The package that adds it; empty for our own. Fit for a terminal."""
+    """Package that adds it, safe for a terminal; empty for built-in activities."""
     problem: str = ""
-    """Why the entry point cannot be loaded. Fit for a terminal."""
+    """Reason why the entry point cannot be loaded, safe for a terminal."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of its command line."""
+        """Words of the command line."""
         return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
 def _own(id: str, title: str, help: str, *, room: str = "", **about: Any) -> Activity:
-    """Return an activity of our own, whose request and run are in the module of its name.
+    """Return a built-in activity with the request and run of the module of its name.
 
-    That of a conversion is in ``convert``, that of another one in `room`, if it is given.
+    Conversions are in ``convert``, others in `room` if given.
     """
     name = f"{room}.{id}" if room else id.replace("convert_", "convert.", 1)
     module = f"dld_tui.activities.{name}"
@@ -128,7 +126,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "profile_onnxruntime",
         "Profile with ONNX Runtime",
-        "Measure the latency of a model and of each of its layers with ONNX Runtime.",
+        "Measure the latency of a model and its layers with ONNX Runtime.",
         command=Command(
             ("profile", "onnxruntime"),
             "Profile with ONNX Runtime.",
@@ -141,7 +139,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "tune",
         "Tune",
-        "Find the fastest way to run a model whose results are near enough.",
+        "Search for the fastest conversion and session settings within a tolerance.",
         result="dld_tui.core.tune.result:TuneResult",
         command=Command(
             ("tune",),
@@ -155,8 +153,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     ),
     _own(
         "start_up",
-        "Measure the start",
-        "Say what making a session takes, by stage, and which provider each node is given.",
+        "Measure session startup",
+        "Measure session creation by stage, and show the provider of each node.",
         result="dld_tui.core.report.start_up:StartUp",
         command=Command(("startup",), show="dld_tui.cli.jobs.results:show_start_up"),
         result_view="dld_tui.screens.activity.results:of_start_up",
@@ -165,8 +163,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     ),
     _own(
         "memory",
-        "Count the memory",
-        "Say what memory a run of a model needs, before it is run, and what is alive at the peak.",
+        "Predict memory",
+        "Predict the memory of a run: weights, peak of activations, live tensors.",
         result="dld_tui.core.cost.memory:MemoryPlan",
         command=Command(("memory",), show="dld_tui.cli.jobs.results:show_memory"),
         result_view="dld_tui.screens.activity.results:of_memory",
@@ -176,7 +174,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "critical_path",
         "Find the critical path",
-        "Say what running nodes at once could save, and where to cut a model for two devices.",
+        "Show what parallel execution could save, and where to split a model for two devices.",
         result="dld_tui.core.cost.critical_path:CriticalPath",
         command=Command(("path",), show="dld_tui.cli.jobs.results:show_critical_path"),
         result_view="dld_tui.screens.activity.results:of_critical_path",
@@ -186,7 +184,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "build_tensorrt",
         "Build a TensorRT engine",
-        "Build an engine of a model with TensorRT or TensorRT-RTX.",
+        "Build an engine from a model with TensorRT or TensorRT-RTX.",
         command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
         result_view="dld_tui.screens.activity.results:built_engine",
         reasons=_LIBRARY,
@@ -197,7 +195,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "profile_tensorrt",
         "Profile with TensorRT",
-        "Build or load an engine, and measure its latency and each of its layers.",
+        "Build or load an engine, and measure the latency of it and its layers.",
         command=Command(
             ("profile", "tensorrt"),
             "Profile with TensorRT.",
@@ -212,7 +210,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "refit_engine",
         "Refit an engine",
-        "Put the weights of a model into an engine that was built for it.",
+        "Replace the weights of an engine with those of a model.",
         command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
         result_view="dld_tui.screens.activity.results:refitted_engine",
         synonyms=("weights", "update"),
@@ -221,7 +219,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "accuracy",
         "Compare accuracy",
-        "Say whether two models, or two ways to run one, give the same results.",
+        "Compare the tensors of two models, or of two ways to run one model.",
         result="dld_tui.core.accuracy.result:AccuracyReport",
         command=Command(("accuracy",), click="dld_tui.cli.jobs.accuracy:command"),
         of_open_model=True,
@@ -233,8 +231,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     ),
     _own(
         "search_precision",
-        "Search the precision",
-        "Find the fewest nodes that must stay in fp32 when a model runs in fp16 or bf16.",
+        "Search precision",
+        "Find the fewest nodes that must stay in fp32 when a model runs in fp16, bf16 or int8.",
         command=Command(
             ("accuracy", "--search", "fp16"), click="dld_tui.cli.jobs.accuracy:command"
         ),
@@ -249,7 +247,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "isolate_tactic",
         "Isolate a tactic",
-        "Find the TensorRT tactics that make a model's results wrong.",
+        "Find the TensorRT tactics that give wrong results.",
         result="dld_tui.core.accuracy.tactics:TacticReport",
         command=Command(("tactics",), click="dld_tui.cli.jobs.results:command"),
         of_open_model=True,
@@ -262,7 +260,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "tune_routes",
         "Tune build routes",
-        "Find the knobs of TensorRT's compiler that give a model the fastest engine.",
+        "Find the TensorRT build route (compiler knobs) with the fastest engine.",
         result="dld_tui.core.tensorrt.build_routes:RouteSearch",
         command=Command(("routes",), show="dld_tui.cli.jobs.results:show_routes", rewrite=_TRTEXEC),
         of_open_model=True,
@@ -274,7 +272,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "profile_llm",
         "Profile a language model",
-        "Measure a decoder: time to first token, tokens a second, prefill apart.",
+        "Measure prefill and decode of a decoder: time to first token, tokens per second.",
         command=Command(
             ("profile", "llm"),
             "Profile prefill and decode of a decoder.",
@@ -286,7 +284,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "reduce_model",
         "Reduce a failing model",
-        "Find the smallest part of a model with which a command still fails.",
+        "Find the smallest model with which a command still fails.",
         result="dld_tui.core.conversion.reduction:Reduction",
         command=Command(("reduce",), show="dld_tui.cli.jobs.results:show_reduction"),
         result_view="dld_tui.screens.activity.results:of_reduction",
@@ -297,7 +295,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "selftest",
         "Self-test",
-        "Try what there is on this machine end to end, with models that are made for it.",
+        "Test all backends of this machine end to end with built-in models.",
         room="machine",
         result="dld_tui.core.machine.health:SelfTest",
         command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
@@ -307,13 +305,13 @@ ACTIVITIES: tuple[Activity, ...] = (
     ),
     _own(
         "time_pair",
-        "Measure two versions in turns",
-        "Measure a base and another version of a model in one process, by turns.",
+        "Measure two versions alternately",
+        "Measure a baseline and a new version of a model alternately in one process.",
     ),
     _own(
         "infer_shapes",
         "Infer shapes",
-        "Infer the types and shapes of all values of a model.",
+        "Infer the types and shapes of all tensors of a model.",
     ),
     _own(
         "check_full",
@@ -323,12 +321,12 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "check_sound",
         "Check a result",
-        "Say whether the result of a conversion has errors that the model has not.",
+        "Check whether the result of a conversion has new errors.",
     ),
     _own(
         "convert_fp16",
         "Convert to float16",
-        "Convert a model to float16; the result is tried before it is written.",
+        "Convert a model to float16; the result is verified before it is written.",
         command=_convert("fp16", "Convert to float16."),
         result="dld_tui.core.conversion.result:HalfResult",
         synonyms=("fp16", "half", "half precision", "float16"),
@@ -337,7 +335,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_bf16",
         "Convert to bfloat16",
-        "Convert a model to bfloat16; its values are compared before it is written.",
+        "Convert a model to bfloat16; the result is verified before it is written.",
         command=_convert("bf16", "Convert to bfloat16."),
         result="dld_tui.core.conversion.result:OwnHalfModel",
         synonyms=("bf16", "brain float", "bfloat16"),
@@ -346,17 +344,17 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_precisions",
         "Cast to layer precisions",
-        "Add the casts that give layers the precisions that they are set to.",
-        command=_convert("precisions", "Cast to the precisions of layers.", "show_precisions"),
+        "Insert casts so that layers run in their assigned precision.",
+        command=_convert("precisions", "Insert casts for layer precisions.", "show_precisions"),
         result="dld_tui.core.conversion.result:PrecisionsResult",
         synonyms=("insert casts", "write precisions"),
-        modification=Modification("p", "cast", "cast for the layers' precisions", preview=True),
+        modification=Modification("p", "cast", "insert casts for layer precisions", preview=True),
     ),
     _own(
         "convert_sanitize",
         "Sanitize",
-        "Make a model as small as Polygraphy, onnxslim and onnxsim can; it computes the same.",
-        command=_convert("sanitize", "Fold constants, remove what is unused."),
+        "Fold constants and remove unused nodes with Polygraphy, onnxslim and onnxsim.",
+        command=_convert("sanitize", "Fold constants, remove unused nodes."),
         result="dld_tui.core.conversion.result:SanitizedModel",
         synonyms=(
             "simplify",
@@ -382,14 +380,17 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_opset",
         "Convert the opset",
-        "Convert a model to another version of the ai.onnx operators.",
+        "Convert a model to another version of the ai.onnx opset.",
         command=_convert(
             "opset",
-            "Convert to another version of the operators.",
+            "Convert to another opset.",
             "show_opset",
-            help="Convert a model to another version of the ai.onnx operators.\n\nBy the version"
-            " converter of onnx; metadata, documentation and local functions are kept. Prints what"
-            " changed. Exit status 1 when a part could not be converted, or values are wrong.",
+            help=(
+                "Convert a model to another version of the ai.onnx opset.\n\nUses onnx's "
+                "version converter, and preserves metadata, documentation and local functions. "
+                "Prints the changes. Exit status 1 if a part could not be converted or outputs "
+                "are outside the tolerance."
+            ),
         ),
         result="dld_tui.core.conversion.result:ConvertedOpset",
         modification=Modification("o", "opset", "convert the opset"),
@@ -397,7 +398,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_shape",
         "Change dimensions",
-        "Make dimensions dynamic or fixed, with the constants that hold their size.",
+        "Make dimensions dynamic or fixed, and adapt constants that contain their size.",
         command=_convert("shape", "Make dimensions dynamic or fixed."),
         result="dld_tui.core.conversion.result:ResizedModel",
         synonyms=("batch size", "dynamic batch", "dynamic axes", "fix the shape", "input size"),
@@ -406,8 +407,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_quantize",
         "Quantize",
-        "Quantize a model with ONNX Runtime, with calibration inputs or dynamically.",
-        command=_convert("quantize", "Quantize weights and values.", "show_quantization"),
+        "Quantize a model: static, dynamic or weight-only.",
+        command=_convert("quantize", "Quantize weights and activations.", "show_quantization"),
         result="dld_tui.core.conversion.result:QuantizationResult",
         synonyms=("int8", "int4", "quantise", "quantization", "ptq", "calibrate", "qdq", "fp8"),
         modification=Modification("q", "quantized", "quantize"),
@@ -415,8 +416,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_dequantize",
         "Dequantize weights",
-        "Put floating point weights in the place of those that are stored in 4 or 8 bits.",
-        command=_convert("dequantize", "Weights of few bits in floating point again."),
+        "Replace weights of 4 or 8 bits with floating point weights.",
+        command=_convert("dequantize", "Convert quantized weights to floating point."),
         result="dld_tui.core.conversion.result:DequantizedModel",
         synonyms=("int4 to float", "dequantise", "undo quantization", "unpack weights"),
         modification=Modification("u", "float", "dequantize weights"),
@@ -424,7 +425,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_external",
         "Weights to a data file",
-        "Move the weights of a model to a file beside it.",
+        "Move the weights of a model to a data file beside it.",
         command=_convert("external", "Move weights to a data file."),
         result="dld_tui.core.conversion.result:MovedWeights",
         synonyms=("external data", "save as external data"),
@@ -442,8 +443,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_strip",
         "Strip weights",
-        "Take the weights out of a model, and keep their hashes.",
-        command=_convert("strip", "Take the weights out."),
+        "Remove the weights of a model; keep their hashes.",
+        command=_convert("strip", "Remove the weights."),
         result="dld_tui.core.conversion.result:StrippedModel",
         synonyms=("without weights", "anonymise", "share without weights"),
         modification=Modification("s", "stripped", "strip the weights"),
@@ -451,8 +452,8 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "convert_restore",
         "Restore weights",
-        "Give a stripped model its weights again.",
-        command=_convert("restore", "Put the weights back."),
+        "Restore the weights of a stripped model.",
+        command=_convert("restore", "Restore the weights."),
         result="dld_tui.core.conversion.result:MovedWeights",
         synonyms=("weights back",),
         modification=Modification("r", "restored", "restore the weights"),
@@ -460,26 +461,26 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "run_tool",
         "Custom tool",
-        "Run a program of the user on a model.",
+        "Run a custom program on a model.",
     ),
     _own(
         "tensorrt_libraries",
         "TensorRT libraries",
-        "Say which TensorRT libraries there are and what each has.",
+        "List the installed TensorRT libraries and their features.",
         room="machine",
     ),
     _own(
         "doctor",
         "Doctor",
-        "Say which libraries, GPUs and folders work.",
+        "Check libraries, GPUs and folders.",
         room="machine",
     ),
 )
-"""Our own; :func:`activities` has those of other packages, too."""
+"""Built-in activities; :func:`activities` adds those of other packages."""
 
 
 def activities() -> tuple[Activity, ...]:
-    """Return all activities, those that other packages add last."""
+    """Return all activities, those of other packages last."""
     known = {activity.id for activity in ACTIVITIES}
     found = plugins("activities", Activity)
     return (*ACTIVITIES, *(_added(plugin) for plugin in found if plugin.name not in known))
@@ -497,7 +498,7 @@ def _added(plugin: Plugin[Activity]) -> Activity:
 
 
 def find(activity_id: str) -> Activity:
-    """Return an activity, not imported yet.
+    """Return an activity without importing it.
 
     Raises:
         UsageError: There is no activity of this name.
@@ -518,7 +519,7 @@ def load(activity_id: str) -> Activity:
 
     Raises:
         UsageError: There is no activity of this name.
-        UnavailableError: It cannot be imported here; the message says why.
+        UnavailableError: It cannot be imported here; the message has the reason.
     """
     activity = find(activity_id)
     if activity.problem:
@@ -535,7 +536,7 @@ def load(activity_id: str) -> Activity:
 
 
 def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
-    """Return the values of a form as a request, which a target on another machine needs.
+    """Return the values of a form as a request for a target.
 
     Raises:
         UsageError: There is no such activity, or a value cannot be used.
@@ -548,7 +549,7 @@ def decode_result(activity_id: str, data: JSON) -> Any:
     """Return the result of a job as the activity declares it.
 
     Raises:
-        ActivityError: It is of another form.
+        ActivityError: The data does not have this form.
     """
     try:
         kind = resolve(find(activity_id).result)
@@ -558,7 +559,7 @@ def decode_result(activity_id: str, data: JSON) -> Any:
 
 
 def why_unavailable(activity: Activity) -> str | None:
-    """Return why an activity cannot be loaded here, or None when it can."""
+    """Return the reason why an activity cannot be loaded here, or None if it can."""
     try:
         load(activity.id)
     except UnavailableError as error:

@@ -39,18 +39,18 @@ class Request:
 
     name: str = param(label="Name", help="The tool's name.")
     application: str = param(label="Application", help="The program.")
-    model: Path = param(label="Model", help="The file that it is given.", kind="file")
-    arguments: tuple[str, ...] = param((), label="Arguments", help="What it is given.")
-    suffix: str = param("", label="Suffix", help="Of the file that it writes.")
+    model: Path = param(label="Model", help="The input file.", kind="file")
+    arguments: tuple[str, ...] = param((), label="Arguments", help="Arguments of the program.")
+    suffix: str = param("", label="Suffix", help="Suffix of the output file.")
     output: Path | None = param(
         None, label="Output", help="The file to write.", kind="output", spellings=("-o", "--output")
     )
-    replace: bool = param(False, label="Replace", help="An output that exists is replaced.")
-    folder: str = param("", label="Folder", help="Where it runs.")
+    replace: bool = param(False, label="Replace", help="Overwrite an existing output.")
+    folder: str = param("", label="Folder", help="Working folder.")
     model_folder: Path | None = param(
-        None, label="Model folder", help="What $Folder stands for; by default where the model is."
+        None, label="Model folder", help="Value of $Folder; by default the folder of the model."
     )
-    limit: int = param(DEFAULT_LIMIT_S, label="Time limit", help="Then it is stopped.", unit="s")
+    limit: int = param(DEFAULT_LIMIT_S, label="Time limit", help="Time limit.", unit="s")
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class SearchSettings:
     precision: str = param(
         "fp16",
         label="Precision",
-        help="What all nodes that can are to compute in.",
+        help="Precision for all nodes that support it.",
         choices=("fp16", "bf16", "int8"),
         spellings=("--search", "--precision"),
     )
@@ -59,8 +59,11 @@ class SearchSettings:
     calibration: Path | None = param(
         None,
         label="Calibration",
-        help="For int8: folder with input_0.pb, … or NAME.npy, or with folders of these,"
-        " test_data_set_0, …. Outputs are compared for the first ones if --inputs gives no others.",
+        help=(
+            "For int8: folder with input_0.pb, … or NAME.npy, or with subfolders "
+            "test_data_set_0, …. Without --inputs, the first sets are also used to compare "
+            "outputs."
+        ),
         kind="folder",
         spellings=("--calibration",),
         metavar="DIR",
@@ -69,8 +72,10 @@ class SearchSettings:
     runtime: str = param(
         "onnxruntime",
         label="For",
-        help="For int8: what is to run the result; tensorrt takes symmetric types and no quantized"
-        " biases.",
+        help=(
+            "For int8: backend of the result. tensorrt uses symmetric types and no quantized "
+            "biases."
+        ),
         choices=("onnxruntime", "tensorrt"),
         words=(("cpu", "onnxruntime"), ("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--for",),
@@ -78,7 +83,7 @@ class SearchSettings:
     method: str = param(
         "minmax",
         label="Method",
-        help="For int8: how the ranges of activations are found.",
+        help="For int8: calibration method for activations.",
         choices=("minmax", "entropy", "percentile"),
         spellings=("--method",),
     )
@@ -88,8 +93,10 @@ class SearchSettings:
     backend: str = param(
         "onnxruntime",
         label="Tried by",
-        help="What runs the trials; TensorRT builds an engine for each. ONNX Runtime computes what"
-        " is right.",
+        help=(
+            "Backend of the trials; TensorRT builds an engine for each. ONNX Runtime computes "
+            "the reference."
+        ),
         choices=("onnxruntime", "tensorrt"),
         words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--backend",),
@@ -97,7 +104,7 @@ class SearchSettings:
     provider: str = param(
         "CPU",
         label="Provider",
-        help="Execution provider. On the CPU values are rounded to the precision between nodes.",
+        help="Execution provider. On the CPU, tensors are rounded to the precision between nodes.",
         spellings=("--provider",),
         metavar="NAME",
         means=providers.means,
@@ -105,7 +112,7 @@ class SearchSettings:
     most_trials: int | None = param(
         None,
         label="Most trials",
-        help="Stop after so many; what was tried is kept for the next time.",
+        help="Maximum number of trials. The next search resumes from here.",
         spellings=("--most-trials",),
         minimum=1,
         metavar="N",
@@ -114,8 +121,10 @@ class SearchSettings:
     script: Path | None = param(
         None,
         label="Script",
-        help="Where to write the edit script that assigns the precisions; for int8 the names of the"
-        " nodes to leave in floating point, which dld convert quantize --exclude-from takes.",
+        help=(
+            "Write the edit script that assigns the precisions. For int8, write the names of "
+            "nodes to keep in floating point, for dld convert quantize --exclude-from."
+        ),
         spellings=("--script",),
         kind="output",
         metavar="FILE",
@@ -123,13 +132,13 @@ class SearchSettings:
     estimate_only: bool = param(
         False,
         label="Estimate",
-        help="Only say how long it would take, from one trial.",
+        help="Only estimate the duration, from one trial.",
         spellings=("--estimate",),
     )
     again: bool = param(
         False,
         label="From the start",
-        help="Forget the trials of an earlier search.",
+        help="Start over instead of resuming an earlier search.",
         spellings=("--from-start",),
     )
 

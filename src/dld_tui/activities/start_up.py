@@ -29,13 +29,15 @@ class Request:
     provider: str = like(
         Profile,
         "provider",
-        help="Execution provider, such as CPU or CUDA; several, separated by commas, in this"
-        " order.",
+        help=(
+            "Execution provider, such as CPU or CUDA; several in order of preference, separated "
+            "by commas."
+        ),
     )
     repeats: int = param(
         3,
         label="Repeats",
-        help="How many sessions are made of each kind.",
+        help="Number of sessions of each kind.",
         minimum=1,
         maximum=1000,
         spellings=("--repeats",),

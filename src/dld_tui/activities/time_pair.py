@@ -48,14 +48,20 @@ _MEMORY_SHARE = 0.5
 class Request(Profile):
     """Both versions, with the settings of both; `model` is the base."""
 
-    new: Path | None = param(None, label="New", help="The other version.", kind="file")
+    new: Path | None = param(None, label="New", help="The new version.", kind="file")
     base_settings: dict[str, JSON] | None = param(
-        None, label="Settings of the base", help="Of the base alone, by name.", empty="none"
+        None,
+        label="Settings of the base",
+        help="Settings of the baseline only, by name.",
+        empty="none",
     )
     new_settings: dict[str, JSON] | None = param(
-        None, label="Settings of the new one", help="The same of the other version.", empty="none"
+        None,
+        label="Settings of the new one",
+        help="Settings of the new version only, by name.",
+        empty="none",
     )
-    new_first: bool = param(False, label="New first", help="The new version has the first turn.")
+    new_first: bool = param(False, label="New first", help="Run the new version first.")
 
     def sides(self) -> tuple[Profile, Profile]:
         """Return what to run of the base and of the new version.

@@ -82,8 +82,10 @@ class Request:
     output: Path | None = param(
         None,
         label="Result",
-        help="Where to write what was found; the model, the settings as Python and two profiles are"
-        " written beside it. By default NAME.tune.json in the current folder.",
+        help=(
+            "Write the result here, with the model, the settings as Python and two profiles "
+            "beside it. By default NAME.tune.json in the current folder."
+        ),
         spellings=("--output", "-o"),
         kind="output",
         suffix=".tune.json",
@@ -96,7 +98,7 @@ class Request:
     budget: float = param(
         300.0,
         label="Time",
-        help="How long to tune; what was found by then counts.",
+        help="Time budget. The best candidate so far is the result.",
         unit="s",
         minimum=1,
         spellings=("--budget",),
@@ -111,9 +113,8 @@ class Request:
     only: tuple[str, ...] = param(
         (),
         label="Only",
-        empty="all that may help",
-        help="Try only these changes, by their ids and separated by commas, such as"
-        " int8-dynamic,threads-1.",
+        empty="all applicable changes",
+        help="Try only these changes: ids separated by commas, such as int8-dynamic,threads-1.",
         spellings=("--only",),
         metavar="CHANGE,…",
     )
@@ -121,14 +122,19 @@ class Request:
         ToleranceSettings,
         "tolerance",
         spellings=("--tolerance", "--accuracy"),
-        help="What outputs may be off: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all,"
-        " NAME:atol=… for one. By default what suits the precision of each candidate.",
+        help=(
+            "Tolerance of outputs: cosine=0.999, snr=30 or atol=1e-3,rtol=1e-2 for all, "
+            "NAME:atol=… for one. By default it depends on the precision of the candidate."
+        ),
     )
     calibration: Path | None = param(
         None,
         label="Calibration",
         empty="none: static int8 is not tried",
-        help="Folder of inputs for static quantization, which is not tried without.",
+        help=(
+            "Folder of inputs for static quantization. Without it, static quantization is not "
+            "tried."
+        ),
         kind="folder",
         spellings=("--calibration",),
         metavar="DIR",
@@ -136,15 +142,15 @@ class Request:
     batch: tuple[str, ...] = param(
         (),
         label="Batch sizes",
-        empty="as the inputs are",
-        help="How many items a pass may compute, as 2,4,8: then the time of an item counts.",
+        empty="as in the inputs",
+        help="Batch sizes to try, such as 2,4,8. Candidates are then compared by time per item.",
         spellings=("--batch",),
         metavar="N,…",
     )
     fix_shapes: bool = param(
         False,
         label="Fix shapes",
-        help="Free dimensions may be fixed to the sizes of the inputs.",
+        help="Also try fixing dynamic dimensions to the sizes of the inputs.",
         spellings=("--fix-shapes",),
     )
     shape: tuple[str, ...] = like(InputSettings, "shape", page="Inputs")
@@ -154,7 +160,7 @@ class Request:
     again: bool = param(
         False,
         label="From the start",
-        help="Forget what a run that was stopped had found.",
+        help="Start over instead of resuming an interrupted run.",
         spellings=("--again",),
         page="Inputs",
     )

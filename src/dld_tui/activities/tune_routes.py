@@ -60,8 +60,10 @@ class Request(BuildSettings):
     output: Path | None = param(
         None,
         label="Keep the engine",
-        help="Where to keep the fastest engine. By default NAME.engine in the current folder, where"
-        " a route is faster than the default.",
+        help=(
+            "Save the fastest engine here. By default NAME.engine in the current folder, if a "
+            "route is faster than the default."
+        ),
         kind="output",
         spellings=("--output", "-o", "--save-engine", "--saveEngine"),
         metavar="ENGINE",
@@ -69,8 +71,10 @@ class Request(BuildSettings):
     routes: str = param(
         "",
         label="Routes",
-        help="Knobs and the values to try, as '-copy_ppg=[on|off] -peep:max=2'. Without any the"
-        " knobs are only listed.",
+        help=(
+            "Knobs and values to try, such as '-copy_ppg=[on|off] -peep:max=2'. Without this "
+            "option, list the knobs."
+        ),
         spellings=("--routes", "--tuneBuildRoutes"),
         metavar="EXPR",
         page=_PAGE,
@@ -79,7 +83,7 @@ class Request(BuildSettings):
     routes_file: Path | None = param(
         None,
         label="Routes file",
-        help="File with such an expression, one knob a line.",
+        help="File with such an expression, one knob per line.",
         kind="file",
         spellings=("--routes-file", "--tuneBuildRouteFile"),
         metavar="FILE",
@@ -88,8 +92,10 @@ class Request(BuildSettings):
     search: str = param(
         FAST,
         label="Search",
-        help="fast changes one knob at a time, full tries all combinations, mixed is fast and then"
-        " combines what helped.",
+        help=(
+            "fast changes one knob at a time; full tries all combinations; mixed runs fast, "
+            "then combines the knobs that helped."
+        ),
         choices=SEARCHES,
         spellings=("--search", "--tuningSearch"),
         page=_PAGE,
@@ -97,7 +103,7 @@ class Request(BuildSettings):
     budget: float = param(
         3600.0,
         label="Time",
-        help="After how long no build is begun any more.",
+        help="Start no build after this time.",
         unit="s",
         minimum=1,
         spellings=("--budget", "--tuningTimeOut"),
@@ -107,7 +113,7 @@ class Request(BuildSettings):
     limit: float = param(
         1800.0,
         label="Limit",
-        help="How long the build of a route may take.",
+        help="Time limit of each build.",
         unit="s",
         minimum=1,
         spellings=("--limit",),
@@ -123,7 +129,7 @@ class Request(BuildSettings):
     again: bool = param(
         False,
         label="From the start",
-        help="Forget the routes of a search that was stopped.",
+        help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
         page=_PAGE,
     )

@@ -63,7 +63,7 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print a completion script; docs/command-line.md says where each shell wants it."""
+    """Print a completion script; docs/command-line.md says where to put it."""
     from dld_tui.cli.group import dld
     from dld_tui.cli.main import COMPLETE
 

@@ -1,4 +1,4 @@
-"""A command of the TUI, the facts that it may need, and how the rows of an area are written."""
+"""Commands of the TUI and the facts that they need."""
 
 from __future__ import annotations
 
@@ -8,95 +8,95 @@ from dataclasses import dataclass
 FACTS: Mapping[str, str] = {
     "document": "no model is open",
     "report": "no report is open",
-    "optimized": "the run saved no optimised model, see --optimized-model",
-    "graph": "the graph is not there yet",
-    "tab": "nothing is open",
-    "tabs": "only one thing is open",
-    "dirty": "nothing to save",
+    "optimized": "the run saved no optimised model: use --optimized-model",
+    "graph": "the graph is still loading",
+    "tab": "no file is open",
+    "tabs": "only one file is open",
+    "dirty": "no unsaved changes",
     "can_undo": "nothing to undo",
     "can_redo": "nothing to redo",
-    "node": "no node under the cursor",
-    "nodes": "no node under the cursor or marked",
-    "attribute": "no attribute under the cursor",
-    "value": "no value under the cursor",
-    "body": "this node has no body",
-    "call": "no call of a function under the cursor or marked",
-    "inside_function": "only attributes inside a function can refer to those of the function",
-    "function": "there is no function: {functions.create} adds one",
-    "called": "nothing calls this function",
-    "end": "no node, input or output under the cursor",
-    "input": "no input of a node under the cursor",
+    "node": "no node at the cursor",
+    "nodes": "no node at the cursor or marked",
+    "attribute": "no attribute at the cursor",
+    "value": "no tensor at the cursor",
+    "body": "this node has no subgraph",
+    "call": "no function call at the cursor or marked",
+    "inside_function": "only attributes inside a function can refer to its attributes",
+    "function": "no function yet: {functions.create} creates one",
+    "called": "this function is never called",
+    "end": "no node, input or output at the cursor",
+    "input": "no node input at the cursor",
     "wired": "nothing is connected here",
     "variadic": "this operator takes no more inputs",
-    "boundary": "no input or output of a graph under the cursor",
-    "item": "nothing under the cursor that can be taken out",
-    "cursor": "nothing is under the cursor",
-    "finding": "no finding under the cursor",
-    "trtexec": "trtexec has nothing to do with this",
-    "presets": "no preset is saved yet",
+    "boundary": "no graph input or output at the cursor",
+    "item": "no removable input or output at the cursor",
+    "cursor": "nothing at the cursor",
+    "finding": "no finding at the cursor",
+    "trtexec": "trtexec has no equivalent",
+    "presets": "no saved preset",
     "failed_node": "the job did not fail at a node",
-    "fixable": "no finding under the cursor that can be repaired",
-    "repairs": "nothing was found that can be repaired",
-    "entry": "nothing to change under the cursor",
-    "range": "there is no profile yet: {profiles.add} adds one",
-    "dynamic": "no input has a dimension that is not fixed",
-    "target": "no target under the cursor: {targets.add} adds one",
-    "tickable": "the field under the cursor has no list",
-    "targets": "there is only this machine: add a target first",
-    "job": "no job under the cursor",
-    "tool": "no tool under the cursor: {tools.add} adds one",
-    "tensor": "no tensor under the cursor",
-    "tensor_node": "no tensor under the cursor that a node makes",
-    "diverges": "every tensor is within its tolerance",
+    "fixable": "no fixable finding at the cursor",
+    "repairs": "no fixable findings",
+    "entry": "nothing editable at the cursor",
+    "range": "no profile yet: {profiles.add} adds one",
+    "dynamic": "no input has a dynamic dimension",
+    "target": "no target at the cursor: {targets.add} adds one",
+    "tickable": "the field at the cursor has no list",
+    "targets": "no targets yet: add one first",
+    "job": "no job at the cursor",
+    "tool": "no tool at the cursor: {tools.add} adds one",
+    "tensor": "no tensor at the cursor",
+    "tensor_node": "no tensor with a producer at the cursor",
+    "diverges": "all tensors are within their tolerance",
     "precisions": "the search has no result to apply",
-    "kept_node": "no node under the cursor",
-    "faster": "nothing was faster for sure",
+    "kept_node": "no node at the cursor",
+    "faster": "no candidate was significantly faster",
     "avoids": "the search found no tactics to avoid",
     "file": "the model has no file yet: save it first",
-    "initializer": "no initializer under the cursor",
-    "initializers": "no initializer under the cursor or marked",
-    "external_initializer": "the values of this tensor are in no data file",
-    "external": "the values of the tensor are in no data file",
-    "used_initializer": "nothing uses this initializer",
+    "initializer": "no initializer at the cursor",
+    "initializers": "no initializer at the cursor or marked",
+    "external_initializer": "this tensor has no external data",
+    "external": "the tensor has no external data",
+    "used_initializer": "this initializer has no consumer",
     "cell": "the tensor has no elements to show",
-    "figure": "the elements are no numbers",
-    "stored": "what is shown is worked out of what is stored: {tensor.face} goes on to that",
-    "faces": "the tensor is no part of a weight in few bits",
+    "figure": "the elements are not numbers",
+    "stored": "this view is computed, not stored: {tensor.face} switches to stored data",
+    "faces": "the tensor is not part of a low-bit weight",
     "slices": "the tensor has at most two dimensions",
     "matrix": "the tensor has one dimension",
     "history": "no earlier place",
     "forward": "no later place",
-    "model_file": "no model under the cursor",
-    "layer": "no layer under the cursor",
-    "plan": "the engine is not read yet",
-    "log": "the log is not read yet",
-    "log_command": "the log does not say which command was run",
-    "log_layers": "the log tells of no layers",
-    "kernels": "this pass has no work of a GPU",
+    "model_file": "no model at the cursor",
+    "layer": "no layer at the cursor",
+    "plan": "the engine plan is still loading",
+    "log": "the log is still loading",
+    "log_command": "the log does not contain the command",
+    "log_layers": "the log lists no layers",
+    "kernels": "this pass has no GPU kernels",
     "linked": "the layer has no ONNX node",
-    "ruled": "no finding is chosen that a rule does away with",
-    "model": "the model of the report is not found",
-    "comparison": "the reports are not compared yet",
-    "compared_layer": "no layer under the cursor",
+    "ruled": "no finding with a rewrite rule is selected",
+    "model": "the model of the report was not found",
+    "comparison": "the comparison is still loading",
+    "compared_layer": "no layer at the cursor",
     "compared_node": "the row has no ONNX node in a known model",
-    "compared_engine": "no engine is compared",
-    "compared": "the models are not compared yet",
+    "compared_engine": "no engine is being compared",
+    "compared": "the comparison is still loading",
     "old_node": "the old model has no such node",
     "new_node": "the new model has no such node",
-    "running": "nothing runs",
-    "finished": "the job still runs",
+    "running": "nothing is running",
+    "finished": "the job is still running",
     "result": "the job has no result",
     "valid": "the form has an error",
     "marks": "nothing is marked",
     "copied": "no nodes were copied",
-    "searched": "nothing was searched for",
+    "searched": "no search yet",
 }
 """Fact to the reason shown while it does not hold."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One thing a user can do."""
+    """A command of the user interface."""
 
     id: str
     """``area.verb``; also the name under ``[keys]`` in config.toml."""
@@ -107,26 +107,26 @@ class Command:
     keys: str = ""
     """Default keys, comma separated, in Textual's names; the first is the one shown."""
     scope: str = "app"
-    """Who has the action: ``app``, ``list``, ``table``, ``workspace``, ``explorer``, …"""
+    """Owner of the action: ``app``, ``list``, ``table``, ``workspace``, ``explorer``, …"""
     action: str = ""
     """Name of the action; by default the part of the id after the dot.
 
     With a dot in it, a controller of the screen and its method: ``editing.edit``.
     """
     needs: tuple[str, ...] = ()
-    """Facts that must hold, keys of :data:`FACTS`."""
+    """Facts that must hold: keys of :data:`FACTS`."""
     footer: bool = False
-    """Among the few that the footer shows."""
+    """Whether the footer shows the command."""
     palette: bool = True
     priority: bool = False
     """Wins over the focused widget, text fields too."""
     parameter: str = ""
-    """An argument of the action."""
+    """Argument of the action."""
     menu: tuple[str, ...] = ()
-    """What the context menu offers it on, besides what its needs tell: see :data:`PLACES`."""
+    """Further places whose context menu offers it: see :data:`PLACES`."""
 
     synonyms: tuple[str, ...] = ()
-    """Other words under which the palette finds it."""
+    """Search words of the palette besides title and help."""
 
     @property
     def action_name(self) -> str:
@@ -142,7 +142,7 @@ class Command:
         return f"{name}({', '.join(map(repr, arguments))})" if arguments else name
 
     def unavailable(self, facts: Collection[str]) -> str | None:
-        """Return why it cannot run now, or None when it can."""
+        """Return the reason why it cannot run now, or None if it can."""
         return next((FACTS[need] for need in self.needs if need not in facts), None)
 
 
@@ -155,26 +155,26 @@ def table(
     priority: bool = False,
     menus: Mapping[str, str] | None = None,
 ) -> tuple[Command, ...]:
-    """Return the rows of a scope: (id, action, keys, facts it needs, title, help).
+    """Return the commands of a scope from rows of (id, action, keys, needs, title, help).
 
     Args:
-        scope: Who has the actions.
-        common: Facts that all of them need.
-        footer: The ids that the footer shows.
-        palette: False for movements, which make no sense in a menu.
-        priority: True when they win over a text field.
-        menus: What the context menu offers a command on, by its id: see :data:`PLACES`.
+        scope: Owner of the actions.
+        common: Facts that all commands need.
+        footer: Ids of the commands in the footer.
+        palette: Whether the palette lists them; False for movements.
+        priority: Whether their keys win over a focused text field.
+        menus: Command id to the places whose context menu offers it: see :data:`PLACES`.
     """
-    made = []
+    commands = []
     for id, action, keys, needs, title, help in rows:
         name, _, parameter = action.partition(" ")
         facts = tuple(f"{common} {needs}".split())
         shown = id in footer.split()
-        made.append(Command(
+        commands.append(Command(
             id, title, help, keys, scope, name, facts, shown, palette, priority, parameter,
             tuple((menus or {}).get(id, "").split()),
         ))  # fmt: skip
-    return tuple(made)
+    return tuple(commands)
 
 
 PLACES: Mapping[str, str] = {
@@ -189,7 +189,7 @@ PLACES: Mapping[str, str] = {
     "finding": "a finding",
     "layer": "a layer of a report",
 }
-"""What can be under the cursor."""
+"""What can be at the cursor."""
 
 _FITS: Mapping[str, str] = {
     "node": "node",
@@ -213,10 +213,10 @@ _FITS: Mapping[str, str] = {
     "layer": "layer",
     "linked": "layer",
 }
-"""Fact to the places on which a command that needs it makes sense."""
+"""Fact to the places whose context menu offers commands that need it."""
 
 _ELSEWHERE: Mapping[str, str] = {"mark": "mark.menu"}
-"""Areas whose commands have a menu of their own, and the command that shows it."""
+"""Area to the command that opens the separate menu of the area."""
 
 
 def fits(command: Command, place: str) -> bool:

@@ -26,7 +26,10 @@ class Request(ValueVerification, ConversionRequest):
     location: str = param(
         "",
         label="Data file",
-        help="Its name, relative to the model; by default it is named after the model.",
+        help=(
+            "Name of the data file, relative to the model. By default it is derived from the "
+            "model's name."
+        ),
         spellings=("--location",),
         metavar="NAME",
         of_model=True,
@@ -35,7 +38,10 @@ class Request(ValueVerification, ConversionRequest):
     threshold: int = param(
         1024,
         label="Threshold",
-        help="Weights of fewer bytes stay in the model, as lists of less than 1024 bytes do.",
+        help=(
+            "Keep weights smaller than this in the model. Lists of less than 1024 bytes always "
+            "stay."
+        ),
         unit="B",
         minimum=0,
         spellings=("--threshold",),

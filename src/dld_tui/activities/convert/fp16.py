@@ -25,7 +25,10 @@ class Request(HalfRequest):
     library: str = param(
         "own",
         label="Converter",
-        help="own keeps all of the model and takes little memory; the others load the whole model.",
+        help=(
+            "own preserves the whole model and needs little memory; the others load the model "
+            "into memory."
+        ),
         choices=("own", "onnxruntime", "polygraphy"),
         spellings=("--library",),
     )

@@ -22,7 +22,7 @@ _HINT = "--no-verify writes it without a trial"
 class _Version(ConversionRequest):
     to: int = param(
         label="Version",
-        help="The version of the ai.onnx operators to convert to.",
+        help="Target version of the ai.onnx opset.",
         minimum=1,
         spellings=("--to",),
         metavar="N",

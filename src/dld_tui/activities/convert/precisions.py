@@ -22,15 +22,15 @@ class Request(Verification, PreviewedRequest):
     layer_precision: tuple[str, ...] = param(
         (),
         label="Layer precisions",
-        help="Precision of a layer besides those in the model; * stands for any characters.",
+        help="Precision of a layer, in addition to those in the model; * matches any characters.",
         spellings=("--layer-precision", "--layerPrecisions"),
         metavar="NAME:PRECISION",
-        empty="as the model says",
+        empty="from the model",
     )
     preview: bool = param(
         False,
         label="Preview",
-        help="Only say what would be done and lost.",
+        help="Only show the changes and the loss.",
         spellings=("--preview",),
     )
 

@@ -24,7 +24,7 @@ class Request(ValueVerification, ConversionRequest):
     weights: Path | None = param(
         None,
         label="Weights",
-        help="The model that has the weights.",
+        help="The model with the weights.",
         kind="file",
         spellings=("--weights",),
         metavar="MODEL",
@@ -32,7 +32,7 @@ class Request(ValueVerification, ConversionRequest):
     any_values: bool = param(
         False,
         label="Any values",
-        help="Take weights whose values are others than those that were taken out, too.",
+        help="Also accept weights whose values differ from the stripped ones.",
         spellings=("--any-values",),
     )
 

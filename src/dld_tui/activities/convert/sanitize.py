@@ -47,20 +47,22 @@ class Request(Verification, ConversionRequest):
     by: str = param(
         BEST,
         label="Simplifier",
-        help="Which one simplifies; the best takes the fewest nodes that any of them leaves.",
+        help=(
+            "Simplifier to use. best runs all of them and keeps the result with the fewest nodes."
+        ),
         choices=(BEST, *_LIBRARIES),
         spellings=("--by",),
     )
     fold: bool = param(
         True,
         label="Fold constants",
-        help="Replace nodes that always give the same by what they give.",
+        help="Replace constant expressions with their values.",
         spellings=("--fold-constants",),
     )
     threshold: float = param(
         1536.0,  # as onnxsim; a model in one file has at most 2048
         label="Size threshold",
-        help="Fold no constant that would be larger.",
+        help="Do not fold constants larger than this.",
         unit="MiB",
         minimum=0,
         spellings=("--fold-size-threshold",),
@@ -69,7 +71,7 @@ class Request(Verification, ConversionRequest):
     passes: int | None = param(
         None,
         label="Passes",
-        help="How often to fold; by default until nothing changes (Polygraphy).",
+        help="Number of folding passes; by default until nothing changes (Polygraphy).",
         minimum=1,
         spellings=("--num-passes",),
         metavar="N",
@@ -78,19 +80,19 @@ class Request(Verification, ConversionRequest):
     shapes: bool = param(
         True,
         label="Fold shapes",
-        help="Fold Shape nodes and what computes with shapes (Polygraphy).",
+        help="Fold Shape nodes and shape arithmetic (Polygraphy).",
         spellings=("--fold-shapes",),
     )
     inference: bool = param(
         True,
         label="Infer shapes",
-        help="Infer shapes between two passes (Polygraphy).",
+        help="Infer shapes between passes (Polygraphy).",
         spellings=("--per-pass-shape-inference",),
     )
     partitioning: str = param(
         "none",
         label="Partitioning",
-        help="How to go on where ONNX Runtime cannot compute a constant (Polygraphy).",
+        help="Partition the graph if ONNX Runtime cannot evaluate it (Polygraphy).",
         choices=("none", "basic", "recursive"),
         spellings=("--partitioning",),
     )
@@ -103,13 +105,13 @@ class Request(Verification, ConversionRequest):
     toposort: bool = param(
         False,
         label="Sort nodes",
-        help="Put nodes into an order in which each comes after its inputs.",
+        help="Sort the nodes topologically.",
         spellings=("--toposort",),
     )
     time_limit: float = param(
         120.0,
         label="Time limit",
-        help="Stop a simplifier after so long, and go on with the others.",
+        help="Time limit of each simplifier; the others continue.",
         unit="s",
         minimum=1,
         spellings=("--time-limit",),

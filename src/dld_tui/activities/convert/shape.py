@@ -19,8 +19,10 @@ class Request(Verification, ConversionRequest):
 
     dim: tuple[str, ...] = param(
         label="Dimensions",
-        help="NAME=VALUE or INPUT:AXIS=VALUE: a name makes it dynamic, a number fixed;"
-        " batch is the first axis.",
+        help=(
+            "NAME=VALUE or INPUT:AXIS=VALUE. A name makes the dimension dynamic, a number fixes "
+            "it; batch means the first axis."
+        ),
         spellings=("--dim",),
         metavar="NAME=VALUE",
     )

@@ -19,7 +19,7 @@ class Request(ConversionRequest):
     threshold: int = param(
         1024,
         label="Threshold",
-        help="Weights of fewer bytes keep their values.",
+        help="Keep weights smaller than this.",
         unit="B",
         minimum=1,
         spellings=("--threshold",),

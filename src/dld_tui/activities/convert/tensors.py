@@ -35,7 +35,7 @@ class Request(Verification, PreviewedRequest):
     filter: tuple[str, ...] = param(
         (),
         label="Names",
-        help="Only tensors whose name fits; * stands for any characters.",
+        help="Only tensors with this name; * matches any characters.",
         spellings=("--filter",),
         metavar="PATTERN",
         empty="all tensors",
@@ -43,7 +43,7 @@ class Request(Verification, PreviewedRequest):
     types: tuple[str, ...] = param(
         (),
         label="From types",
-        help="Only tensors of this type; by default those of floating point types.",
+        help="Only tensors of this element type; by default all floating point types.",
         spellings=("--from",),
         metavar="TYPE",
         empty="floating point",
@@ -51,7 +51,10 @@ class Request(Verification, PreviewedRequest):
     kinds: tuple[str, ...] = param(
         (),
         label="Kinds",
-        help="Only initializer, constant (tensors of Constant nodes) or list (numbers of them).",
+        help=(
+            "Only initializer, constant (tensor of a Constant node) or list (numbers of a "
+            "Constant node)."
+        ),
         spellings=("--kind",),
         metavar="KIND",
         empty="all",
@@ -59,7 +62,7 @@ class Request(Verification, PreviewedRequest):
     least_bytes: int = param(
         0,
         label="Least size",
-        help="Only tensors of at least so many bytes.",
+        help="Only tensors of at least this many bytes.",
         unit="B",
         minimum=0,
         spellings=("--least-bytes",),
@@ -68,13 +71,13 @@ class Request(Verification, PreviewedRequest):
     casts: bool = param(
         True,
         label="Casts",
-        help="Give the users of a tensor its old type back, so that the model stays valid.",
+        help="Insert Cast nodes before the consumers, so that the model stays valid.",
         spellings=("--casts",),
     )
     list_only: bool = param(
         False,
         label="List",
-        help="Only list the tensors and what each would lose.",
+        help="Only list the tensors and the loss of each.",
         spellings=("--list",),
     )
 

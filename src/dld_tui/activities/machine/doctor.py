@@ -19,8 +19,10 @@ class Request:
     ep_library: tuple[str, ...] = like(
         Profile,
         "ep_library",
-        help="Library of execution providers for ONNX Runtime, whose devices are listed. Its code"
-        " is run.",
+        help=(
+            "Library with plugin execution providers, to list its devices. Loading it runs its "
+            "code."
+        ),
         page=FIRST_PAGE,
     )
 

@@ -46,7 +46,7 @@ class Request:
     backend: str = param(
         "all",
         label="Backend",
-        help="What to try: ONNX Runtime on the CPU, on CUDA, TensorRT, or all three.",
+        help="Backend to test: ONNX Runtime on the CPU or on CUDA, TensorRT, or all three.",
         choices=("all", *BACKENDS),
         positional=True,
         metavar="BACKEND",
@@ -54,8 +54,10 @@ class Request:
     output: Path | None = param(
         None,
         label="Result",
-        help="Where to write what was found, with facts of the machine, as JSON: a file to attach"
-        " to a bug report. By default it is only printed.",
+        help=(
+            "Write the results and a description of the machine as JSON, to attach to a bug "
+            "report. By default they are only printed."
+        ),
         spellings=("--output", "-o"),
         kind="output",
         metavar="FILE",
@@ -65,7 +67,7 @@ class Request:
     limit: float = param(
         300.0,
         label="Limit",
-        help="How long a step may take.",
+        help="Time limit of each step.",
         unit="s",
         minimum=1,
         spellings=("--limit",),

@@ -47,20 +47,19 @@ _FLAGS = {
     if setting.param.spellings
 }
 
-_HELP = """Say whether two models, or two ways to run one, give the same results.
+_HELP = """Compare the outputs of two models, or of two ways to run one model.
 
-The second run is of another model or a TensorRT engine (--against), by TensorRT
-(--against-backend tensorrt, with --fp16 and other settings of the build), by another provider of
-ONNX Runtime (--against-provider), with another graph optimization (--against-optimization), or with
-values rounded to a lower precision (--round). Prints each tensor with its errors; exit status 1
-when an output is not within its tolerance.
+The second run uses another model or a TensorRT engine (--against), TensorRT (--against-backend
+tensorrt, with --fp16 and other build options), another ONNX Runtime provider (--against-provider),
+another graph optimisation (--against-optimization), or rounds tensors to a lower precision
+(--round). Prints the errors of each tensor. Exit status 1 if an output is outside its tolerance.
 
-With --search it finds the fewest nodes that must stay in fp32 so that the outputs are within their
-tolerances when all others compute in fp16 or bf16, by trials with ONNX Runtime, or by engines with
---backend tensorrt. With --search int8 --calibration DIR the others are quantized; the nodes that it
-names are for dld convert quantize --exclude, or --exclude-from the file of --script. It says first
-how long that takes; Ctrl+C stops it, and the same command goes on from there. Exit status 1 when no
-set of nodes is enough, or when --most-trials came before the end.
+--search finds the fewest nodes that must stay in fp32 to keep the outputs within their tolerance
+while all others run in fp16 or bf16. Trials run in ONNX Runtime, or as engines with --backend
+tensorrt. With --search int8 --calibration DIR the other nodes are quantized; pass the listed nodes
+to dld convert quantize --exclude, or the file of --script to --exclude-from. The search first
+estimates its duration. Ctrl+C stops it; the same command resumes it. Exit status 1 if no set of
+nodes suffices, or if --most-trials ended the search.
 """
 
 
@@ -122,14 +121,14 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--worst/--in-order", "worst"],
             default=True,
-            help="List the largest errors first, or in the order of the computation.",
+            help="Sort by error or by execution order.",
         ),
         click.Option(
             ["--rows"], type=click.IntRange(0), default=40, metavar="N",
-            help="How many inner tensors to list, 0 for all.  [default: 40]",
+            help="Number of inner tensors to list; 0 for all.  [default: 40]",
         ),
         *(_search_option() if one.name == "precision" else one for one in theirs),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
         click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),
@@ -141,8 +140,10 @@ def _search_option() -> click.Parameter:
     return click.Option(
         ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
         type=click.Choice(["fp16", "bf16", "int8"]),
-        help="Find the fewest nodes that must stay in fp32 when all others compute in this, or for"
-        " int8 are quantized; fp16 when it is left out.  [also --precision]",
+        help=(
+            "Find the fewest nodes that must stay in fp32 when all others run in this "
+            "precision, or for int8 are quantized. By default fp16.  [also --precision]"
+        ),
     )  # fmt: skip
 
 

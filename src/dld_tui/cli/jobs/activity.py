@@ -247,6 +247,6 @@ def _group(name: str, help: str) -> ActivityGroup:
     return ActivityGroup(name=name, help=help, no_args_is_help=False)
 
 
-convert = _group("convert", "Modify a whole model.")
-profile = _group("profile", "Measure the latency of a model and of each of its layers.")
-run = _group("run", "Run an activity that another package adds.")
+convert = _group("convert", "Convert a model.")
+profile = _group("profile", "Measure the latency of a model and its layers.")
+run = _group("run", "Run an activity of another package.")

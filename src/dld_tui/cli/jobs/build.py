@@ -22,11 +22,10 @@ from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
 
 _HELP = """\
-Build a TensorRT engine of a model.
+Build a TensorRT engine from a model.
 
-Beside NAME.engine come NAME.trt.json, its layers, where the library can load the engine here;
-NAME.build.json, how it was built; and NAME.build.log. The options of trtexec and Polygraphy are
-accepted as well.
+Also writes NAME.trt.json (layer information, if the library can load the engine here),
+NAME.build.json (build settings) and NAME.build.log. Accepts the options of trtexec and Polygraphy.
 """
 
 
@@ -138,25 +137,30 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--print-trtexec"],
             is_flag=True,
-            help="Print the equal command of trtexec, and end. What it lacks is in a comment.",
+            help=(
+                "Print the equivalent trtexec command and exit. Options without an equivalent "
+                "are in a comment."
+            ),
         ),
         click.Option(
             ["--from-trtexec"],
             metavar="COMMAND",
-            help="Take the settings of a command of trtexec or Polygraphy; other options given"
-            " here come first.",
+            help=(
+                "Read settings from a trtexec or Polygraphy command; options given here "
+                "override them."
+            ),
         ),
         click.Option(
             ["--explain", "explained"],
             metavar="COMMAND",
-            help="Say what became of each option of a trtexec command in version 11, and end.",
+            help="Explain the fate of each option of a trtexec command in version 11, and exit.",
         ),
         click.Option(
             ["--trtexec-version", "trtexec"],
             metavar="VERSION",
-            help="The version of trtexec for --print-trtexec and --explain.",
+            help="trtexec version for --print-trtexec and --explain.",
         ),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         *(option for option in shared_options() if option.name != "target"),
     ]
 

@@ -22,7 +22,7 @@ _SECONDS = 1.0
 def command(as_json: bool) -> int | None:
     """Profile a built-in model with ONNX Runtime on the CPU and open its report.
 
-    With no terminal on standard output the report is printed instead.
+    If standard output is not a terminal, print the report instead.
     """
     try:
         folder = ensure(cache_dir() / "demo")

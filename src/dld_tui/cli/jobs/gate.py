@@ -40,15 +40,15 @@ from dld_tui.targets import registry
 
 _SETTINGS = {one.name: one for one in settings_of(Profile) if one.name not in NOT_SET}
 
-_HELP = f"""Say whether NEW is slower than BASE, two models, by runs of both that take turns.
+_HELP = f"""Fail if model NEW is slower than model BASE, measured in alternating runs.
 
-Each pair of runs is a process of its own: it loads both models, warms up, times passes of both by
-turns, and profiles the layers. The verdict is of the ratios of the pairs, with their interval, end
-to end and by node: as many pairs are made as the machine needs for an interval of
-±{WITHIN_PERCENT:g} %. Exit status 1 when NEW is slower by more than --tolerance.
+Each pair of runs is a separate process: it loads both models, warms up, times alternating passes,
+and profiles the layers. The verdict uses the ratios of the pairs and their confidence interval, end
+to end and by node. The gate runs as many pairs as the machine needs for an interval of
+±{WITHIN_PERCENT:g} %. Exit status 1 if NEW is slower by more than --tolerance.
 
-The same model with other settings: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
-With --commands BASE and NEW are command lines, each timed as a whole.
+To compare settings of one model: dld gate m.onnx m.onnx --base-set threads=1 --new-set threads=2.
+With --commands, BASE and NEW are command lines, each timed as a whole.
 """
 
 
@@ -175,37 +175,39 @@ command = click.Command(
         click.Argument(["new"], metavar="NEW"),
         click.Option(
             ["--runs"], type=click.IntRange(min=LEAST_RUNS), metavar="N",
-            help="Runs of each, in place of as many as are needed.",
+            help="Number of runs of each. By default as many as needed.",
         ),
         click.Option(
             ["--within"], type=Measure("%", 0, open=True), default=WITHIN_PERCENT,
             metavar="PERCENT", show_default=True,
-            help="Go on until the interval is no wider than this to each side.",
+            help="Continue until the interval is at most ± this wide.",
         ),
         click.Option(
             ["--limit", "--budget"], type=Measure("s", 0), default=LIMIT_S, metavar="S",
-            show_default=True, help="But no longer than this.",
+            show_default=True, help="Time limit.",
         ),
         click.Option(
             ["--tolerance", "--slower"], type=Measure("%", 0), default=TOLERANCE_PERCENT,
-            metavar="PERCENT", show_default=True, help="NEW may be slower by so much.",
+            metavar="PERCENT", show_default=True, help="Accepted slowdown of NEW.",
         ),
-        click.Option(["--commands"], is_flag=True, help="BASE and NEW are command lines."),
+        click.Option(["--commands"], is_flag=True, help="Time BASE and NEW as command lines."),
         click.Option(
             ["--base-set"], multiple=True, metavar="NAME=VALUE",
-            help="A setting of the runs of BASE alone; may be given more than once.",
+            help="Setting of BASE only; repeatable.",
         ),
-        click.Option(["--new-set"], multiple=True, metavar="NAME=VALUE", help="The same for NEW."),
+        click.Option(["--new-set"], multiple=True, metavar="NAME=VALUE", help=(
+            "Setting of NEW only; repeatable."
+        )),
         click.Option(
             ["markdown_file", "--markdown"], type=click.Path(path_type=Path), metavar="FILE",
-            help="Write the verdict there, too, for the summary of a pipeline.",
+            help="Also write the verdict as Markdown, for a CI job summary.",
         ),
         click.Option(
             ["junit_file", "--junit"], type=click.Path(path_type=Path), metavar="FILE",
-            help="Write it as JUnit XML, too.",
+            help="Also write it as JUnit XML.",
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite existing files."),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document."),
         *(one for one in parameters_of(Profile) if one.name in _SETTINGS),
     ],

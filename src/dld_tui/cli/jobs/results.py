@@ -274,13 +274,13 @@ def show_several(paths: Sequence[Path], as_json: bool) -> int:
 
 
 _HELP = """\
-Find the TensorRT tactics (kernels) that make a model's results wrong.
+Find the TensorRT tactics (kernels) that give wrong results.
 
-Builds the model several times and compares each engine with ONNX Runtime. When one is wrong and
-another is right, it narrows down the layers in which they differ, by builds whose tactics are all
-chosen, until each tactic that is left makes the result wrong by itself. Then it writes the file
-with which dld build takes others. It takes the options of dld build. Ctrl+C stops it, and the same
-command goes on from there. Exit status 1 when a result was wrong.
+Builds the model several times and compares each engine with ONNX Runtime. If one engine is wrong
+and another is correct, further builds with fixed tactics narrow down the layers in which they
+differ, until each remaining tactic alone makes the result wrong. Then it writes a file for dld
+build that avoids these tactics. Accepts the options of dld build. Ctrl+C stops it; the same command
+resumes it. Exit status 1 if a result was wrong.
 """
 
 
@@ -324,7 +324,7 @@ command = RewritingCommand(
     callback=callback,
     params=[
         *parameters_of(Request),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run there instead of here."),
+        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
     ],

@@ -40,26 +40,26 @@ _MOST_ROUNDS = 8
     multiple=True,
     metavar="ID",
     type=click.Choice(sorted((*RULES, *DECODER_RULES, *SPEED_RULES))),
-    help="Only findings of this rule; may be given more than once.",
+    help="Show only findings of this rule; repeatable.",
 )
 @click.option(
     "--level",
     type=click.Choice(list(ORDER)),
     default="info",
-    help="Only findings of this level and worse ones.",
+    help="Show only findings of at least this level.",
 )
+@click.option("--speed", is_flag=True, help="Also report what slows the model down on a GPU.")
+@click.option("--full", is_flag=True, help="Also run onnx's full checker.")
 @click.option(
-    "--speed", is_flag=True, help="Look for what keeps it from running fast on a GPU, too."
+    "--polygraphy", is_flag=True, help=("Also run Polygraphy's lint, which runs every node.")
 )
-@click.option("--full", is_flag=True, help="Run onnx's full checker, too.")
-@click.option("--polygraphy", is_flag=True, help="Run Polygraphy's lint, too: it runs every node.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0.1),
     metavar="S",
-    help="Stop each of these two after S seconds.  [default: 120]",
+    help="Time limit of --full and of --polygraphy.  [default: 120]",
 )
-@click.option("--fix", is_flag=True, help="Make all safe repairs and write the model to OUT.")
+@click.option("--fix", is_flag=True, help="Apply all safe fixes and write the model to OUT.")
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -76,13 +76,13 @@ def command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Check a model, one finding a line: what no runtime will take, and what is odd.
+    """Check a model for errors and suspicious constructs, one finding per line.
 
-    Of a folder its decoder is checked, and genai_config.json against it.
+    For a folder, check its decoder and compare it with genai_config.json.
 
-    Reads no weights, but with --polygraphy.
+    Does not read weight data, except with --polygraphy.
 
-    Exit status 1 when there are errors or warnings; with --fix, when some are left.
+    Exit status 1 if there are errors or warnings; with --fix, if some remain.
     """
     if fix != (output is not None):
         raise click.UsageError("--fix needs -o OUT, and -o needs --fix")

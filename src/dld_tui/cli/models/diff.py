@@ -40,16 +40,16 @@ _NO_FILE = "/dev/null"
 
 @click.command("diff")
 @click.argument("models", nargs=-1, required=True, metavar="OLD NEW")
-@click.option("--no-weights", is_flag=True, help="Leave the values of initializers out.")
+@click.option("--no-weights", is_flag=True, help="Ignore the values of initializers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("--tui", is_flag=True, help="Show both models side by side in the user interface.")
-@click.option("--git", is_flag=True, help="Take the arguments of a diff driver of git.")
-@click.option("--textconv", is_flag=True, help="Print the text of one model, for git textconv.")
+@click.option("--git", is_flag=True, help="Accept the arguments of a git diff driver.")
+@click.option("--textconv", is_flag=True, help="Print one model as text, for git textconv.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour the text; auto does so on a terminal.",
+    help="Colour the output; auto: if it is a terminal.",
 )
 def command(
     models: tuple[str, ...],
@@ -60,9 +60,9 @@ def command(
     textconv: bool,
     color: str,
 ) -> int:
-    """Say what changed between two models: nodes, attributes, types, weights.
+    """Compare two models: nodes, attributes, types, weights.
 
-    Nodes are matched by name, then by structure. Exit status 1 when the models differ.
+    Matches nodes by name, then by structure. Exit status 1 if the models differ.
     """
     if sum((as_json, tui, git, textconv)) > 1:
         raise UsageError("choose one of --json, --tui, --git and --textconv")

@@ -52,49 +52,63 @@ def _background(context: click.Context, parameter: click.Parameter, value: str |
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to: its end .svg, .html, .png, .jpg or .txt says the format; - is standard output.",
+    help=(
+        "Write the picture here. The suffix .svg, .html, .png, .jpg or .txt selects the format; "
+        "- is standard output."
+    ),
 )
-@click.option("--format", "kind", type=click.Choice([*_FORMATS]), help="Whatever the file's name.")
+@click.option(
+    "--format", "kind", type=click.Choice([*_FORMATS]), help=("Format, regardless of the suffix.")
+)
 @click.option(
     "--view",
     type=click.Choice(["canvas", "overview", "rail"]),
     default="canvas",
     show_default=True,
-    help="Boxes; or as text a row a node with rails, folded or not.",
+    help="Draw boxes; or, as text, one row per node with rails, or the folded overview.",
 )
-@click.option("--scope", multiple=True, metavar="STEP", help="Draw this graph; may be repeated.")
-@click.option("--node", metavar="REF", help="Draw what is around a node.")
+@click.option(
+    "--scope", multiple=True, metavar="STEP", help=("Draw this subgraph; repeat for nested ones.")
+)
+@click.option("--node", metavar="REF", help="Draw the neighbourhood of a node.")
 @click.option("--hops", type=click.IntRange(1, 20), default=2, show_default=True, metavar="N")
 @click.option(
     "--folded/--no-folded",
     default=None,
-    help="Draw repeated blocks and name scopes as one box; by default where the picture is larger"
-    " than viewers open.",
+    help=(
+        "Draw repeated blocks and name scopes as single boxes. By default only if the picture "
+        "would be too large for viewers."
+    ),
 )
-@click.option("--constants", is_flag=True, help="Draw what is computed from constants, too.")
+@click.option("--constants", is_flag=True, help="Also draw constant subexpressions.")
 @click.option(
     "--colour",
     type=click.Choice(["type", "precision"]),
     default="type",
     show_default=True,
-    help="What the colours of an engine's layers say.",
+    help="Meaning of the colours of an engine's layers.",
 )
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
     metavar="REPORT",
-    help="Say the times of a profile report, in HTML as colours, too.",
+    help="Show the times of a profile report; in HTML also as colours.",
 )
-@click.option("--types/--no-types", default=True, help="Find types that the model does not say.")
+@click.option("--types/--no-types", default=True, help="Infer missing types and shapes.")
 @click.option("--scheme", type=click.Choice(SCHEMES), default=SCHEMES[0], show_default=True)
-@click.option("--background", callback=_background, metavar="COLOUR", help="#rrggbb, or none.")
-@click.option("--grid", is_flag=True, help="Draw a grid behind.")
-@click.option("--scale", type=click.FloatRange(0.02, 10), help="Draw it larger or smaller.")
+@click.option(
+    "--background",
+    callback=_background,
+    metavar="COLOUR",
+    help="Background colour, #rrggbb or none.",
+)
+@click.option("--grid", is_flag=True, help="Draw a background grid.")
+@click.option("--scale", type=click.FloatRange(0.02, 10), help="Scale the picture.")
 @click.option("--ascii", "in_ascii", is_flag=True, help="Draw text in ASCII.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(model: Path, output: str, **asked: Any) -> None:
-    """Draw a picture of a model's or an engine's graph as SVG, HTML, PNG, JPEG or text."""
+    """Draw the graph of a model or an engine as SVG, HTML, PNG, JPEG or text."""
     from dld_tui.core.files.writer import write_bytes
 
     kind = _kind(output, asked)

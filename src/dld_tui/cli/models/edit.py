@@ -29,21 +29,25 @@ if TYPE_CHECKING:
     "--new-data-limit",
     metavar="GIB",
     type=click.FloatRange(min=0, max=1 << 20),
-    help="How much zeros and random values the edits may make. Default: 4 GiB.",
+    help="Maximum size of tensors that edits create from zeros or random values. Default: 4 GiB.",
 )
 @click.option(
     "--base",
     metavar="MODEL",
     type=click.Path(path_type=Path),
-    help="The model that the script was made on, to find what has other names in this one."
-    " Default: the file that the script names, while it is unchanged.",
+    help=(
+        "The model on which the script was recorded, to map names that differ in this model. "
+        "Default: the file that the script names, if unchanged."
+    ),
 )
 @click.option(
     "--data",
     type=click.Choice(["copy", "link", "reflink"]),
     default="copy",
-    help="How data files come to another folder: as a copy (default), by a second name of the same"
-    " file, or as a copy that shares its blocks where the file system can do that.",
+    help=(
+        "How to bring data files to another folder: copy (default), hard link, or reflink where "
+        "the file system supports it."
+    ),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -56,10 +60,10 @@ def command(
     data: DataMode,
     as_json: bool,
 ) -> int:
-    """Replay an edit script, the format that the user interface journals.
+    """Replay an edit script, in the format of the user interface's journal.
 
-    Lines that do not fit the model are reported and left out; the exit status is then 1. Nodes and
-    values that have other names than in the model of the script are found as dld diff does.
+    Lines that do not apply to the model are reported and skipped; the exit status is then 1. Nodes
+    and tensors with other names than in the recorded model are matched as in dld diff.
     """
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import located, parse_script, replay

@@ -21,23 +21,30 @@ if TYPE_CHECKING:
 @click.command("extract")
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="OUT", type=click.Path(path_type=Path))
-@click.option("--nodes", multiple=True, metavar="A,B", help="These nodes.")
-@click.option("--inputs", multiple=True, metavar="T,...", help="What follows these values, and")
-@click.option("--outputs", multiple=True, metavar="T,...", help="leads to these values.")
-@click.option("--subgraph", metavar="NODE:ATTRIBUTE", help="The body of a node.")
-@click.option("--function", metavar="DOMAIN:NAME", help="The body of a local function.")
+@click.option("--nodes", multiple=True, metavar="A,B", help="Extract these nodes.")
+@click.option("--inputs", multiple=True, metavar="T,...", help="Start at these tensors.")
+@click.option("--outputs", multiple=True, metavar="T,...", help="End at these tensors.")
+@click.option(
+    "--subgraph", metavar="NODE:ATTRIBUTE", help=("Extract the subgraph in an attribute of a node.")
+)
+@click.option("--function", metavar="DOMAIN:NAME", help="Extract a local function.")
 @click.option(
     "--context", metavar="NODE", is_flag=False, flag_value="",
-    help="What a provider compiled: the engine of an EPContext node, of NODE where there are more.",
+    help="Extract the compiled engine of an EPContext node; NODE selects one of several.",
 )  # fmt: skip
-@click.option("--scope", multiple=True, metavar="STEP", help="Look in this graph; may be repeated.")
+@click.option(
+    "--scope",
+    multiple=True,
+    metavar="STEP",
+    help="Look in this subgraph; repeat for nested ones.",
+)
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(model: Path, output: Path, force: bool, as_json: bool, **asked: Any) -> None:
-    """Write a part of a model as a model of its own.
+    """Extract part of a model to a separate model.
 
-    Links that are cut become inputs and outputs; the initializers, operator sets and local
-    functions that are used come along. Names are separated by commas, or the option is repeated.
+    Cut links become inputs and outputs. The result contains the initializers, opset imports and
+    local functions that it uses. Separate names with commas, or repeat the option.
     """
     from dld_tui.cli.models.inference import infer
     from dld_tui.core.document.document import Document

@@ -34,34 +34,36 @@ _MOST_FINDINGS = 20
 
 @click.command("inspect")
 @click.argument("model", type=click.Path(path_type=Path))
-@click.option("--nodes", is_flag=True, help="One line a node, of subgraphs and functions too.")
+@click.option("--nodes", is_flag=True, help="List all nodes, including subgraphs and functions.")
+@click.option("--cost", is_flag=True, help="List MACs, FLOPs and bytes of each node.")
 @click.option(
-    "--cost", is_flag=True, help="One line a node: multiply-accumulates, operations, bytes."
-)
-@click.option(
-    "--memory", is_flag=True, help="What a run needs: weights, activations, what is alive when."
+    "--memory",
+    is_flag=True,
+    help="Predict the memory of a run: weights, activations, live tensors.",
 )
 @click.option(
     "--shape", "shapes", multiple=True, metavar="NAME:DIMS",
-    help="Count cost and memory with this shape of an input, as x:1x3x224x224.",
+    help="Input shape for --cost and --memory, such as x:1x3x224x224.",
 )  # fmt: skip
 @click.option(
-    "--budget", is_flag=True, help="What a decoder needs: memory by context, least times a token."
+    "--budget",
+    is_flag=True,
+    help="Predict memory by context length and the minimum time per token of a decoder.",
 )
-@click.option("--batch", default="1", metavar="N,…", help="Of --budget: sequences at once.")
+@click.option("--batch", default="1", metavar="N,…", help="Batch size for --budget.")
 @click.option(
     "--context", default="", metavar="N,…",
-    help="Of --budget: tokens that are seen, by default 2048 or what the model can see.",
+    help="Context length for --budget; by default 2048 or the maximum of the model.",
 )  # fmt: skip
 @click.option(
     "--device", "devices", multiple=True, metavar="NAME",
-    help="Of --budget: a device such as H200, or NAME=TFLOPS,GB/s,GB; by default this machine.",
+    help="Device for --budget, such as H200 or NAME=TFLOPS,GB/s,GB; by default this machine.",
 )  # fmt: skip
 @click.option(
     "--csv",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the table of these there, too.",
+    help="Also write the table as CSV.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -79,7 +81,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Say what is in a model: operators, inputs, outputs, weights. Reads no weights."""
+    """Summarise a model: operators, inputs, outputs, weights. Does not read weight data."""
     if (csv is not None or shapes) and not (cost or memory):
         hint = "Add --cost or --memory"
         raise UsageError(f"{'--csv' if csv else '--shape'} is of costs and memory", hint=hint)

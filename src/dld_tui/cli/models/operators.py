@@ -17,10 +17,10 @@ _WIDTH = 78
 
 @click.command("operators")
 @click.argument("name", required=False)
-@click.option("--domain", metavar="DOMAIN", help="Only this operator set, such as com.microsoft.")
 @click.option(
-    "--opset", type=click.IntRange(min=1), help="As that version has it; default: newest."
+    "--domain", metavar="DOMAIN", help=("Only operators of this domain, such as com.microsoft.")
 )
+@click.option("--opset", type=click.IntRange(min=1), help="Opset version; by default the newest.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(name: str | None, domain: str | None, opset: int | None, as_json: bool) -> None:
     """List all operators, or print the documentation of one."""

@@ -46,15 +46,15 @@ def _print_rules(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("rules", nargs=-1, required=True)
 @click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path))
-@click.option("--preview", is_flag=True, help="Print what would change; write nothing.")
-@click.option("--verify", is_flag=True, help="Run both models and compare what they compute.")
+@click.option("--preview", is_flag=True, help="Print the changes; write nothing.")
+@click.option("--verify", is_flag=True, help="Run both models and compare their outputs.")
 @click.option(
     "--script", metavar="FILE", type=click.Path(path_type=Path),
-    help="Write the edit as an edit script, too.",
+    help="Also write the edit as an edit script.",
 )  # fmt: skip
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
-    help="List the rules that have names.",
+    help="List the built-in rules.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -68,10 +68,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Replace what patterns find until nothing is found, in bodies and functions too.
+    """Apply rewrite rules until none matches, including subgraphs and functions.
 
-    RULES are names of rules, files of rules, or a rule such as 'Identity(x) => x'. Exit status 1
-    when nothing was replaced, or with --verify when the values differ.
+    RULES are names of built-in rules, files of rules, or a rule such as 'Identity(x) => x'. Exit
+    status 1 if nothing was replaced, or with --verify if the outputs differ.
     """
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.edits.rewriting import preview as preview_of
@@ -151,7 +151,9 @@ def _write(done: Rewritten, preview: bool) -> None:
 
 
 _MODEL = click.argument("model", type=click.Path(path_type=Path))
-_COUNT = click.option("--count", "only_count", is_flag=True, help="Print only how many there are.")
+_COUNT = click.option(
+    "--count", "only_count", is_flag=True, help=("Print only the number of matches.")
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
@@ -190,15 +192,15 @@ def learn_types(document: Document, path: Path, needed: bool) -> None:
 @click.argument("query")
 @click.option(
     "--columns", multiple=True, metavar="EXPRESSION,…",
-    help="Show these beside each node, such as 'out.shape, group'.",
+    help="Show these fields of each node, such as 'out.shape, group'.",
 )  # fmt: skip
 @_COUNT
 @_JSON
 def find(model: Path, query: str, columns: tuple[str, ...], only_count: bool, as_json: bool) -> int:
-    """Find nodes by a condition, in bodies and functions too.
+    """Find nodes by a condition, including subgraphs and functions.
 
     QUERY is an operator and a condition, such as 'Conv where group > 1 and out.shape[1] % 8 != 0';
-    * is any operator, and @FILE reads it from a file. Exit status 1 when no node was found.
+    * matches any operator, and @FILE reads the query from a file. Exit status 1 if no node matches.
     """
     wanted, shown = parse_query(text_of_argument(query)), parse_columns(columns)
     with closing(Document.open(model)) as document:
@@ -284,10 +286,10 @@ class _FoundNode:
 @_COUNT
 @_JSON
 def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
-    """Find where operators are linked as in a pattern, in bodies and functions too.
+    """Find a pattern of connected operators, including subgraphs and functions.
 
     PATTERN is an expression of operators, such as 'Mul(x, Sigmoid(x))', or the text of an ONNX
-    function; @FILE reads it from a file. Exit status 1 when there is no such place.
+    function; @FILE reads it from a file. Exit status 1 if there is no match.
     """
     wanted = parse_pattern(text_of_argument(pattern))
     with closing(Document.open(model)) as document:

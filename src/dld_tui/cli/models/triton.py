@@ -19,19 +19,19 @@ from dld_tui.core.text import visible
 @click.argument("model", type=click.Path(path_type=Path))
 @click.option(
     "-o", "--output", required=True, metavar="REPOSITORY", type=click.Path(path_type=Path),
-    help="The folder of all models; made where there is none.",
+    help="The model repository; created if missing.",
 )  # fmt: skip
-@click.option("--name", metavar="NAME", help="Of the model; by default that of its file.")
+@click.option("--name", metavar="NAME", help="Name of the model; by default that of its file.")
 @click.option(
     "--max-batch", type=click.IntRange(min=0, max=2**31 - 1), metavar="N",
-    help="The greatest batch that Triton may make; 0 for none.",
+    help="max_batch_size; 0 disables batching.",
 )  # fmt: skip
-@click.option("--kind", type=click.Choice(triton.KINDS), help="Where instances run.")
+@click.option("--kind", type=click.Choice(triton.KINDS), help="Kind of the instances.")
 @click.option(
     "--count", type=click.IntRange(min=1, max=2**31 - 1), default=1, show_default=True,
-    metavar="N", help="Instances on each device.",
+    metavar="N", help="Number of instances per device.",
 )  # fmt: skip
-@click.option("--link", is_flag=True, help="Give an engine a second name, no copy.")
+@click.option("--link", is_flag=True, help="Hard-link the engine instead of copying it.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -40,8 +40,8 @@ def command(
 ) -> None:  # fmt: skip
     """Write a model repository for Triton Inference Server.
 
-    MODEL is an ONNX model, or a TensorRT engine beside which its layer information lies.
-    Written are REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.onnx or model.plan.
+    MODEL is an ONNX model, or a TensorRT engine with its layer information beside it. Writes
+    REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.onnx or model.plan.
     """
     name = model.stem if name is None else name
     folder = output / name

@@ -44,32 +44,37 @@ _TOP = 25
     "--by",
     type=click.Choice(VIEWS),
     default="layer",
-    help="What a row is; layer joins the layers of the same ONNX nodes, mismatch shows those with"
-    " another precision or tactic.",
+    help=(
+        "Key of a row. layer joins layers with the same ONNX nodes; mismatch lists layers whose "
+        "precision or tactic differs."
+    ),
 )
 @click.option(
     "--base", metavar="N", type=click.IntRange(min=1), default=1,
-    help="The report that the others are compared with; the first is 1.",
+    help="Number of the baseline report; the first is 1.",
 )  # fmt: skip
 @click.option(
     "--sort",
     type=click.Choice(SORTS),
     default="delta",
-    help="Order of the rows; the largest first, without sign.",
+    help="Sort key; largest magnitude first.",
 )
 @click.option(
     "--top", metavar="N", type=click.IntRange(min=0),
     help=f"Only so many rows; 0 is all. Text shows {_TOP} by default.",
 )  # fmt: skip
 @click.option(
-    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the rows there, too."
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Also write the rows as CSV."
 )
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write one self-contained HTML page.",
 )
 @click.option(
     "--model", metavar="MODEL.onnx", type=click.Path(path_type=Path),
-    help="The model that the engines were built from: to find the ONNX nodes of their layers.",
+    help="The model that the engines were built from, to map layers to ONNX nodes.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -85,9 +90,9 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compare profile reports and engines: what differs, where the time went, what is only noise.
+    """Compare profile reports or engines: which layers changed, and by more than noise.
 
-    REPORT is a .dldprof file, what another profiler wrote, or layer information of a TensorRT
+    REPORT is a .dldprof file, a profile of another tool, or the layer information of a TensorRT
     engine with the files beside it.
     """
     if len(reports) < 2:

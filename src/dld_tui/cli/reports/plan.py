@@ -51,13 +51,15 @@ _PATH = click.Path(path_type=Path)
 @click.option("--timing", metavar="T", type=_PATH, help="Inference times (--exportTimes).")
 @click.option(
     "--metadata", metavar="M", type=_PATH, multiple=True,
-    help="Metadata of TREx; may be given again.",
+    help="TREx metadata; repeatable.",
 )  # fmt: skip
-@click.option("--model", metavar="MODEL", type=_PATH, help="Find the layers' nodes in this model.")
-@click.option("--alone", is_flag=True, help="Read no other files that lie beside FILE.")
+@click.option(
+    "--model", metavar="MODEL", type=_PATH, help=("Map layers to the nodes of this model.")
+)
+@click.option("--alone", is_flag=True, help="Do not read other files beside FILE.")
 @click.option(
     "--profile-index", metavar="N", type=click.IntRange(min=0),
-    help="Show this optimization profile.",
+    help="Optimization profile to show.",
 )  # fmt: skip
 @click.option(
     "--view", metavar="VIEW", type=click.Choice(["summary", *VIEWS]),
@@ -71,18 +73,20 @@ _PATH = click.Path(path_type=Path)
     "--filter",
     "text",
     metavar="TEXT",
-    help="Only these layers: words that all must match, type:conv, prec:int8, origin:qdq, ms>0.1.",
+    help="Only matching layers: words, type:conv, prec:int8, origin:qdq, ms>0.1; all must match.",
 )
-@click.option("--sort", metavar="KEY", help="Sort a table by this column, as CSV names it.")
-@click.option("--csv", metavar="CSV", type=_PATH, help="Write the table there, too.")
-@click.option("--html", metavar="PAGE", type=_PATH, help="Write one page to mail, too.")
-@click.option("--xlsx", metavar="BOOK", type=_PATH, help="Write a workbook of all tables, too.")
+@click.option("--sort", metavar="KEY", help="Sort by this column of the CSV.")
+@click.option("--csv", metavar="CSV", type=_PATH, help="Also write the table as CSV.")
+@click.option(
+    "--html", metavar="PAGE", type=_PATH, help=("Also write one self-contained HTML page.")
+)
+@click.option("--xlsx", metavar="BOOK", type=_PATH, help="Also write all tables as a workbook.")
 @click.option(
     "--onnx", "drawn", metavar="FILE", type=_PATH,
-    help="Write the layers as an ONNX file for other viewers, too.",
+    help="Also write the layers as an ONNX file, for other viewers.",
 )  # fmt: skip
 @click.option(
-    "--write-trex", "trex", metavar="DIR/NAME", type=_PATH, help="Write the files of TREx, too."
+    "--write-trex", "trex", metavar="DIR/NAME", type=_PATH, help="Also write the TREx files."
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -106,11 +110,11 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Print what is in a TensorRT engine: layers, times, memory, and what to look at.
+    """Print the engine plan of a TensorRT engine: layers, times, memory, findings.
 
-    FILE is layer information (--exportLayerInfo, .trt.json, .graph.json), an archive of TREx
-    (.tea), a log of trtexec, or an engine beside which one of these lies. Files of the same name
-    for layer times, inference times and metadata are found. Needs no GPU and no TensorRT.
+    FILE is layer information (--exportLayerInfo, .trt.json, .graph.json), a TREx archive (.tea), a
+    trtexec log, or an engine with one of these beside it. Layer times, inference times and metadata
+    of the same name are read too. Needs no GPU and no TensorRT.
     """
     if view == "summary" and (by or sort or csv):
         raise UsageError("--by, --sort and --csv are of a table: leave --view summary out")

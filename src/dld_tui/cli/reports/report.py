@@ -33,24 +33,27 @@ from dld_tui.core.tune.result import TuneResult, result_lines, tune_table
 
 @click.command("report")
 @click.argument("report", type=click.Path(path_type=Path))
-@click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this.")
+@click.option("--by", type=click.Choice(GROUPINGS), help="Group the time by this key.")
 @click.option(
-    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Write the table there, too."
+    "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Also write the table as CSV."
 )
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path), help="Write one page to mail, too."
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write one self-contained HTML page.",
 )
 @click.option(
     "--trace",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write all passes as a Chrome trace for Perfetto, too.",
+    help="Also write all passes as a Chrome trace, for Perfetto.",
 )
 @click.option(
     "--parquet",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the layers as Parquet, too (needs pyarrow).",
+    help="Also write the layers as Parquet (needs pyarrow).",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -64,11 +67,10 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Print a profile report: latency, what to look at, and the time of each layer.
+    """Print a profile report: latency, advice and the time of each layer.
 
-    REPORT is a .dldprof file, a profile that ONNX Runtime wrote, layer times or inference times
-    that trtexec wrote (--exportProfile, --exportTimes), a Chrome trace, or Nsight
-    Systems' export to SQLite.
+    REPORT is a .dldprof file, a profile of ONNX Runtime, layer times or inference times of trtexec
+    (--exportProfile, --exportTimes), a Chrome trace, or a SQLite export of Nsight Systems.
     """
     for path in (csv, html, trace, parquet):
         if path is not None:

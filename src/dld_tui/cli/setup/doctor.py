@@ -41,19 +41,19 @@ _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
 @click.command("doctor")
-@click.option("--target", metavar="NAME", type=PLACE, help="Look there instead of here.")
+@click.option("--target", metavar="NAME", type=PLACE, help="Examine this target.")
 @click.option(
     "--ep-library",
     metavar="FILE",
     multiple=True,
-    help="List the devices of this library of execution providers. Its code is run.",
+    help="List the devices of this plugin execution provider library. Loading it runs its code.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> int:
-    """Say what works on this machine or a target, what does not, and how to mend it.
+    """Check what works on this machine or a target, and print how to fix what does not.
 
-    The exit status is 1 when something that should work does not; what is optional and not
-    installed is no problem.
+    Exit status 1 if an installed component fails. Optional components that are not installed do not
+    count.
     """
     before = _target_checks(target)
     checks: list[Check] = run_activity("doctor", Request(ep_library), target).checks

@@ -45,7 +45,7 @@ command = LazyGroup(
         CommandInfo("clean", "Remove what was sent to a target.", f"{__name__}:clean_target"),
     ),
     name="target",
-    help="Machines that are reached over SSH: where activities run with --target NAME.",
+    help="Manage machines over SSH, where activities run with --target NAME.",
     no_args_is_help=False,
 )
 
@@ -103,7 +103,7 @@ add_target = click.Command(
         *parameters_of(ConnectionForm),
         click.Option(["--force"], is_flag=True, help="Replace a target of the same name."),
     ],
-    help="Save a connection under a name. Nothing is connected to, and no secret is saved.",
+    help="Save a connection under a name, without connecting and without saving secrets.",
 )
 
 
@@ -138,17 +138,17 @@ edit_target = click.Command(
     callback=_edit,
     params=[
         *_edit_parameters(),
-        click.Option(["--rename"], metavar="NAME", help="Call it so from now on."),
-        click.Option(["--clear-env"], is_flag=True, help="Forget the variables it has."),
+        click.Option(["--rename"], metavar="NAME", help="Rename the target."),
+        click.Option(["--clear-env"], is_flag=True, help="Remove all environment variables."),
     ],
-    help="Change some settings of a target; the others stay. An empty text takes a setting back.",
+    help="Change settings of a target. An empty value resets a setting.",
 )
 
 
 @click.command("remove")
 @click.argument("names", type=TARGET, nargs=-1, required=True, metavar="NAME...")
 def remove_targets(names: tuple[str, ...]) -> None:
-    """Forget targets and their secrets. What lies on the machines stays there."""
+    """Remove targets and their secrets. Files on the machines stay there."""
     from dld_tui.targets.ssh.target import forget_secrets
 
     known = saved_targets.load()
@@ -171,10 +171,10 @@ _STEP = 15
 @click.argument("name", type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def test_target(name: str, as_json: bool) -> None:
-    """Connect to a target and say each step, with the remedy for what fails.
+    """Test the connection to a target step by step, with a remedy for each failure.
 
-    A new host is asked about with its fingerprint, and passwords on the terminal. The exit status
-    is 4 when the target cannot be used.
+    Asks you to confirm the fingerprint of a new host, and asks for passwords on the terminal. Exit
+    status 4 if the target cannot be used.
     """
     connection = saved_targets.find(name)
     from dld_tui.targets.ssh.target import examine
@@ -202,9 +202,9 @@ def test_target(name: str, as_json: bool) -> None:
 @click.argument("name", required=False, type=TARGET)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_jobs(name: str | None, as_json: bool) -> int:
-    """List the jobs on a target, or on all targets that have jobs of this machine.
+    """List the jobs on a target, or on all targets with jobs of this machine.
 
-    Jobs whose connection was lost go on; `dld target attach JOB` fetches their results.
+    Jobs continue after a lost connection; `dld target attach JOB` fetches their results.
     """
     from dld_tui.targets.ssh.results import JobsStore, StoredJob, job_table
     from dld_tui.targets.ssh.target import SshTarget
@@ -254,13 +254,13 @@ def list_jobs(name: str | None, as_json: bool) -> int:
 
 @click.command("attach")
 @click.argument("job", type=JOB)
-@click.option("--cancel", is_flag=True, help="Stop the job instead; nothing of it is left.")
-@click.option("--json", "as_json", is_flag=True, help="Print its result as one JSON document.")
+@click.option("--cancel", is_flag=True, help="Stop the job and delete its files instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def attach_job(job: str, cancel: bool, as_json: bool) -> None:
-    """Go on with a job on a target whose connection was lost, and fetch its result.
+    """Reattach to a job on a target and fetch its result.
 
-    JOB is the name that `dld target jobs` lists, or the end of it. The result goes to the path
-    that was asked for when the job was started; a file that is there by now is replaced.
+    JOB is a name from `dld target jobs`, or the end of one. The result goes to the path that was
+    given when the job started, and replaces a file there.
     """
     from dld_tui.targets.ssh.results import JobsStore
     from dld_tui.targets.ssh.target import SshTarget
@@ -287,17 +287,16 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
 @click.argument("name", type=TARGET)
 @click.option(
     "--days", metavar="N", type=click.FloatRange(min=0), default=14.0, show_default=True,
-    help="Only what was not used for so long.",
+    help="Only files unused for this many days.",
 )  # fmt: skip
 @click.option(
-    "--all", "everything", is_flag=True, help="Remove all that was put there, environments too."
+    "--all", "everything", is_flag=True, help="Remove everything, including environments."
 )
-@click.option("--unfetched", is_flag=True, help="Results that were never fetched, too.")
+@click.option("--unfetched", is_flag=True, help="Also remove results that were never fetched.")
 def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> None:
-    """Remove ended jobs and the files that were sent to a target.
+    """Remove finished jobs and uploaded files from a target.
 
-    Jobs that run are left alone, and so are results that were not fetched. What is removed is sent
-    again when it is needed.
+    Keeps running jobs and results that were not fetched. Files are uploaded again when needed.
     """
     from dld_tui.targets.ssh.target import SshTarget
 

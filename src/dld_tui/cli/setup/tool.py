@@ -39,7 +39,7 @@ command = LazyGroup(
         CommandInfo("run", "Run a tool on a model.", f"{__name__}:run_tool"),
     ),
     name="tool",
-    help="Programs of yours that are run on models.",
+    help="Run your own programs on models.",
     no_args_is_help=False,
 )
 
@@ -72,10 +72,10 @@ def _data(tool: Tool) -> JSON:
     }
 
 
-_HELP = """Save a tool under a name; nothing is run.
+_HELP = """Save a tool under a name, without running it.
 
-In ARGUMENTS, $Model is the model's file, $Output the file to write, $Folder the model's folder, and
-$$ a dollar: quote them for your shell. Without ARGUMENTS it gets $Model."""
+In ARGUMENTS, $Model is the model file, $Output the output file, $Folder the model's folder, and $$
+a dollar sign; quote them for your shell. The default of ARGUMENTS is $Model."""
 
 
 def _add(arguments: tuple[str, ...], force: bool, **values: Any) -> None:
@@ -106,7 +106,7 @@ add_tool = click.Command("add", params=_add_parameters(), callback=_add, help=_H
 @click.command("remove")
 @click.argument("names", type=TOOL, nargs=-1, required=True, metavar="NAME...")
 def remove_tools(names: tuple[str, ...]) -> None:
-    """Forget tools. The programs stay where they are."""
+    """Remove tools. The programs themselves stay."""
     for name in names:
         custom_tools.find(name)  # nothing is removed when one of the names is wrong
     for name in dict.fromkeys(names):
@@ -121,12 +121,12 @@ def remove_tools(names: tuple[str, ...]) -> None:
     "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="The file to write."
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing output.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def run_tool(name: str, model: Path, output: Path | None, force: bool, as_json: bool) -> None:
     """Run a tool on a model.
 
-    What it prints goes to standard output. The output is put in its place only when the tool has
-    ended well. Ctrl+C ends it and what it started.
+    The tool's standard output is passed through. The output file is put in place only if the tool
+    succeeds. Ctrl+C stops the tool and its child processes.
     """
     tool = custom_tools.find(name)
     if output is None and tool.output and not tool.ask:

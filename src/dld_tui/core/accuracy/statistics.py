@@ -436,11 +436,13 @@ class ToleranceSettings:
     tolerance: tuple[str, ...] = param(
         (),
         label="Tolerances",
-        help="What may be off: atol=1e-3,rtol=1e-2 or cosine=0.999 or snr=30 for all tensors,"
-        " NAME:atol=… for one.",
+        help=(
+            "Tolerance: atol=1e-3,rtol=1e-2, cosine=0.999 or snr=30 for all tensors, "
+            "NAME:atol=… for one."
+        ),
         spellings=("--tolerance",),
         metavar="SPEC",
-        empty="as the types allow",
+        empty="from the types",
     )
     atol: float = param(
         1e-2, label="Absolute", help="Absolute tolerance.", spellings=("--atol",), minimum=0

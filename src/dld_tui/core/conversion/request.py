@@ -46,7 +46,7 @@ class PreviewedRequest(_Files):
     in_place: bool = param(
         False,
         label="In place",
-        help="The output may be the model itself, which is replaced in one step.",
+        help="Allow the output to replace the model itself, atomically.",
         spellings=("--in-place",),
     )
 
@@ -65,15 +65,14 @@ class ValueVerification(_Settings):
     verify: bool = param(
         True,
         label="Verify",
-        help="Load and run the result with ONNX Runtime before it is written.",
+        help="Load and run the result with ONNX Runtime before writing it.",
         spellings=("--verify",),
         page=_PAGE,
     )
     values: str = param(
         "auto",
         label="Values",
-        help="Whether to compare the results with those of the original; auto: with up to 67 MB of"
-        " weights.",
+        help="Compare the outputs with those of the original. auto: only up to 67 MB of weights.",
         choices=("auto", "always", "never"),
         spellings=("--values",),
         page=_PAGE,
@@ -99,7 +98,7 @@ class Verification(ValueVerification):
     measure: bool = param(
         True,
         label="Latency",
-        help="Measure both models on the CPU of this machine for a moment.",
+        help="Measure the latency of both models briefly on this CPU.",
         spellings=("--measure",),
         page=_PAGE,
     )
@@ -112,7 +111,10 @@ class Repair(Verification):
     repair: bool = param(
         False,
         label="Repair",
-        help="Where outputs are not near enough, leave the nodes that cause it as they were.",
+        help=(
+            "If outputs are outside the tolerance, keep the nodes that cause it in their "
+            "original type."
+        ),
         spellings=("--repair",),
         page=_PAGE,
     )
@@ -135,14 +137,15 @@ class QuantizationSettings:
     list_only: bool = param(
         False,
         label="List",
-        help="Only list the tensors that static quantization would give QuantizeLinear and"
-        " DequantizeLinear; needs no calibration.",
+        help=(
+            "Only list the tensors that static quantization would quantize; needs no calibration."
+        ),
         spellings=("--list",),
     )
     calibration: Path | None = param(
         None,
         label="Calibration",
-        help="Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these.",
+        help="Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, ….",
         kind="folder",
         spellings=("--calibration",),
         metavar="DIR",
@@ -150,20 +153,24 @@ class QuantizationSettings:
     dynamic: bool = param(
         False,
         label="Dynamic",
-        help="Compute the scales of activations while the model runs; needs no calibration.",
+        help=(
+            "Dynamic quantization: compute scales of activations at run time; needs no calibration."
+        ),
         spellings=("--dynamic",),
     )
     weights_only: bool = param(
         False,
         label="Weights only",
-        help="Store the weights of matrix products in blocks of 4 or 8 bits and compute in floating"
-        " point; needs no calibration.",
+        help=(
+            "Weight-only quantization: store MatMul weights in blocks of 4 or 8 bits and "
+            "compute in floating point; needs no calibration."
+        ),
         spellings=("--weights-only",),
     )
     runtime: str = param(
         "onnxruntime",
         label="For",
-        help="What is to run the result; tensorrt takes symmetric types and no quantized biases.",
+        help="Backend of the result. tensorrt uses symmetric types and no quantized biases.",
         choices=("onnxruntime", "tensorrt"),
         words=(("cpu", "onnxruntime"), ("ort", "onnxruntime"), ("trt", "tensorrt")),
         spellings=("--for",),
@@ -185,7 +192,7 @@ class QuantizationSettings:
     block: int = param(
         128,
         label="Block size",
-        help="How many weights have a scale in common, with weights only.",
+        help="Number of weights that share a scale (weight-only).",
         minimum=16,
         maximum=256,
         spellings=("--block",),
@@ -194,52 +201,63 @@ class QuantizationSettings:
     format: str = param(
         "auto",
         label="Format",
-        help="With weights only: matmulnbits, ONNX Runtime's operator, or dequantize,"
-        " DequantizeLinear in blocks, which opset 21 has; auto: what it is for takes.",
+        help=(
+            "Weight-only: matmulnbits uses ONNX Runtime's MatMulNBits, dequantize uses blocked "
+            "DequantizeLinear (opset 21). auto depends on the backend."
+        ),
         choices=("auto", "matmulnbits", "dequantize"),
         spellings=("--format",),
     )
     rounding: str = param(
         "nearest",
         label="Rounding",
-        help="With weights only: to the nearest level, or k-quant, which looks for the scale and"
-        " zero point of each block with the least weighted error (uint4).",
+        help=(
+            "Weight-only: round to the nearest level, or k-quant, which minimises the weighted "
+            "error of each block (uint4)."
+        ),
         choices=("nearest", "k-quant"),
         spellings=("--rounding",),
     )
     lm_head: bool = param(
         False,
         label="lm_head",
-        help="With weights only: also the product that makes the logits.",
+        help="Weight-only: also quantize the MatMul that computes the logits.",
         spellings=("--lm-head",),
     )
     method: str = param(
         "auto",
         label="Method",
-        help="How ranges are found; auto: minmax, and the best of all where values come out wrong.",
+        help=(
+            "Calibration method. auto: minmax, or the best of all if outputs are outside the "
+            "tolerance."
+        ),
         choices=("auto", "minmax", "entropy", "percentile"),
         spellings=("--method",),
     )
     ops: tuple[str, ...] = param(
         (),
         label="Operators",
-        help="Quantize only these operators, separated by commas. By default all that can be, and"
-        " of dynamic quantization those that make the model faster here.",
+        help=(
+            "Quantize only these operators, separated by commas. By default all supported ones; "
+            "dynamic quantization takes those that run faster here."
+        ),
         spellings=("--ops",),
         metavar="OP,OP",
     )
     exclude: tuple[str, ...] = param(
         (),
         label="Exclude",
-        help="Name of a node that is not quantized; * stands for any characters.",
+        help="Do not quantize the node with this name; * matches any characters.",
         spellings=("--exclude",),
         metavar="NAME",
     )
     exclude_from: Path | None = param(
         None,
         label="Exclude from",
-        help="Text file with the name of such a node on each line, as dld accuracy --search int8"
-        " --script writes it.",
+        help=(
+            "Text file with the names of nodes to exclude, one per line, as dld accuracy "
+            "--search int8 --script writes it."
+        ),
         kind="file",
         spellings=("--exclude-from",),
         metavar="FILE",
@@ -247,13 +265,13 @@ class QuantizationSettings:
     per_channel: bool = param(
         True,
         label="Per channel",
-        help="A scale for each channel of a weight, where the model's opset has that.",
+        help="Use one scale per channel of a weight, if the opset supports it.",
         spellings=("--per-channel",),
     )
     reduce_range: bool = param(
         False,
         label="Reduced range",
-        help="7 bits for weights, for processors without VNNI.",
+        help="Use 7 bits for weights, for CPUs without VNNI.",
         spellings=("--reduce-range",),
     )
 
@@ -272,26 +290,26 @@ class HalfRequest(Repair, ConversionRequest):
     keep_io_types: bool = param(
         False,
         label="Keep I/O types",
-        help="Inputs and outputs of the model stay float32.",
+        help="Keep the inputs and outputs of the model in float32.",
         spellings=("--keep-io-types",),
     )
     op_block: tuple[str, ...] = param(
         (),
         label="Blocked operators",
-        help="Operators that stay in float32, separated by commas.",
+        help="Keep these operators in float32, separated by commas.",
         spellings=("--op-block",),
         metavar="OP,OP",
     )
     node_block: tuple[str, ...] = param(
         (),
         label="Blocked nodes",
-        help="Name of a node that stays in float32; * stands for any characters.",
+        help="Keep the node with this name in float32; * matches any characters.",
         spellings=("--node-block",),
         metavar="NAME",
     )
     range_check: bool = param(
         False,
         label="Range check",
-        help="List all weights with values that the type cannot hold.",
+        help="List all weights with values outside the range of the type.",
         spellings=("--range-check",),
     )

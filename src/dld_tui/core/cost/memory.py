@@ -443,7 +443,7 @@ COLUMNS: tuple[Column[Alive], ...] = (
     Column("producer", "made by", lambda alive: alive.producer, least=16, keep="end"),
     Column(
         "last_consumer", "last read by", _last_consumer, least=16, keep="end",
-        help="Kept for: nobody reads it any more, and its memory waits for that tensor.",
+        help="No node reads it any more; its memory is reserved for that tensor.",
     ),
 )  # fmt: skip
 

@@ -623,9 +623,9 @@ COLUMNS: tuple[Column[CostRow], ...] = (
     _counted("read", "read", _SIZES, "Bytes of the inputs, each once."),
     _counted("written", "written", _SIZES, "Bytes of the outputs."),
     Column("parameters", "params", lambda row: row.cost.parameters, COUNT, 10,
-           help="Elements of the initializers and constants that it reads."),
+           help="Elements of initializers and constants that the node reads."),
     Column("intensity", "FLOPs/B", lambda row: intensity(row.cost), RATIO, 8,
-           help="Operations a byte read or written."),
+           help="Operations per byte read or written."),
 )  # fmt: skip
 
 

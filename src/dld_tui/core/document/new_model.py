@@ -26,35 +26,37 @@ class NewModel:
     opset: int = param(
         DEFAULT_OPSET,
         label="Opset",
-        help="Version of ai.onnx. TensorRT 10.0 takes 9 to 20, 10.15 to 24, 11 to 25;"
-        " ONNX Runtime takes 7 and newer, up to the newest of its release.",
+        help=(
+            "Version of ai.onnx. TensorRT 10.0 supports 9 to 20, 10.15 up to 24, 11 up to 25; "
+            "ONNX Runtime supports 7 and newer, up to the latest at its release."
+        ),
         spellings=("--opset",),
         minimum=1,
     )
     contrib: bool = param(
         False,
         label="Contrib",
-        help="Import com.microsoft operators too, which ONNX Runtime has.",
+        help="Also import ONNX Runtime's com.microsoft operators.",
         spellings=("--contrib",),
     )
     ml: bool = param(
         False,
         label="Classic ML",
-        help="Import ai.onnx.ml operators too: trees, linear models, encoders.",
+        help="Also import ai.onnx.ml operators: trees, linear models, encoders.",
         spellings=("--ml",),
     )
     name: str = param("main", label="Graph name", help="The graph's name.", spellings=("--name",))
     inputs: tuple[str, ...] = param(
         (),
         label="Inputs",
-        help="Inputs with their types, such as x:float32[N,3,224,224]; ? for an unknown dimension.",
+        help="Inputs with their types, such as x:float32[N,3,224,224]; ? is an unknown dimension.",
         spellings=("--input",),
         metavar=_VALUES,
     )
     outputs: tuple[str, ...] = param(
         (),
         label="Outputs",
-        help="Outputs with their types; nothing makes them yet.",
+        help="Outputs with their types; no node produces them yet.",
         spellings=("--output",),
         metavar=_VALUES,
     )

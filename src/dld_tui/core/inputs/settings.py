@@ -8,16 +8,16 @@ from pathlib import Path
 from dld_tui.core.params import param
 
 SHAPE_HELP = (
-    "Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several may be separated by"
-    " commas. What no given shape tells is guessed from names and from what the graph demands."
+    "Shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]; several separated by commas."
+    " Missing dimensions are guessed from names and from the graph."
 )
-VERIFIED_HELP = f"{SHAPE_HELP} The result is run with it."
-FOLDER_HELP = "Folder with input_0.pb, … or NAME.npy, or with folders test_data_set_0, … of these."
+VERIFIED_HELP = f"{SHAPE_HELP} The result is run with these shapes."
+FOLDER_HELP = "Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, …."
 
 
 @dataclass(frozen=True)
 class InputSettings:
-    """What a run feeds a model with; requests declare theirs like these."""
+    """Settings for the inputs of a run, which requests declare with `like`."""
 
     shape: tuple[str, ...] = param(
         (),
@@ -26,21 +26,21 @@ class InputSettings:
         spellings=("--shape", "--shapes", "--input-shapes"),
         kind="shapes",
         metavar="NAME:DIMS",
-        empty="as the model says",
+        empty="from the model",
     )
     inputs: Path | None = param(
         None,
         label="Input data",
-        help=f"{FOLDER_HELP} By default inputs are made: plausible values for what each is.",
+        help=f"{FOLDER_HELP} By default plausible inputs are generated.",
         spellings=("--inputs",),
         kind="folder",
         metavar="DIR",
-        empty="made from the seed",
+        empty="generated from the seed",
     )
     seed: int = param(
         0,
         label="Seed",
-        help="Of the inputs that are made.",
+        help="Random seed of generated inputs.",
         spellings=("--seed",),
         metavar="N",
         minimum=0,

@@ -218,7 +218,7 @@ FIT_COLUMNS: tuple[Column[Fit], ...] = (
     Column("logits_bytes", "logits", lambda row: row.logits_bytes, BYTES),
     Column("total_bytes", "together", lambda row: row.total_bytes, BYTES),
     Column("prompt_bytes", "prompt at once", lambda row: row.prompt_bytes, BYTES,
-           help="All together while a prompt of the whole context is taken at once."),
+           help="Total while one prompt fills the whole context."),
 )  # fmt: skip
 
 
@@ -229,7 +229,7 @@ def fit_table(budget: Budget, devices: Sequence[Device]) -> Table[Fit]:
         memory = device.memory_bytes or 0
         return Column(
             f"fits {device.name}", device.name, lambda row: row.total_bytes <= memory, FLAG,
-            help="Whether all of it fits into the memory.",
+            help="Whether everything fits in memory.",
         )  # fmt: skip
 
     sized = [fits(device) for device in devices if device.memory_bytes]

@@ -44,42 +44,42 @@ class Config:
     theme: str = param(
         "dark",
         label="Theme",
-        help="Colours; NO_COLOR in the environment means no-colour.",
+        help="Colours. NO_COLOR in the environment selects no-colour.",
         choices=THEMES,
         page="Look",
     )
     glyphs: str = param(
         "unicode",
         label="Glyphs",
-        help="Use ascii where line and block characters look wrong: vt100, LANG=C.",
+        help="Use ascii if line and block characters look wrong: vt100, LANG=C.",
         choices=("unicode", "ascii"),
         page="Look",
     )
     animations: str = param(
         "off",
         label="Animations",
-        help="Always off over SSH, whatever is set here.",
+        help="Always off over SSH.",
         choices=("off", "on"),
         page="Look",
     )
     mouse: bool = param(
         True,
         label="Mouse",
-        help="Off lets the terminal select text itself. Takes effect at the next start.",
+        help="Off lets the terminal select text. Takes effect at the next start.",
         page="Look",
     )
     scroll: str = param(
         "jump",
         label="Scrolling",
-        help="How lists scroll when the cursor leaves the view: a third of the view, or a line.",
+        help="Scroll by a third of the view or by a line when the cursor leaves the view.",
         choices=("jump", "line"),
         page="Look",
     )
-    footer: bool = param(True, label="Footer", help="Show the row of keys.", page="Look")
+    footer: bool = param(True, label="Footer", help="Show the key bar.", page="Look")
     recent: int = param(
         20,
         label="Recent files",
-        help="How many files the welcome screen remembers.",
+        help="Number of recent files on the start page.",
         minimum=0,
         maximum=200,
         page="Files",
@@ -87,14 +87,12 @@ class Config:
     preview_bytes: int = param(
         16_000_000,
         label="Preview size",
-        help="Tensors up to this size are read for statistics without asking.",
+        help="Read tensors up to this size for statistics without asking.",
         unit="bytes",
         minimum=0,
         page="Files",
     )
-    target: str = param(
-        "local", label="Target", help="Where activities run when nothing is said.", page="Jobs"
-    )
+    target: str = param("local", label="Target", help="Default target of activities.", page="Jobs")
     keys: Mapping[str, str] = field(default_factory=dict)
     """Command id to keys, e.g. ``{"edit.undo": "u,ctrl+z"}``: the ``[keys]`` table."""
     tools: Mapping[str, Tool] = field(default_factory=dict)

@@ -225,44 +225,48 @@ _PLAIN = re.compile(r"[\w@%+=:,./${}-]+", re.ASCII)
 class ToolForm:
     """The settings of a tool, as text where that is what one types."""
 
-    name: str = param(label="Name", help="How the tool is called.", positional=True)
+    name: str = param(label="Name", help="Name of the tool.", positional=True)
     application: str = param(
         label="Application",
-        help="The program: a name that is found on the PATH, or an absolute path.",
+        help="The program: a name on the PATH, or an absolute path.",
         positional=True,
     )
     arguments: str = param(
         "$Model",
         label="Arguments",
-        help="$Model is the model's file, $Output the file to write, $Folder the model's folder,"
-        " $$ a dollar. Quotes keep blanks together; no shell reads it.",
+        help=(
+            "$Model is the model file, $Output the output file, $Folder the model's folder, $$ "
+            "a dollar sign. Quotes group words; no shell is involved."
+        ),
         spellings=("--arguments",),
         metavar="TEXT",
     )
     output: str = param(
         "",
         label="Output suffix",
-        help="When it writes a file to $Output: its suffix, such as .onnx.",
+        help="Suffix of $Output, such as .onnx, if the tool writes a file.",
         spellings=("--output",),
         metavar="SUFFIX",
     )
     ask: bool = param(
         True,
         label="Ask for a name",
-        help="Ask for the name of the output; else it is MODEL-TOOL with the suffix, and a number"
-        " where that is taken.",
+        help=(
+            "Ask for the name of the output. Otherwise it is MODEL-TOOL with the suffix, "
+            "numbered if that file exists."
+        ),
         spellings=("--ask",),
     )
     open: bool = param(
         False,
         label="Open output",
-        help="Open the output when the tool has ended.",
+        help="Open the output when the tool ends.",
         spellings=("--open",),
     )
     folder: str = param(
         "",
         label="Working folder",
-        help="Where it runs; empty is the folder of the model.",
+        help="Working folder. If empty, the folder of the model.",
         spellings=("--folder",),
         metavar="DIR",
         empty="the folder of the model",
@@ -270,7 +274,7 @@ class ToolForm:
     limit: int = param(
         DEFAULT_LIMIT_S,
         label="Time limit",
-        help="It is stopped after so many seconds; 0 lets it run.",
+        help="Time limit in seconds; 0 means no limit.",
         unit="s",
         minimum=0,
         maximum=MOST_LIMIT_S,

@@ -301,7 +301,7 @@ class ConnectionForm:
 
     name: str = param(
         label="Name",
-        help="How the target is called, as in --target NAME: letters, digits, dots and dashes.",
+        help="Name for --target NAME: letters, digits, dots and dashes.",
         positional=True,
         page="Machine",
     )
@@ -315,27 +315,27 @@ class ConnectionForm:
     port: int | None = param(
         None,
         label="Port",
-        help="Empty is what ~/.ssh/config says, else 22.",
+        help="If empty, the port in ~/.ssh/config, else 22.",
         minimum=1,
         maximum=65535,
         spellings=("--port",),
         metavar="PORT",
         page="Machine",
-        empty="what ~/.ssh/config says, else 22",
+        empty="from ~/.ssh/config, else 22",
     )
     user: str = param(
         "",
         label="User",
-        help="Empty is what ~/.ssh/config says, else the user here.",
+        help="If empty, the user in ~/.ssh/config, else the local user.",
         spellings=("--user",),
         metavar="USER",
         page="Machine",
-        empty="what ~/.ssh/config says, else yours",
+        empty="from ~/.ssh/config, else yours",
     )
     auth: str = param(
         "auto",
         label="Authentication",
-        help="auto tries the agent, then keys, then what the server asks for.",
+        help="auto tries the agent, then keys, then the methods that the server requests.",
         choices=AUTH,
         spellings=("--auth",),
         page="Machine",
@@ -343,18 +343,20 @@ class ConnectionForm:
     key: Path | None = param(
         None,
         label="Private key",
-        help="File of the private key; empty is what ~/.ssh/config says, else the usual ones.",
+        help="Private key file. If empty, the keys in ~/.ssh/config, else the default keys.",
         kind="file",
         spellings=("--key",),
         metavar="FILE",
         page="Machine",
-        empty="what ~/.ssh/config says, else the usual ones",
+        empty="from ~/.ssh/config, else the defaults",
     )
     remember: str = param(
         "memory",
         label="Remember secrets",
-        help="Where a password or passphrase is kept once it was right: for this run of the"
-        " program, or in the system's keyring.",
+        help=(
+            "Keep an accepted password or passphrase for this session only, or in the system's "
+            "keyring."
+        ),
         choices=REMEMBER,
         spellings=("--remember",),
         page="Machine",
@@ -362,17 +364,19 @@ class ConnectionForm:
     known_hosts: Path | None = param(
         None,
         label="Known hosts",
-        help="File of known host keys; empty is what ~/.ssh/config says, else the usual ones.",
+        help=(
+            "File of known host keys. If empty, the files in ~/.ssh/config, else the default files."
+        ),
         kind="file",
         spellings=("--known-hosts",),
         metavar="FILE",
         page="Way",
-        empty="what ~/.ssh/config says, else the usual ones",
+        empty="from ~/.ssh/config, else the defaults",
     )
     jump: str = param(
         "",
         label="Jump hosts",
-        help="Machines on the way: USER@HOST:PORT, several with commas between.",
+        help="Jump hosts: USER@HOST:PORT, separated by commas.",
         spellings=("--jump",),
         metavar="HOSTS",
         page="Way",
@@ -380,8 +384,10 @@ class ConnectionForm:
     proxy_command: str = param(
         "",
         label="Proxy command",
-        help="A command whose input and output are the connection; %h, %p and %r are host, port"
-        " and user.",
+        help=(
+            "Command that carries the connection on its standard input and output; %h, %p and "
+            "%r are host, port and user."
+        ),
         spellings=("--proxy-command",),
         metavar="COMMAND",
         page="Way",
@@ -396,7 +402,7 @@ class ConnectionForm:
     directory: str = param(
         DEFAULT_DIRECTORY,
         label="Directory",
-        help="Folder on the target for what is sent there.",
+        help="Working folder on the target.",
         spellings=("--directory",),
         metavar="DIR",
         page="Programs",
@@ -404,7 +410,7 @@ class ConnectionForm:
     python: str = param(
         "python3",
         label="Python",
-        help="The Python on the target, 3.10 or newer.",
+        help="Python on the target, 3.10 or newer.",
         spellings=("--python",),
         metavar="PROGRAM",
         page="Programs",
@@ -412,7 +418,10 @@ class ConnectionForm:
     launcher: str = param(
         "",
         label="Launcher",
-        help="Put before every job, e.g. srun --gres=gpu:1, docker exec -i NAME, sudo -n.",
+        help=(
+            "Command prefix of every job, such as srun --gres=gpu:1, docker exec -i NAME or "
+            "sudo -n."
+        ),
         spellings=("--launcher",),
         metavar="COMMAND",
         page="Programs",
@@ -420,7 +429,7 @@ class ConnectionForm:
     environment: tuple[str, ...] = param(
         (),
         label="Environment",
-        help="Variables for the jobs, NAME=VALUE.",
+        help="Environment variables of the jobs, NAME=VALUE.",
         spellings=("--env",),
         metavar="NAME=VALUE",
         page="Programs",

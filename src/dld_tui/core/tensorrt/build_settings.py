@@ -47,7 +47,7 @@ class CommonSettings:
     output: Path | None = param(
         None,
         label="Engine",
-        help="Where to write the engine. By default NAME.engine in the current folder.",
+        help="Write the engine here. By default NAME.engine in the current folder.",
         kind="output",
         spellings=("--output", "-o", "--saveEngine", "--save-engine"),
         suffix=".engine",
@@ -57,15 +57,17 @@ class CommonSettings:
     library: str = param(
         "auto",
         label="Library",
-        help="tensorrt, tensorrt_rtx, or the folder of another installation. By default tensorrt"
-        " where it is installed, else tensorrt_rtx.",
+        help=(
+            "tensorrt, tensorrt_rtx, or the folder of another installation. By default tensorrt "
+            "if installed, else tensorrt_rtx."
+        ),
         spellings=("--library",),
         metavar="NAME",
     )
     layer_info: Path | None = param(
         None,
         label="Layer information",
-        help="Where to write the layers of the engine. By default NAME.trt.json beside the engine.",
+        help="Write the layer information here. By default NAME.trt.json beside the engine.",
         kind="output",
         spellings=("--layer-info", "--exportLayerInfo"),
         metavar="FILE",
@@ -74,8 +76,10 @@ class CommonSettings:
     verbosity: str = param(
         "detailed",
         label="Metadata detail",
-        help="What the engine says of its layers: all, their names, or nothing. The plan of an"
-        " engine needs all.",
+        help=(
+            "Layer information stored in the engine: detailed, names only, or none. dld plan "
+            "needs detailed."
+        ),
         choices=("layer_names", "detailed", "none"),
         words=(("layer_names_only", "layer_names"),),
         spellings=("--verbosity", "--profilingVerbosity", "--profiling-verbosity"),
@@ -83,33 +87,33 @@ class CommonSettings:
     open_metadata: bool = param(
         False,
         label="Open afterwards",
-        help="Open the layers of the engine in the user interface when it is built.",
+        help="Open the engine plan in the user interface after the build.",
         spellings=("--open-metadata",),
     )
     plugins: tuple[str, ...] = param(
         (),
         label="Plugins",
-        help="Library of plugins that the model needs. Its code is run.",
+        help="Plugin library that the model needs. Loading it runs its code.",
         spellings=("--plugins", "--staticPlugins"),
         metavar="FILE",
     )
     dynamic_plugins: tuple[str, ...] = param(
         (),
         label="Stored plugins",
-        help="Library of plugins that is stored in the engine. Its code is run.",
+        help="Plugin library to store in the engine. Loading it runs its code.",
         spellings=("--dynamic-plugins", "--setPluginsToSerialize"),
         metavar="FILE",
     )
     verbose: bool = param(
         False,
         label="Verbose log",
-        help="Keep what the library says of each step in the log.",
+        help="Log the library's verbose messages.",
         spellings=("--verbose",),
     )
     log: Path | None = param(
         None,
         label="Log",
-        help="Where to write what the library says. By default NAME.build.log beside the engine.",
+        help="Write the library's messages here. By default NAME.build.log beside the engine.",
         kind="output",
         spellings=("--log",),
         metavar="FILE",
@@ -123,67 +127,72 @@ class ProfileSettings:
 
     min_shapes: tuple[str, ...] = param(
         (),
-        label="Smallest shapes",
-        help="Smallest shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]. An input that"
-        " comes again begins the next profile; --profile=N before it says which. An input whose"
-        " values are a shape takes these.",
+        label="Minimum shapes",
+        help=(
+            "Minimum shape of an input, as NAME:1x3x224x224 or NAME:[1,3,224,224]. A repeated "
+            "input starts the next profile; --profile=N before it selects a profile. For a "
+            "shape tensor, give its values."
+        ),
         kind="shapes",
         spellings=("--min-shapes", "--minShapes", "--trt-min-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
-        empty="as the usual shape",
+        empty="same as the optimum shape",
     )
     opt_shapes: tuple[str, ...] = param(
         (),
-        label="Usual shapes",
-        help="Shape that the engine is to be fastest for. Alone it stands for the smallest and the"
-        " largest shape, too.",
+        label="Optimum shapes",
+        help="Optimum shape of an input. Alone it also sets the minimum and the maximum.",
         kind="shapes",
         spellings=("--opt-shapes", "--optShapes", "--trt-opt-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
-        empty="as the model says",
+        empty="from the model",
     )
     max_shapes: tuple[str, ...] = param(
         (),
-        label="Largest shapes",
-        help="Largest shape of an input.",
+        label="Maximum shapes",
+        help="Maximum shape of an input.",
         kind="shapes",
         spellings=("--max-shapes", "--maxShapes", "--trt-max-shapes"),
         metavar="NAME:DIMS",
         page="Profiles",
-        empty="as the usual shape",
+        empty="same as the optimum shape",
     )
     batch: int | None = param(
         None,
         label="Inferred batch",
-        help="Size of the first dimension of inputs that leave only this open, where neither the"
-        " command nor the model gives a range.",
+        help=(
+            "Size of the first dimension of inputs whose only dynamic dimension it is, if "
+            "neither the command nor the model gives a range."
+        ),
         minimum=1,
         maximum=2**31 - 1,
         spellings=("--batch",),
         metavar="N",
         page="Profiles",
         of_model=True,
-        empty="as the input shapes say",
+        empty="from the input shapes",
     )
     input_formats: tuple[str, ...] = param(
         (),
         label="Input formats",
-        help="Type and format of the inputs in their order, as fp16:chw; one stands for all.",
+        help="Type and format of the inputs in order, as fp16:chw; a single value applies to all.",
         spellings=("--input-formats", "--inputIOFormats"),
         metavar="TYPE:FORMAT",
         page="Profiles",
-        empty="as the model has them",
+        empty="as in the model",
     )
     output_formats: tuple[str, ...] = param(
         (),
         label="Output formats",
-        help="Type and format of the outputs in their order, as fp32:chw; one stands for all.",
+        help=(
+            "Type and format of the outputs in order, as fp32:chw; a single value applies to all."
+        ),
         spellings=("--output-formats", "--outputIOFormats"),
         metavar="TYPE:FORMAT",
         page="Profiles",
-        empty="as the model has them",
+        empty="as in the model",
     )
 
 
@@ -194,8 +203,9 @@ class DeviceSettings:
     device: str = param(
         "0",
         label="Device",
-        help="Number of the GPU, or the UUID of a GPU or of a part of a divided one (MIG-…), as dld"
-        " doctor lists them.",
+        help=(
+            "Number of the GPU, or UUID of a GPU or MIG instance (MIG-…). dld doctor lists them."
+        ),
         spellings=("--device",),
         metavar="N|UUID",
         page="Device",
@@ -203,7 +213,7 @@ class DeviceSettings:
     hardware_compatible: str = param(
         "none",
         label="Runs on",
-        help="Which GPUs other than this one the engine is to run on.",
+        help="Other GPUs that must be able to run the engine.",
         choices=("none", "ampere_plus", "same_compute_capability"),
         words=(("ampere+", "ampere_plus"), ("sameComputeCapability", "same_compute_capability")),
         spellings=(
@@ -216,69 +226,69 @@ class DeviceSettings:
     compute_capability: tuple[str, ...] = param(
         (),
         label="Compute capability",
-        help="What to build for without the device, such as 8.9 (TensorRT-RTX).",
+        help="Compute capability to build for without the device, such as 8.9 (TensorRT-RTX).",
         spellings=("--compute-capability", "--compute-capabilities", "--computeCapabilities"),
         metavar="X.Y",
         page="Device",
         of_model=False,
-        empty="the device that builds",
+        empty="of the building device",
     )
     dla_core: int | None = param(
         None,
         label="DLA core",
-        help="Deep learning accelerator that runs the layers which it can run.",
+        help="DLA core that runs all layers it supports.",
         minimum=0,
         maximum=63,
         spellings=("--dla-core", "--useDLACore"),
         flags=(("--use-dla", 0),),
         metavar="N",
         page="Device",
-        empty="none: all runs on the GPU",
+        empty="none: all layers run on the GPU",
     )
     gpu_fallback: bool = param(
         False,
         label="GPU fallback",
-        help="Run on the GPU what the accelerator cannot run.",
+        help="Run layers on the GPU that the DLA does not support.",
         spellings=("--gpu-fallback", "--allowGPUFallback", "--allow-gpu-fallback"),
         page="Device",
     )
     layer_device: tuple[str, ...] = param(
         (),
         label="Device of layers",
-        help="Where a layer runs, as NAME:DLA or NAME:GPU; a name may hold one *.",
+        help="Device of a layer, as NAME:DLA or NAME:GPU; a name may contain one *.",
         spellings=("--layer-device", "--layerDeviceTypes"),
         metavar="NAME:DEVICE",
         page="Device",
-        empty="the library chooses",
+        empty="chosen by the library",
     )
     adjust_for_dla: bool = param(
         False,
         label="Adjust for DLA",
-        help="Change layers of the model so that the accelerator can run more of them. From"
-        " TensorRT 10.16 on.",
+        help="Transform layers so that the DLA can run more of them. TensorRT 10.16 and newer.",
         spellings=("--adjust-for-dla", "--adjustForDLA"),
         page="Device",
     )
     report_dla: bool = param(
         False,
         label="Only DLA",
-        help="Refuse a model with a node that the accelerator cannot run, and name it. From"
-        " TensorRT 10.15 on.",
+        help=(
+            "Reject a model with a node that the DLA does not support, and name the node. "
+            "TensorRT 10.15 and newer."
+        ),
         spellings=("--report-dla", "--reportCapabilityDLA"),
         page="Device",
     )
     dla_uint8: bool = param(
         False,
         label="DLA UINT8",
-        help="Let zero points be other than zero and types be UINT8, for DLA software from 3.16"
-        " on.",
+        help="Allow nonzero zero points and UINT8, for DLA software 3.16 and newer.",
         spellings=("--dla-uint8", "--uint8AsymmetricQuantizationDLA"),
         page="Device",
     )
     runtime_platform: str = param(
         "same_as_build",
         label="Platform",
-        help="The system that the engine is to run on.",
+        help="Platform that runs the engine.",
         choices=("same_as_build", "windows_amd64"),
         words=(("SameAsBuild", "same_as_build"), ("WindowsAMD64", "windows_amd64")),
         spellings=("--platform", "--runtimePlatform", "--runtime-platform"),
@@ -293,7 +303,9 @@ class OptimizerSettings:
     optimization_level: int | None = param(
         None,
         label="Builder level",
-        help="0 is the fastest build, 5 the best engine; by default 3.",
+        help=(
+            "Builder optimisation level: 0 builds fastest, 5 gives the best engine. By default 3."
+        ),
         minimum=0,
         maximum=5,
         spellings=(
@@ -307,52 +319,54 @@ class OptimizerSettings:
     )
     max_aux_streams: int | None = param(
         None,
-        label="Worker streams",
-        help="CUDA streams beside the main one that layers may run on at the same time.",
+        label="Auxiliary streams",
+        help="Maximum number of auxiliary CUDA streams for parallel layers.",
         minimum=0,
         maximum=4096,
         spellings=("--max-aux-streams", "--maxAuxStreams"),
         metavar="N",
         page="Optimizer",
-        empty="the library chooses",
+        empty="chosen by the library",
     )
     avg_timing: int | None = param(
         None,
         label="Timings",
-        help="Timings of a tactic that are averaged.",
+        help="Number of timings averaged per tactic.",
         minimum=1,
         maximum=10_000,
         spellings=("--avg-timing", "--avgTiming"),
         metavar="N",
         page="Optimizer",
-        empty="the library's",
+        empty="library default",
     )
     max_tactics: int | None = param(
         None,
         label="Tactics",
-        help="Tactics of a layer that are timed, at most.",
+        help="Maximum number of tactics to time per layer.",
         minimum=1,
         spellings=("--max-tactics", "--maxTactics"),
         metavar="N",
         page="Optimizer",
-        empty="the library chooses",
+        empty="chosen by the library",
     )
     tiling_level: int | None = param(
         None,
         label="Tiling level",
-        help="0 to 3: how long to search for better tilings.",
+        help="0 to 3: effort of the search for tilings.",
         minimum=0,
         maximum=3,
         spellings=("--tiling-level", "--tilingOptimizationLevel", "--tiling-optimization-level"),
         metavar="N",
         page="Optimizer",
-        empty="the library's",
+        empty="library default",
     )
     timing_cache: Path | None = param(
         None,
         label="Timing cache",
-        help="Measured tactics, kept from build to build. By default one file a library version and"
-        " GPU in the cache folder.",
+        help=(
+            "Timing cache to read and update. By default one file per library version and GPU "
+            "in the cache folder."
+        ),
         kind="file",
         spellings=(
             "--timing-cache",
@@ -362,34 +376,36 @@ class OptimizerSettings:
         ),
         metavar="FILE",
         page="Optimizer",
-        empty="one a library and GPU, in the cache folder",
+        empty="one per library and GPU, in the cache folder",
     )
     no_timing_cache: bool = param(
         False,
         label="No timing cache",
-        help="Neither read nor write a timing cache.",
+        help="Do not use a timing cache.",
         spellings=("--no-timing-cache", "--noBuilderCache"),
         page="Optimizer",
     )
     no_compilation_cache: bool = param(
         False,
-        label="No compiled code",
-        help="Keep no compiled code in the timing cache.",
+        label="No compilation cache",
+        help="Do not store compiled code in the timing cache.",
         spellings=("--no-compilation-cache", "--noCompilationCache"),
         page="Optimizer",
     )
     editable_timing_cache: bool = param(
         False,
         label="Editable cache",
-        help="Keep to the tactics in the timing cache, also to edited ones, and log what was"
-        " measured. From TensorRT 10.8 on.",
+        help=(
+            "Use the tactics in the timing cache, including edited ones, and log measured "
+            "tactics. TensorRT 10.8 and newer."
+        ),
         spellings=("--editable-timing-cache",),
         page="Optimizer",
     )
     error_on_cache_miss: bool = param(
         False,
-        label="Only cached",
-        help="Fail when a tactic is not in the timing cache.",
+        label="Fail on cache miss",
+        help="Fail if a tactic is not in the timing cache.",
         spellings=(
             "--error-on-cache-miss",
             "--errorOnTimingCacheMiss",
@@ -406,42 +422,47 @@ class MemorySettings:
     workspace: float | None = param(
         None,
         label="Workspace",
-        help="Scratch memory of a layer, at most; by default all of the device's.",
+        help="Maximum workspace memory; by default all of the device.",
         unit="MiB",
         minimum=0,
         spellings=("--workspace",),
         metavar="MIB",
         page="Memory",
-        empty="all of the device's memory",
+        empty="all device memory",
     )
     memory_pools: tuple[str, ...] = param(
         (),
         label="Other pools",
-        help="Limit of a pool, as dlaSRAM:1M, dlaLocalDRAM:1G, dlaGlobalDRAM:512M or"
-        " tacticSharedMem:48K. A number alone is in MiB.",
+        help=(
+            "Limit of a memory pool, such as dlaSRAM:1M, dlaLocalDRAM:1G, dlaGlobalDRAM:512M or "
+            "tacticSharedMem:48K. A number without a unit is in MiB."
+        ),
         spellings=("--memory-pool", "--memPoolSize", "--pool-limit", "--memory-pool-limit"),
         metavar="POOL:SIZE",
         page="Memory",
         of_model=False,
-        empty="the library's",
+        empty="library default",
     )
     weight_streaming: bool = param(
         False,
         label="Weight streaming",
-        help="Let the engine run with less memory than its weights need. Needs strong typing.",
+        help=(
+            "Allow the engine to stream weights and use less GPU memory than their size. Needs "
+            "strong typing."
+        ),
         spellings=("--weight-streaming", "--allowWeightStreaming"),
         page="Memory",
     )
     l2_limit: int | None = param(
         None,
         label="L2 for tiling",
-        help="L2 cache that tilings may use, at most.",
+        help="Maximum L2 cache for tilings.",
         unit="bytes",
         minimum=0,
         spellings=("--l2-limit", "--l2LimitForTiling"),
         metavar="BYTES",
         page="Memory",
-        empty="the library's",
+        empty="library default",
     )
 
 
@@ -452,7 +473,7 @@ class RefitSettings:
     refit: str = param(
         "none",
         label="Refit",
-        help="Let weights be replaced later (refit), or leave them out of the engine, too (strip).",
+        help="refit makes weights replaceable; strip also leaves them out of the engine.",
         choices=("none", "refit", "strip"),
         spellings=("--refit-mode",),
         flags=(
@@ -468,15 +489,15 @@ class RefitSettings:
     )
     version_compatible: bool = param(
         False,
-        label="Any version",
-        help="Let newer versions of the library run the engine.",
+        label="Version compatible",
+        help="Build a version-compatible engine, which newer versions of the library can run.",
         spellings=("--version-compatible", "--versionCompatible", "--vc"),
         page="Refit",
     )
     exclude_lean_runtime: bool = param(
         False,
         label="No lean runtime",
-        help="Leave the lean runtime out of an engine for any version.",
+        help="Exclude the lean runtime from a version-compatible engine.",
         spellings=("--exclude-lean-runtime", "--excludeLeanRuntime"),
         page="Refit",
     )
@@ -489,8 +510,10 @@ class PrecisionSettings:
     typing: str = param(
         "default",
         label="Typing mode",
-        help="Who decides on the types of layers: the builder (default), the model alone (strong),"
-        " or precisions set on layers, which the builder must obey or may prefer.",
+        help=(
+            "How layer types are chosen: default (the builder decides), strong (from the model "
+            "only), obey or prefer (layer precisions are binding or preferred)."
+        ),
         choices=("default", "strong", "obey", "prefer"),
         words=(("none", "default"),),
         spellings=("--typing", "--precisionConstraints", "--precision-constraints"),
@@ -500,7 +523,7 @@ class PrecisionSettings:
     tf32: bool = param(
         True,
         label="TF32",
-        help="Let FP32 layers run with the 10 bits of mantissa of TF32.",
+        help="Allow TF32 (10-bit mantissa) in FP32 layers.",
         spellings=("--tf32",),
         flags=(("--noTF32", False),),
         page="Precision",
@@ -508,7 +531,7 @@ class PrecisionSettings:
     fp16: bool = param(
         False,
         label="FP16",
-        help="Let layers run in FP16.",
+        help="Allow FP16 layers.",
         spellings=("--fp16",),
         flags=(("--best", True),),
         page="Precision",
@@ -516,7 +539,7 @@ class PrecisionSettings:
     bf16: bool = param(
         False,
         label="BF16",
-        help="Let layers run in BF16.",
+        help="Allow BF16 layers.",
         spellings=("--bf16",),
         flags=(("--best", True),),
         page="Precision",
@@ -524,8 +547,9 @@ class PrecisionSettings:
     int8: bool = param(
         False,
         label="INT8",
-        help="Let layers run in INT8. Needs a quantized model, a calibration cache or inputs to"
-        " calibrate with.",
+        help=(
+            "Allow INT8 layers. Needs a quantized model, a calibration cache or calibration inputs."
+        ),
         spellings=("--int8",),
         flags=(("--best", True),),
         page="Precision",
@@ -533,40 +557,42 @@ class PrecisionSettings:
     fp8: bool = param(
         False,
         label="FP8",
-        help="Let layers run in FP8.",
+        help="Allow FP8 layers.",
         spellings=("--fp8",),
         page="Precision",
     )
     int4: bool = param(
         False,
         label="INT4",
-        help="Let weights be INT4.",
+        help="Allow INT4 weights.",
         spellings=("--int4",),
         page="Precision",
     )
     layer_precision: tuple[str, ...] = param(
         (),
         label="Layer precisions",
-        help="Precision of a layer, as NAME:fp16; a name may hold one *. Comes after what the model"
-        " says of its layers.",
+        help=(
+            "Precision of a layer, as NAME:fp16; a name may contain one *. Overrides precisions "
+            "in the model."
+        ),
         spellings=("--layer-precision", "--layerPrecisions", "--layer-precisions"),
         metavar="NAME:TYPE",
         page="Precision",
-        empty="as the model says",
+        empty="from the model",
     )
     layer_output_type: tuple[str, ...] = param(
         (),
         label="Output types",
-        help="Types of a layer's outputs, as NAME:fp16+fp32; a name may hold one *.",
+        help="Output types of a layer, as NAME:fp16+fp32; a name may contain one *.",
         spellings=("--layer-output-type", "--layerOutputTypes"),
         metavar="NAME:TYPE",
         page="Precision",
-        empty="the library chooses",
+        empty="chosen by the library",
     )
     calibration_cache: Path | None = param(
         None,
         label="Calibration cache",
-        help="Ranges of tensors for INT8: read when the file exists, else written.",
+        help="INT8 calibration cache: read if the file exists, else written.",
         kind="file",
         spellings=("--calibration-cache", "--calib"),
         metavar="FILE",
@@ -575,7 +601,7 @@ class PrecisionSettings:
     calibration_inputs: Path | None = param(
         None,
         label="Calibration inputs",
-        help="Folder with sets of inputs to calibrate INT8 with.",
+        help="Folder with input sets for INT8 calibration.",
         kind="folder",
         spellings=("--calibration-inputs",),
         metavar="DIR",
@@ -584,16 +610,18 @@ class PrecisionSettings:
     )
     placeholder_ranges: bool = param(
         False,
-        label="Made-up ranges",
-        help="Give each tensor without a range a made-up one, to see how fast INT8 would be without"
-        " calibration: the engine computes nonsense.",
+        label="Fake ranges",
+        help=(
+            "Use fake ranges for tensors without one, to measure INT8 speed without "
+            "calibration. The outputs are meaningless."
+        ),
         spellings=("--placeholder-ranges",),
         page="Precision",
     )
     strict_nans: bool = param(
         False,
         label="Strict NaNs",
-        help="Keep to IEEE 754 for NaN, which rules some optimisations out.",
+        help="Handle NaN as in IEEE 754, which disables some optimisations.",
         spellings=("--strict-nans",),
         page="Precision",
     )
@@ -606,7 +634,10 @@ class TacticSettings:
     sparsity: str = param(
         "disable",
         label="Sparsity",
-        help="Try tactics for weights of which two in four are zero; force makes them so.",
+        help=(
+            "Try tactics for 2:4 structured sparsity; force also prunes the weights to that "
+            "pattern."
+        ),
         choices=("disable", "enable", "force"),
         spellings=("--sparsity",),
         flags=(("--sparse-weights", "enable"),),
@@ -615,18 +646,20 @@ class TacticSettings:
     tactic_sources: tuple[str, ...] = param(
         (),
         label="Tactic sources",
-        help="Source to add to the defaults or to take away, as +CUBLAS or -CUDNN. Without a sign:"
-        " only these; NONE is no source.",
+        help=(
+            "Tactic source to add or remove, as +CUBLAS or -CUDNN. Without a sign, use only "
+            "these; NONE means no source."
+        ),
         spellings=("--tactic-source", "--tacticSources", "--tactic-sources"),
         metavar="SOURCE",
         page="Tactics",
         of_model=False,
-        empty="the library's",
+        empty="library default",
     )
     native_instance_norm: bool = param(
         True,
         label="Native norm",
-        help="Parse InstanceNormalization to a native layer; off for the plugin.",
+        help="Parse InstanceNormalization to a native layer; off uses the plugin.",
         spellings=("--native-instance-norm",),
         flags=(("--pluginInstanceNorm", False), ("--pi", False), ("--plugin-instancenorm", False)),
         page="Tactics",
@@ -634,39 +667,43 @@ class TacticSettings:
     direct_io: bool = param(
         False,
         label="Direct IO",
-        help="Put no reformatting at inputs and outputs of a given format.",
+        help="Forbid reformatting at inputs and outputs with a given format.",
         spellings=("--direct-io", "--directIO"),
         page="Tactics",
     )
     plugin_override: bool = param(
         False,
         label="Plugins first",
-        help="Take a plugin that has the name of an operator in the operator's place.",
+        help="Prefer a plugin to the built-in operator of the same name.",
         spellings=("--plugin-override", "--enablePluginOverride"),
         page="Tactics",
     )
     distributive_independence: bool = param(
         False,
-        label="Same by batch",
-        help="Give an item of a batch the same result whatever the size of the batch is.",
+        label="Batch invariance",
+        help="Compute the same result for an item regardless of the batch size.",
         spellings=("--distributive-independence", "--distributiveIndependence"),
         page="Tactics",
     )
     build_route: str = param(
         "",
         label="Build route",
-        help="Knobs of the compiler, as '-copy_ppg=off -peep:max=2'; the others have their"
-        " defaults. dld routes lists them and finds the fastest. From TensorRT 11.1 on.",
+        help=(
+            "Knobs of the compiler, such as '-copy_ppg=off -peep:max=2'; the others keep their "
+            "defaults. dld routes lists and tunes them. TensorRT 11.1 and newer."
+        ),
         spellings=("--build-route", "--setBuildRoute"),
         metavar="ROUTE",
         page="Tactics",
-        empty="the library's",
+        empty="library default",
     )
     tactic_replay: Path | None = param(
         None,
         label="Tactic replay",
-        help="Take the tactics that this file names, and fail where the library has them no more."
-        " For libraries with an algorithm selector, TensorRT 8 to 10.",
+        help=(
+            "Use the tactics in this file, and fail if one is unavailable. Needs an algorithm "
+            "selector (TensorRT 8 to 10)."
+        ),
         kind="file",
         spellings=("--tactic-replay", "--load-tactics"),
         metavar="FILE",
@@ -675,7 +712,7 @@ class TacticSettings:
     save_tactics: Path | None = param(
         None,
         label="Record tactics",
-        help="Where to write the tactics that are taken, as a file to replay.",
+        help="Write the chosen tactics to this file, for --tactic-replay.",
         kind="output",
         spellings=("--save-tactics",),
         metavar="FILE",
@@ -684,12 +721,12 @@ class TacticSettings:
     preview_features: tuple[str, ...] = param(
         (),
         label="Preview features",
-        help="Feature to add or to take away, as +NAME or -NAME.",
+        help="Preview feature to enable or disable, as +NAME or -NAME.",
         spellings=("--preview-feature", "--preview", "--preview-features"),
         metavar="NAME",
         page="Tactics",
         of_model=False,
-        empty="the library's",
+        empty="library default",
     )
 
 

@@ -18,22 +18,26 @@ class MeasureSettings:
     shape: tuple[str, ...] = like(
         InputSettings,
         "shape",
-        help="Shape to measure with, as NAME:1x3x224x224. By default the usual shape of the first"
-        " profile. Without other ranges it is the profile of the engine, too.",
+        help=(
+            "Input shape to measure, as NAME:1x3x224x224. By default the optimum shape of the "
+            "first profile. Without other ranges it also sets the profile."
+        ),
         page="Measure",
-        empty="as the usual shape",
+        empty="same as the optimum shape",
     )
     inputs: Path | None = like(
         InputSettings,
         "inputs",
-        help="Folder with input_0.pb, input_1.pb, … or NAME.npy; of several sets the first one is"
-        " taken. By default inputs are made.",
+        help=(
+            "Folder with input_0.pb, … or NAME.npy; of several sets the first is used. By "
+            "default inputs are generated."
+        ),
         page="Measure",
     )
     load_inputs: tuple[str, ...] = param(
         (),
         label="Input files",
-        help="File with the raw bytes of one input, as NAME:FILE.",
+        help="File with the raw bytes of an input, as NAME:FILE.",
         spellings=("--load-input", "--loadInputs"),
         metavar="NAME:FILE",
         page="Measure",
@@ -41,7 +45,7 @@ class MeasureSettings:
     iterations: int = param(
         10,
         label="Iterations",
-        help="Timed passes, at least.",
+        help="Minimum number of timed passes.",
         minimum=1,
         maximum=10_000_000,
         spellings=("--iterations",),
@@ -51,7 +55,7 @@ class MeasureSettings:
     duration: float = param(
         3.0,
         label="Duration",
-        help="Measure for at least so long.",
+        help="Measure for at least this time.",
         unit="s",
         minimum=0,
         spellings=("--duration",),
@@ -61,7 +65,7 @@ class MeasureSettings:
     warm_up_ms: float = param(
         200.0,
         label="Warm-up time",
-        help="Run for at least so long before the timed passes.",
+        help="Warm up for at least this time.",
         unit="ms",
         minimum=0,
         spellings=("--warm-up-ms", "--warmUp"),
@@ -71,7 +75,7 @@ class MeasureSettings:
     percentile: str = param(
         "90,95,99",
         label="Percentiles",
-        help="Percentiles of the latency to print, separated by commas.",
+        help="Latency percentiles to print, separated by commas.",
         spellings=("--percentile",),
         metavar="P,…",
         page="Measure",
@@ -79,7 +83,7 @@ class MeasureSettings:
     streams: int = param(
         1,
         label="Streams",
-        help="Passes that run at the same time, each with a context of its own.",
+        help="Number of concurrent streams, each with its own execution context.",
         minimum=1,
         maximum=1024,
         spellings=("--streams", "--infStreams"),
@@ -89,8 +93,10 @@ class MeasureSettings:
     use_cuda_graph: bool = param(
         False,
         label="CUDA graph",
-        help="Launch a pass as one captured CUDA graph. trtexec 11.1 does so by default, earlier"
-        " ones do not.",
+        help=(
+            "Capture a pass as a CUDA graph and launch it. Default in trtexec 11.1, not in "
+            "earlier versions."
+        ),
         spellings=("--cuda-graph", "--useCudaGraph"),
         flags=(("--noCudaGraph", False),),
         page="Measure",
@@ -98,8 +104,10 @@ class MeasureSettings:
     spin_wait: bool = param(
         False,
         label="Spin wait",
-        help="Wait for the GPU with a busy CPU, which takes less time. trtexec 11.1 does so by"
-        " default, earlier ones do not.",
+        help=(
+            "Busy-wait for the GPU, which lowers the latency. Default in trtexec 11.1, not in "
+            "earlier versions."
+        ),
         spellings=("--spin-wait", "--useSpinWait"),
         flags=(("--noSpinWait", False),),
         page="Measure",
@@ -107,8 +115,10 @@ class MeasureSettings:
     no_data_transfers: bool = param(
         False,
         label="No copies",
-        help="Keep inputs and outputs on the GPU: latency is then without copies. trtexec 11.1 does"
-        " so by default, earlier ones do not.",
+        help=(
+            "Keep inputs and outputs on the GPU; the latency then excludes copies. Default in "
+            "trtexec 11.1, not in earlier versions."
+        ),
         spellings=("--no-data-transfers", "--noDataTransfers"),
         flags=(("--includeDataTransfers", False),),
         page="Measure",
@@ -116,45 +126,48 @@ class MeasureSettings:
     weight_streaming_budget: str = param(
         "",
         label="Streaming budget",
-        help="GPU memory for the weights of an engine that streams them, such as 50% or 512M; -1"
-        " lets the library choose.",
+        help="GPU memory for streamed weights, such as 50% or 512M; -1 lets the library choose.",
         spellings=("--weight-streaming-budget", "--weightStreamingBudget"),
         metavar="SIZE",
         page="Measure",
         of_model=True,
-        empty="the library's",
+        empty="library default",
     )
     layer_passes: int | None = param(
         None,
         label="Layer passes",
-        help="Passes of the run that measures the layers; 0 leaves it out. By default as many as"
-        " the timed ones, up to 50.",
+        help=(
+            "Passes of the separate run that measures layers; 0 skips it. By default as many as "
+            "timed passes, at most 50."
+        ),
         minimum=0,
         spellings=("--layer-passes",),
         metavar="N",
         page="Measure",
-        empty="as many as are timed, at most 50",
+        empty="as many as timed passes, at most 50",
     )
     seed: int = like(InputSettings, "seed", page="Measure")
     hide_non_compute: bool = param(
         False,
         label="Hide non-compute",
-        help="Leave constants, shape arithmetic and copies out of the layers.",
+        help="Omit constants, shape arithmetic and copies from the layers.",
         spellings=("--hide-non-compute",),
         page="Measure",
     )
     gpu_timeline: bool = param(
         True,
         label="Timeline",
-        help="Record kernels and copies by stream.",
+        help="Record GPU kernels and copies by stream.",
         spellings=("--gpu-timeline",),
         page="GPU",
     )
     gpu_counters: str = param(
         "auto",
         label="Counters",
-        help="What GPU utilisation over time is taken from: hardware counters, NVML's GPM or plain"
-        " utilisation, or a Jetson's files; auto is the best of these that works.",
+        help=(
+            "Source of GPU utilisation over time: hardware counters, NVML's GPM or plain "
+            "utilisation, or a Jetson's sysfs files. auto uses the best available."
+        ),
         choices=("auto", "hardware", "gpm", "nvml", "sysfs", "off"),
         spellings=("--gpu-counters",),
         page="GPU",
@@ -162,7 +175,7 @@ class MeasureSettings:
     counter_interval: float = param(
         20.0,
         label="Counter interval",
-        help="Time between two samples of the hardware counters.",
+        help="Sampling interval of the hardware counters.",
         unit="us",
         minimum=1,
         maximum=1_000_000,
@@ -173,7 +186,7 @@ class MeasureSettings:
     counter_passes: int | None = param(
         None,
         label="Counter passes",
-        help="Layer passes to sample counters in, at most; 0 for none.",
+        help="Maximum number of layer passes with counters; 0 for none.",
         minimum=0,
         spellings=("--counter-passes",),
         metavar="N",
@@ -183,9 +196,10 @@ class MeasureSettings:
     lock_clocks: bool = param(
         False,
         label="Lock clocks",
-        help="Hold the GPU at its base clock, or a Jetson at the highest clocks of its power"
-        " mode, for steady figures. Needs the right to do so; afterwards the clocks are as before,"
-        " whatever happens.",
+        help=(
+            "Lock the GPU at its base clock, or a Jetson at the highest clocks of its power "
+            "mode, for stable results. Needs permission. The clocks are always restored."
+        ),
         spellings=("--lock-clocks",),
         page="GPU",
     )
@@ -209,17 +223,19 @@ class RunSettings(MeasureSettings, BuildSettings):
     output: Path | None = param(
         None,
         label="Keep the engine",
-        help="Where to keep the engine that is built. By default it is not kept.",
+        help="Save the built engine here. By default it is discarded.",
         kind="output",
         spellings=("--save-engine", "--saveEngine"),
         metavar="ENGINE",
-        empty="not kept",
+        empty="discarded",
     )
     report: Path | None = param(
         None,
         label="Report",
-        help="Where to write the report. By default NAME.dldprof in the current folder, with a"
-        " number where that exists.",
+        help=(
+            "Write the report here. By default NAME.dldprof in the current folder, numbered if "
+            "that file exists."
+        ),
         kind="output",
         spellings=("--output", "-o"),
         suffix=".dldprof",
@@ -228,7 +244,7 @@ class RunSettings(MeasureSettings, BuildSettings):
     engine: Path | None = param(
         None,
         label="Prebuilt engine",
-        help="Measure this engine of the model instead of building one.",
+        help="Profile this engine of the model instead of building one.",
         kind="file",
         spellings=("--engine", "--loadEngine", "--load-engine"),
         metavar="ENGINE",
@@ -237,13 +253,16 @@ class RunSettings(MeasureSettings, BuildSettings):
     trust: bool = param(
         False,
         label="Trust the engine",
-        help="Load a prebuilt engine. An engine can hold code: load only those that you trust.",
+        help=(
+            "Allow loading the prebuilt engine. Engines can contain code: load only engines "
+            "that you trust."
+        ),
         spellings=("--trust",),
     )
     refit_engine: bool = param(
         False,
         label="Refit",
-        help="Give a prebuilt engine the weights of the model, where it can be refitted.",
+        help="Refit a prebuilt engine with the weights of the model, if it is refittable.",
         spellings=("--refit-from-model", "--refitFromOnnx"),
         page="Refit",
     )

@@ -71,7 +71,7 @@ class FindingsList(LineView):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
     HELP = (
         "What is wrong or odd in the model. {list.activate} goes to the node, {findings.fix} "
-        "repairs what the finding is about, {findings.fix_rule} all findings of its rule, "
+        "fixes the finding, {findings.fix_rule} all findings of its rule, "
         "{findings.only_rule} shows that rule alone, {list.search} filters by text."
     )
 
@@ -132,7 +132,7 @@ class FindingLines:
         place = ""
         if finding.scope is not None and finding.scope.parent is not None:
             place = clip(place_text(finding.scope), room // 3, keep="end")
-        does = "repairs" if finding.repair else "rewrites" if finding.rules else ""
+        does = "fixes" if finding.repair else "rewrites" if finding.rules else ""
         key = hint(f" {{findings.fix}} {does}") if does and width > 40 else ""
         text = fit(
             visible(finding.message), room - cell_width(place) - bool(place) - cell_width(key)
@@ -156,7 +156,7 @@ class Findings(Framed, Vertical):
 
     @dataclass
     class FixAsked(Message):
-        """A finding, or every one of its rule, is to be repaired."""
+        """A finding, or every one of its rule, is to be fixed."""
 
         finding: Finding
         every: bool
