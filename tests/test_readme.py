@@ -81,6 +81,20 @@ def test_links_lead_somewhere() -> None:
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
+def test_paths_that_developers_read_of_exist() -> None:
+    """Both pages name modules below ``src/dld_tui``, tests and documents."""
+    paths = set()
+    for page in (ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"):
+        paths |= set(re.findall(r"`([a-z_]+/[a-z_/]+(?:\.(?:py|md))?)`", page.read_text()))
+    assert len(paths) > 30
+    missing = {
+        path
+        for path in paths
+        if not ((ROOT / "src" / "dld_tui" / path).exists() or (ROOT / path).exists())
+    }
+    assert missing == set()
+
+
 NAMES = {
     "←": "left", "Enter": "enter", "Backspace": "backspace", "Space": "space", "Tab": "tab",
     "/": "slash", "?": "question_mark", ".": "full_stop",

@@ -48,7 +48,7 @@ def test_unknown_shell(dld: Dld) -> None:
 
 
 def test_commands_are_completed() -> None:
-    assert complete("dld", "in") == ["plain,inspect\tSay what is in a model."]
+    assert complete("dld", "in") == ["plain,inspect\tSummarise a model."]
 
 
 def test_files_are_completed_where_no_command_fits() -> None:

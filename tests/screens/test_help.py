@@ -26,7 +26,7 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
         assert "A page for tests." in screen_text(app)
         lines = app.screen.query_one(LineView).lines
         text = "\n".join(lines.text(index) for index in range(len(lines)))
-        assert "only one thing is open" in text
+        assert "only one file is open" in text
         assert "F6" in text
         assert "First steps" in text
         assert "Search in this list." in text
@@ -64,7 +64,7 @@ async def test_help_runs_what_it_shows() -> None:
         await pilot.pause()
         view = app.screen.query_one(LineView)
         texts = [view.lines.text(index) for index in range(len(view.lines))]
-        view.cursor = next(at for at, text in enumerate(texts) if "only one thing is open" in text)
+        view.cursor = next(at for at, text in enumerate(texts) if "only one file is open" in text)
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)  # it says why not, and stays

@@ -41,7 +41,7 @@ async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("ctrl+p", *"close tab")
         await pilot.pause()
-        assert "nothing is open" in screen_text(app)
+        assert "no file is open" in screen_text(app)
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, Palette)

@@ -232,7 +232,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "search_precision",
         "Search precision",
-        "Find the fewest nodes that must stay in fp32 when a model runs in fp16, bf16 or int8.",
+        "Find the fewest nodes that must stay in fp32 with fp16, bf16 or int8.",
         command=Command(
             ("accuracy", "--search", "fp16"), click="dld_tui.cli.jobs.accuracy:command"
         ),
@@ -272,7 +272,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "profile_llm",
         "Profile a language model",
-        "Measure prefill and decode of a decoder: time to first token, tokens per second.",
+        "Measure prefill and decode of an LLM: time to first token, tokens per second.",
         command=Command(
             ("profile", "llm"),
             "Profile prefill and decode of a decoder.",

@@ -1156,7 +1156,7 @@ _WORDS: Mapping[str, str] = {
     "model.save": "write, store",
     "model.save_as": "another name, save a copy, export model",
     "model.start_up": "measure the start, start-up, session creation, load time",
-    "model.tune": "fastest, make faster, optimise, optimize, autotune",
+    "model.tune": "fastest, make faster, autotune",
     "node.add": "add node, new node, insert operator, create node",
     "pane.1": "nodes, explorer, tree, list of nodes",
     "pane.2": "network, show graph, canvas",

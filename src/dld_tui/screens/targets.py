@@ -107,9 +107,9 @@ class TargetFormScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_form")
     tab_title = "target"
     HELP = (
-        "A name and a host are enough when ssh HOST works in a shell: the rest is what"
-        " ~/.ssh/config says. No password is saved here; it is asked for when it is needed."
-        " {target_form.save} saves, {page.close} closes."
+        "If ssh HOST works in a shell, a name and a host are enough: the rest comes from "
+        "~/.ssh/config. Passwords are not saved here; dld asks for them when needed. "
+        "{target_form.save} saves, {page.close} closes."
     )
 
     def __init__(self, connection: Connection | None = None) -> None:
@@ -157,10 +157,10 @@ class TargetsScreen(ListPage[Connection]):
     ABOUT_TITLE = "Settings"
     ROW_FACT = "target"
     HELP = (
-        "Machines that activities run on over SSH. {targets.add} adds one, {targets.edit} or "
-        "{list.activate} changes it, {targets.test} tests it, {targets.remove} forgets it, "
-        "{targets.jobs} lists jobs. Choose it as Target in the form of an activity. Below are the "
-        "settings of the target, or the steps of its last test in this run."
+        "Machines that run jobs over SSH. {targets.add} adds a target, {targets.edit} or "
+        "{list.activate} edits it, {targets.test} tests it, {targets.remove} removes it, "
+        "{targets.jobs} lists its jobs. Choose it as Target in the form of an activity. Below are "
+        "the settings of the target, or the steps of its last test."
     )
 
     @dataclass
@@ -372,8 +372,8 @@ class TargetJobsScreen(ListPage[StoredJob]):
     LIST_EMPTY = "No job on a target waits to be fetched."
     ROW_FACT = "job"
     HELP = (
-        "Jobs on targets that dld was closed or cut off from. {target_jobs.attach} goes on with "
-        "one and fetches its result, {target_jobs.stop} stops it."
+        "Jobs on targets that lost their connection or outlived dld. {target_jobs.attach} "
+        "reattaches to a job and fetches its result, {target_jobs.stop} stops it."
     )
 
     def __init__(self) -> None:

@@ -65,11 +65,11 @@ class PrecisionScreen(ListPage[KeptNode]):
     CSS_PATH = STYLES / "lists.tcss"
     ROW_FACT = "kept_node"
     HELP = (
-        "The nodes that must stay in fp32 so that the outputs are within their tolerances: without "
-        "any one of them they are not. {precision.apply} sets the precisions of all nodes in the"
-        " editor, as one step that can be undone; {precision.script} writes the edit script that"
-        " does the same. Of int8, {precision.apply} shows the form of the quantization that leaves"
-        " these nodes out, and {precision.script} writes their names."
+        "The nodes that must stay in fp32 to keep the outputs within their tolerance; none of them "
+        "can be left out. {precision.apply} sets the precisions of all nodes in the editor, as one "
+        "edit; {precision.script} writes the same as an edit script. For int8, {precision.apply} "
+        "opens the quantization form with these nodes excluded, and {precision.script} writes "
+        "their names."
     )
 
     def __init__(self, result: PrecisionResult, model: Path) -> None:
@@ -223,9 +223,9 @@ class TacticsScreen(ListPage[BadTactic]):
     CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tactic is to blame"
     HELP = (
-        "The tactics of TensorRT that make the result wrong, each by itself: a build without them "
-        "was right. {tactics.copy} copies the command that builds without them. Without such "
-        "tactics it lists those that occurred in wrong builds only."
+        "The TensorRT tactics that each make the result wrong; a build without them was correct. "
+        "{tactics.copy} copies the command that builds without them. If there are none, the list "
+        "shows tactics that occurred only in wrong builds."
     )
 
     def __init__(self, result: TacticReport, model: Path) -> None:

@@ -94,11 +94,11 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Fill in what is to differ: an empty field says what it stands for. {activity.run} "
-        "runs it on the model as it is now, edits included, while you go on; {work.stop} stops "
-        "it. The result takes the model's place as one edit that {edit.undo} takes back, or goes "
-        "to a file. {activity.copy} copies the command line that writes the file. {activity.tick} "
-        "in a field for names of tensors or nodes shows a list in which they are ticked."
+        "Change the settings that you need; an empty field shows its default. {activity.run} "
+        "converts the edited model in the background; {work.stop} cancels. The result replaces the "
+        "model as one edit that {edit.undo} undoes, or goes to a file. {activity.copy} copies the "
+        "command line that writes the file. In a field for tensor or node names, {activity.tick} "
+        "shows a list to choose from."
     )
 
     def __init__(

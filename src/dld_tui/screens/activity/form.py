@@ -115,12 +115,11 @@ class ActivityScreen(Page):
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "activity"
     HELP = (
-        "Fill in what is to differ: an empty field says what it stands for. {activity.run} runs it,"
-        " {activity.next_page} shows the next page of settings, {activity.copy} copies the equal"
-        " command line, {activity.copy_trtexec} that of trtexec. {activity.save_preset} keeps the"
-        " settings under a name, {activity.load_preset} loads them. {activity.run_on} marks"
-        " several targets"
-        " to run on at once."
+        "Change the settings that you need; an empty field shows its default. {activity.run} "
+        "starts the job, {activity.next_page} shows the next page of settings. {activity.copy} "
+        "copies the equivalent command line, {activity.copy_trtexec} that of trtexec. "
+        "{activity.save_preset} saves the settings under a name, {activity.load_preset} loads "
+        "them. {activity.run_on} runs on several targets at once."
     )
 
     def __init__(self, activity: str, values: Mapping[str, JSON]) -> None:

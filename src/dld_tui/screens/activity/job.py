@@ -106,7 +106,7 @@ class JobScreen(Page):
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "job"
     HELP = (
-        "{job.cancel} stops the job. When it has ended, {job.result} opens its result and "
+        "{job.cancel} cancels the job. When it has ended, {job.result} opens its result and "
         "{job.cancel} goes back."
     )
 

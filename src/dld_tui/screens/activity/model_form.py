@@ -286,8 +286,8 @@ class ToolJobScreen(JobScreen):
     """
 
     HELP = (
-        "{job.cancel} stops the tool and what it started. When it has ended, {job.cancel} goes "
-        "back."
+        "{job.cancel} stops the tool and its child processes. When the tool has ended, "
+        "{job.cancel} goes back."
     )
 
     def __init__(

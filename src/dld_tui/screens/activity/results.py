@@ -213,7 +213,7 @@ class TableResult(ListPage[Any]):
     CSS_PATH = STYLES / "lists.tcss"
     LIST_KEYS = "{result.csv} save csv  {table.sort} sort"
     LIST_EMPTY = "There are no rows"
-    HELP = "{result.copy} copies what is said, {result.csv} writes the table."
+    HELP = "{result.copy} copies the text, {result.csv} writes the table."
 
     def __init__(
         self, title: str, said: Sequence[str], rows: Table[Any], plot: Plot | None = None

@@ -320,11 +320,11 @@ class DiffView(LineView):
     """The rows."""
 
     HELP = (
-        "The old model is at the left, the new one at the right. {list.activate} goes to a node "
-        "in the new model, or in the old one when it is gone. {diff.previous} and {diff.next} go "
-        "from change to change, {diff.filter} shows only what was added, removed, changed or "
-        "renamed, {diff.all} shows the nodes that are the same, too. Weights in few bits come "
-        "last, with their signal to noise."
+        "The old model is on the left, the new one on the right. {list.activate} goes to a node in "
+        "the new model, or in the old one if it was removed. {diff.previous} and {diff.next} go "
+        "from change to change, {diff.filter} shows only added, removed, changed or renamed nodes, "
+        "{diff.all} also shows unchanged nodes. Low-bit weights come last, with their "
+        "signal-to-noise ratio."
     )
 
     def __init__(self, old: str, new: str, *, empty: str = "") -> None:
@@ -361,7 +361,7 @@ class DiffView(LineView):
 class DiffDetail(LineView):
     """Everything about the row under the cursor, wrapped."""
 
-    HELP = "The whole text of the row under the cursor."
+    HELP = "The full text of the row at the cursor."
 
     def show(self, row: DiffRow | None) -> None:
         """Show a row."""

@@ -31,9 +31,8 @@ class NewModelScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "new_model")
     tab_title = "new model"
     HELP = (
-        "Choose the operator sets, and inputs and outputs where they are known already; both can be"
-        " changed later. {new_model.create} opens the model in a tab; it has no file until it is"
-        " saved."
+        "Choose the opset imports and, if you know them, inputs and outputs; you can change both "
+        "later. {new_model.create} opens the model in a tab. It has no file until you save it."
     )
 
     def body(self) -> Iterable[Widget]:

@@ -92,9 +92,8 @@ class RecentList(TableView):
 
     BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
-        "Files that were opened before, the newest first. {list.activate} opens one, "
-        "{recent.forget} takes one from the list, {list.search} searches. Files that are gone are "
-        "greyed."
+        "Recently opened files, newest first. {list.activate} opens a file, {recent.forget} "
+        "removes it from the list, {list.search} searches. Missing files are greyed out."
     )
 
 
@@ -145,8 +144,8 @@ class StartList(LineView):
 
     BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
-        "{list.activate} starts what is under the cursor. {app.activities} lists all activities,"
-        " {app.palette} all commands."
+        "{list.activate} starts the item at the cursor. {app.activities} lists all activities, "
+        "{app.palette} all commands."
     )
 
     def watch_cursor(self, old: int, new: int) -> None:
@@ -191,7 +190,7 @@ class WelcomeScreen(Page):
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual has it
         (0, "-narrow"), (72, "-middle"), (120, "-wide"),
     ]  # fmt: skip
-    HELP = "Open a file of this folder or a recent one, type a path, or start an activity."
+    HELP = "Open a file of this folder or a recent file, type a path, or start an activity."
     VERTICAL_BREAKPOINTS = [(0, "-low"), (32, "-high")]  # noqa: RUF012 - as Textual has it
     tab_title = "start"
 
@@ -463,8 +462,8 @@ class HereTable(TableView):
 
     BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
-        "Models, engines and reports of this folder and of those below it, the newest first. "
-        "{list.activate} opens one, {list.search} filters, {start.path} goes to any path."
+        "Models, engines and reports in this folder and its subfolders, newest first. "
+        "{list.activate} opens a file, {list.search} filters, {start.path} opens any path."
     )
 
 

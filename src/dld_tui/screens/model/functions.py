@@ -288,8 +288,8 @@ class FunctionsScreen(ListPage[FunctionRow]):
     LIST_EMPTY = "The model has no local functions. {functions.create} adds one."
     ROW_FACT = "function"
     HELP = (
-        "The local functions of the model. {list.activate} opens one in the workspace. A function "
-        "is called by nodes of its domain and name; its attributes are what a call may set."
+        "The local functions of the model. {list.activate} opens a function in the workspace. A "
+        "node calls a function by its domain and name, and sets the function's attributes."
     )
     tab_title = "functions"
 

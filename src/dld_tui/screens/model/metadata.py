@@ -209,10 +209,9 @@ class MetadataScreen(Page):
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "metadata"
     HELP = (
-        "What is written about the node, its graph and the model. {metadata.edit} edits the text "
-        "at the cursor, in a field of several lines where it is a doc string; {metadata.add} adds "
-        "an entry to the part that the cursor is in, {metadata.delete} removes one. Each change "
-        "is an edit of the model: {metadata.undo} takes it back."
+        "The metadata of the node, its graph and the model. {metadata.edit} edits the text at the "
+        "cursor (a doc string in several lines), {metadata.add} adds an entry to this part, "
+        "{metadata.delete} removes one. Each change is an edit that {metadata.undo} undoes."
     )
 
     def __init__(self, workspace: History, subject: Node | Scope | None) -> None:

@@ -222,9 +222,9 @@ class PlanScreen(Panes):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("plan")
     CSS_PATH = STYLES / "plan.tcss"
     HELP = (
-        "{plan.pane.1} to {plan.pane.6} go to the panes. The report card says what the engine is "
-        "and where its time goes; {list.activate} on a finding goes to its layer, {list.activate} "
-        "on a layer to its ONNX node."
+        "{plan.pane.1} to {plan.pane.6} focus the panes. The report card summarises the engine and "
+        "its time. {list.activate} on a finding goes to its layer, {list.activate} on a layer goes "
+        "to its ONNX node."
     )
 
     def __init__(self, path: Path) -> None:

@@ -173,9 +173,7 @@ def read(path: Path) -> ReadLog:
 class LogSummary(LineView):
     """What the log says in short."""
 
-    HELP = (
-        "The command, the device, the times, and what went wrong. {log.command} copies the command."
-    )
+    HELP = "The command, the device, the times and the errors. {log.command} copies the command."
 
     def __init__(self) -> None:
         super().__init__(gutter=False, id="log-summary", classes="frame")
@@ -201,7 +199,8 @@ class LogLines(LineView):
     """All lines of the log."""
 
     HELP = (
-        "The log as it is; warnings and errors stand out, {log.problem} goes to the next of them."
+        "The unmodified log. Warnings and errors are highlighted; {log.problem} goes to the next "
+        "one."
     )
 
 
@@ -212,7 +211,7 @@ class LogScreen(Page):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("log")
     CSS_PATH = STYLES / "plan.tcss"
     AUTO_FOCUS = "#log-lines"
-    HELP = "A log of trtexec. {log.plan} shows the layers that it tells of as an engine."
+    HELP = "A trtexec log. {log.plan} shows its layers as an engine plan."
 
     def __init__(self, path: Path) -> None:
         super().__init__()

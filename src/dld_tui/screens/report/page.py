@@ -58,7 +58,7 @@ class ColumnList(LineView):
     """One row a column; Space and Enter switch it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("space", "activate", "switch", show=False)]
-    HELP = "Space shows or hides a column, d takes the usual ones, Esc keeps what is chosen."
+    HELP = "Space shows or hides a column, d restores the default columns, Esc closes the list."
 
 
 class ColumnsDialog(Dialog[tuple[str, ...]]):
@@ -190,9 +190,9 @@ class ReportScreen(Panes):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("report")
     CSS_PATH = STYLES / "report.tcss"
     HELP = (
-        "{report.pane.1} to {report.pane.5} go to the panes. The summary says what was measured; "
-        "the timeline shows one pass; the layers say where the time goes; {timeline.open} on a "
-        "layer goes to its ONNX node."
+        "{report.pane.1} to {report.pane.5} focus the panes: the summary, the timeline of one "
+        "pass, the layers, the charts, and the environment. {timeline.open} on a layer goes to its "
+        "ONNX node."
     )
 
     def __init__(self, path: Path) -> None:

@@ -34,10 +34,10 @@ class TuneScreen(ListPage[Candidate]):
     LIST_TITLE = "Candidates"
     LIST_EMPTY = "Nothing was measured"
     HELP = (
-        "Each row is a candidate, the best one first; 2 x is twice as fast as the original "
-        "model. {tuned.open} opens the faster model or, where settings make it "
-        "faster, copies them as code, as {tuned.copy} does. {tuned.compare} compares the profiles "
-        "of both, and {tuned.about} shows the whole summary."
+        "Each row is a candidate: a model with session settings, the fastest first. A speedup of "
+        "2× is twice as fast as the baseline. {tuned.open} opens the faster model, or copies the "
+        "session settings as code, as {tuned.copy} does. {tuned.compare} compares the profiles of "
+        "both, and {tuned.about} shows the full text above the table."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:

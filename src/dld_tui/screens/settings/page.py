@@ -33,9 +33,9 @@ class SettingsScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "settings")
     tab_title = "settings"
     HELP = (
-        "A change shows at once. {settings.save} writes it to config.toml, {page.close} takes it"
-        " back. Keys are set in"
-        " that file, in the table [keys]: id of a command = its keys, as edit.undo = 'u,ctrl+z'."
+        "A change takes effect at once. {settings.save} writes it to config.toml, {page.close} "
+        "reverts it. Set keys in that file, in the table [keys]: command id = keys, such as "
+        "edit.undo = 'u,ctrl+z'."
     )
 
     def __init__(self) -> None:

@@ -44,9 +44,9 @@ class ToolFormScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tool_form")
     tab_title = "tool"
     HELP = (
-        "A program and its arguments: $Model is the model's file, $Output the file it writes,"
-        " $Folder the model's folder, $$ a dollar. No shell reads them. {tool_form.save} saves,"
-        " {page.close} closes."
+        "A program and its arguments: $Model is the model file, $Output the output file, $Folder "
+        "the model's folder, $$ a dollar sign. No shell is involved. {tool_form.save} saves, "
+        "{page.close} closes."
     )
 
     def __init__(self, tool: Tool | None = None) -> None:
@@ -84,10 +84,9 @@ class ToolsScreen(ListPage[Tool]):
     ABOUT_TITLE = "Settings"
     ROW_FACT = "tool"
     HELP = (
-        "Programs of yours that are run on the model that is open, edits included. {tools.run} or "
-        "{list.activate} runs one, {tools.add} adds one, {tools.edit} changes it, {tools.remove} "
-        "forgets it. Below are the settings of the tool under the cursor, an argument a line, as "
-        "the program gets them."
+        "Your own programs to run on the open model, including edits. {tools.run} or "
+        "{list.activate} runs a tool, {tools.add} adds one, {tools.edit} edits it, {tools.remove} "
+        "removes it. Below are the settings of the tool at the cursor, one argument per line."
     )
 
     def __init__(self) -> None:

@@ -219,9 +219,9 @@ class CreateInitializer(FormPage):
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "new initializer"
     HELP = (
-        "A new initializer: name, element type, dimensions and values. Tab goes from field to "
-        "field, left and right choose, {create.run} makes it. Other kinds of values bring up"
-        " other fields."
+        "A new initializer: name, element type, dimensions and values. Tab goes to the next field, "
+        "left and right choose, {create.run} creates the initializer. The fields depend on the "
+        "kind of values."
     )
 
     def __init__(self, workspace: History, scope: Scope, made: Callable[[str], None]) -> None:

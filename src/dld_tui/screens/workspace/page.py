@@ -78,9 +78,9 @@ class WorkspaceScreen(Page):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
     CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
-        "The model as a list of nodes, what is known of the node under the cursor, and what was "
-        "found to be wrong. {pane.1} {pane.3} {pane.4} go to a pane, {view.maximise} gives one all "
-        "the room, {view.shrink} and {view.grow} change its size."
+        "The model as a list of nodes, the parameters of the node at the cursor, and the findings. "
+        "{pane.1} {pane.3} {pane.4} focus a pane, {view.maximise} maximises it, {view.shrink} and "
+        "{view.grow} change its size."
     )
 
     def __init__(self, path: Path | str | None = None, *, new: NewModel | None = None) -> None:

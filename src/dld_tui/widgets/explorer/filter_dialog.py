@@ -34,7 +34,7 @@ _EXAMPLES = "group > 1 and name contains attn   or   Mul(x, Sigmoid(x))"
 class TypeList(LineView):
     """Operator types with counts; marking one chooses it."""
 
-    HELP = "Space chooses an operator type, Tab goes to the conditions, Enter filters."
+    HELP = "Space selects an operator type, Tab goes to the conditions, Enter filters."
 
     def __init__(
         self, counts: Sequence[tuple[tuple[str, str], int]], chosen: Iterable[Hashable]

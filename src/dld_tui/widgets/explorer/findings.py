@@ -70,9 +70,9 @@ class FindingsList(LineView):
     SCOPE = "findings"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
     HELP = (
-        "What is wrong or odd in the model. {list.activate} goes to the node, {findings.fix} "
-        "fixes the finding, {findings.fix_rule} all findings of its rule, "
-        "{findings.only_rule} shows that rule alone, {list.search} filters by text."
+        "Errors, warnings and hints about the model. {list.activate} goes to the node, "
+        "{findings.fix} fixes the finding, {findings.fix_rule} fixes all findings of its rule, "
+        "{findings.only_rule} shows only that rule, {list.search} filters by text."
     )
 
     def __init__(self, pane: Findings) -> None:

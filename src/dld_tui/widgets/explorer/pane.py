@@ -76,10 +76,10 @@ class ExplorerList(LineView):
         Binding("escape", "clear", "clear", show=False, id="explorer.clear"),
     ]
     HELP = (
-        "The nodes of the model. {list.search} filters while you type, {view.filter} filters by "
+        "The nodes of the model. {list.search} filters as you type, {view.filter} filters by "
         "operator type and attributes, {view.by} lists by scope, type, name or file order. "
         "{list.activate} shows a node's parameters or unfolds a branch, {go.body} opens a "
-        "subgraph, {go.back} goes back. {list.mark} marks."
+        "subgraph, {go.back} goes back. {list.mark} marks nodes."
     )
 
     def __init__(self, explorer: Explorer) -> None:

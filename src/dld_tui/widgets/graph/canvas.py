@@ -103,10 +103,10 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     ALLOW_SELECT = False
     finder = cached_property(LineSearch)
     HELP = (
-        "The graph as boxes. Up and down follow the links, left and right go to the box beside. "
-        "{graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "
+        "The graph as boxes. Up and down follow the links, left and right go to the neighbouring "
+        "box. {graph.zoom_in} and {graph.zoom_out} zoom, {graph.view} shows the graph as rows, "
         "{canvas.activate} opens a fold or goes to the parameters. {graph.link} puts the cursor on "
-        "a link: left and right choose another one of the node, up and down go to its ends."
+        "a link: left and right choose another link of the node, up and down go to its ends."
     )
 
     @dataclass

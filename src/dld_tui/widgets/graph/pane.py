@@ -69,10 +69,10 @@ class GraphList(LineView):
     """The rows of the overview and the rail view."""
 
     HELP = (
-        "The graph as rows: each line is a tensor that is alive. {graph.fold} or {list.activate} "
-        "unfolds a block, {graph.view} shows all nodes, then boxes; {graph.focus} shows what is "
-        "near the cursor as boxes. {graph.overlay} colours by precision, findings, weights, time "
-        "or errors."
+        "The graph as rows; each vertical line is a live tensor. {graph.fold} or {list.activate} "
+        "unfolds a block, {graph.view} shows all nodes, then boxes; {graph.focus} shows the "
+        "neighbourhood of the cursor as boxes. {graph.overlay} colours by precision, findings, "
+        "weights, time or errors."
     )
     BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
 

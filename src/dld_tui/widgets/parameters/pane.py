@@ -57,10 +57,10 @@ class ParametersList(LineView):
     SCOPE = "parameters"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("parameters")
     HELP = (
-        "What is known of the node or scope under the explorer's cursor. {list.activate} goes to "
-        "the node that a row names, opens a subgraph or a tensor, or unfolds. {edit.change} edits "
-        "a value, {edit.rename} renames, {view.documentation} shows the operator's documentation, "
-        "{edit.revert} sets an attribute back to its default."
+        "The parameters of the node or scope at the explorer's cursor. {list.activate} goes to the "
+        "node in a row, opens a subgraph or a tensor, or unfolds. {edit.change} edits a value, "
+        "{edit.rename} renames, {view.documentation} shows the operator's documentation, "
+        "{edit.revert} resets an attribute to its default."
     )
 
     def __init__(self, owner: Parameters) -> None:

@@ -109,11 +109,11 @@ class LayerTable(TableView):
 
     FITTED = True
     HELP = (
-        "One row a layer, or a group of layers after {report.group}. {report.filter} filters "
-        "while you type, {table.sort} sorts by the next column and {table.reverse} reverses, "
-        "{list.mark} marks rows and the line below adds them up, {list.activate} goes to the ONNX "
-        "node or into the group, {report.show} shows the layer in the timeline of a report, or in "
-        "the graph of an engine. Left and Right show more columns."
+        "One row per layer, or per group after {report.group}. {report.filter} filters as you "
+        "type, {table.sort} sorts by the next column and {table.reverse} reverses, {list.mark} "
+        "marks rows and the line below shows their sum, {list.activate} goes to the ONNX node or "
+        "into the group, {report.show} shows the layer in the timeline of a report, or in the "
+        "graph of an engine. Left and Right show more columns."
     )
 
 

@@ -52,9 +52,8 @@ class PlanDetails(LineView):
     """The layer under the cursor of another pane."""
 
     HELP = (
-        "Everything the file says of the layer: tensors with their formats, weights, tactic, the "
-        "ONNX nodes that it computes, and what was found. {list.activate} on a node goes to the "
-        "model."
+        "Everything that the file says about the layer: tensors with formats, weights, tactic, "
+        "ONNX nodes and findings. {list.activate} on a node goes to the model."
     )
 
     @dataclass
@@ -271,9 +270,9 @@ class PlanFindings(LineView):
     """The findings of an engine."""
 
     HELP = (
-        "What may cost time in this engine, the costliest first: the layer, what is wrong with it "
-        "and, in the details, what to do. {list.activate} goes to the layer; where a rule of dld "
-        "rewrite is named, {plan.improve} shows what it would change in the model."
+        "Findings that may cost time in this engine, the costliest first. The details say what to "
+        "do. {list.activate} goes to the layer; if the finding names a rewrite rule, "
+        "{plan.improve} previews it on the model."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -325,9 +324,8 @@ class SpecialView(TableView):
 
     FITTED = True
     HELP = (
-        "Layers of one kind with what is worth knowing of it. {plan.table} shows the next kind, "
-        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer "
-        "table."
+        "Layers of one kind with their specific figures. {plan.table} shows the next kind, "
+        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer table."
     )
 
 

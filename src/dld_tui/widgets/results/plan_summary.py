@@ -253,9 +253,8 @@ class PlanSummary(LaidOutView):
     """What the engine is, how long it takes, where the time goes, and what to look at."""
 
     HELP = (
-        "The report card of the engine: times of whole inferences when they are known, precisions "
-        "and types by their share of the time, the costliest layers, what was found, and what the "
-        "files do not say."
+        "The report card of the engine: latency if known, precisions and types by their share of "
+        "the time, the costliest layers, findings, and missing information."
     )
 
     def __init__(self, *, id: str | None = None) -> None:

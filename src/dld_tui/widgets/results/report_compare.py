@@ -105,8 +105,8 @@ class CompareAbout(ChartView):
     """What differs, what makes it unfair, and where the time went."""
 
     HELP = (
-        "The times end to end come first, then what makes the comparison unfair, settings that "
-        "differ, and where the time went. Tab goes to the rows."
+        "End-to-end times, then problems of the comparison, settings that differ, and the layers "
+        "that explain the difference. Tab goes to the rows."
     )
     comparison: Comparison | None = None
     runs: Sequence[tuple[str, Sequence[float]]] = ()
@@ -155,12 +155,12 @@ class CompareTable(TableView):
     """The rows."""
 
     HELP = (
-        "One row a layer, or what {compare.group} chose, the largest difference first. A layer of "
-        "one report that does the work of several of another makes one row with them: 3>1. What "
-        "is dim is within noise: the interval of its difference contains 0 (± is half its width), "
-        "or the Mann-Whitney test of all rows together does not tell it apart, which can be so "
-        "although the difference is larger than its ±. {list.activate} goes to the ONNX node, or "
-        "into a group; {compare.layer} shows the layer in its report."
+        "One row per layer, or per group of {compare.group}, the largest difference first. If one "
+        "layer of a report does the work of several layers of another, they share a row: 3>1. Dim "
+        "rows are within noise: the confidence interval of the difference contains 0 (± is half "
+        "its width), or the Mann-Whitney test over all rows does not find it significant, even if "
+        "the difference exceeds its ±. {list.activate} goes to the ONNX node, or into a group; "
+        "{compare.layer} shows the layer in its report."
     )
 
 

@@ -226,8 +226,8 @@ class SummaryView(LaidOutView):
     """What was measured, the median, the costliest layers, what to look at first."""
 
     HELP = (
-        "The latency loop's figures (profiling off), the costliest layers, and what to look at "
-        "first. Profiling slows a run down: layers are measured in passes of their own."
+        "Latency (measured without profiling), the costliest layers, and advice. Profiling slows a "
+        "run down, so layers are measured in separate passes."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -276,11 +276,11 @@ class BarChart(ChartView):
     """Bars that can be walked through, or a chart between axes with a cursor on what it shows."""
 
     HELP = (
-        "{report.chart} shows the next chart: what each layer type costs, its precisions, the "
-        "latency over the runs and its distribution, time against the size of outputs, the "
-        "roofline. {report.unit} switches between milliseconds and percent; {list.activate} shows "
-        "the layers of the type. In a chart between axes {list.right} and {list.left} go to the "
-        "next dot and the one before, and {list.activate} shows its layer or its pass."
+        "{report.chart} shows the next chart: time by layer type, precisions, latency over the "
+        "passes and its distribution, time against output size, roofline. {report.unit} switches "
+        "between milliseconds and percent; {list.activate} shows the layers of the type. In a "
+        "scatter chart, {list.right} and {list.left} go to the next and previous dot, and "
+        "{list.activate} shows its layer or pass."
     )
 
 
@@ -442,7 +442,7 @@ class ChartPane(Framed, Vertical):
 class EnvironmentView(LineView):
     """Settings, environment, model and remarks of a run."""
 
-    HELP = "What was asked for, and what the machine was like: versions, clocks, power mode."
+    HELP = "Settings of the run and the state of the machine: versions, clocks, power mode."
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(

@@ -375,12 +375,12 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     }  # fmt: skip
     HELP = (
         "The elements of a tensor. Arrows or h j k l move, Shift with an arrow marks a range, and "
-        "{grid.mark} begins one at the cursor. {tensor.cell} or {grid.activate} edits a cell; "
+        "{grid.mark} starts one at the cursor. {tensor.cell} or {grid.activate} edits a cell; "
         "{tensor.fill} fills the range, {tensor.add} and {tensor.multiply} add and multiply. "
-        "{tensor.previous_slice} and {tensor.next_slice} go to the slice before and after, "
-        "{tensor.axis} chooses the axis that they step along, {tensor.row_axis} and "
-        "{tensor.column_axis} the axes of rows and columns, {tensor.transpose} exchanges them, "
-        "{tensor.index} goes to an index."
+        "{tensor.previous_slice} and {tensor.next_slice} go to the previous and next slice, "
+        "{tensor.axis} chooses the axis of the slices, {tensor.row_axis} and {tensor.column_axis} "
+        "the axes of rows and columns, {tensor.transpose} swaps them, {tensor.index} goes to an "
+        "index."
     )
     ALLOW_SELECT = False
 

@@ -199,13 +199,13 @@ class InitializersView(TableView):
     """The rows."""
 
     HELP = (
-        "The initializers of a scope, the largest first. {list.activate} shows and edits the "
-        "elements, those of a sparse one as text, {initializers.data_file} the place of external "
-        "ones. {list.mark} marks rows for delete, convert, external and inline. "
-        "{initializers.connect} gives one to a node input, {initializers.switch} gives a user "
-        "another one, {initializers.disconnect} takes it from a user, {initializers.users} goes "
-        "to a user. {initializers.scopes} lists all scopes, {initializers.constants} the tensors "
-        "of Constant nodes, too."
+        "The initializers of a scope, largest first. {list.activate} opens the tensor editor (a "
+        "text for sparse ones), {initializers.data_file} edits the location of external data. "
+        "{list.mark} marks rows for delete, convert, external and inline. {initializers.connect} "
+        "connects an initializer to a node input, {initializers.switch} gives a consumer another "
+        "initializer, {initializers.disconnect} disconnects one, {initializers.users} goes to a "
+        "consumer. {initializers.scopes} lists all scopes, {initializers.constants} also lists the "
+        "tensors of Constant nodes."
     )
 
 

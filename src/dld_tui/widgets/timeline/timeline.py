@@ -220,11 +220,10 @@ class TimelineView(
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     HELP = (
-        "What ran when in one pass. Arrows go from layer to layer and lane to lane; "
-        "{report.zoom_in} {report.zoom_out} {report.zoom_reset} zoom, Shift with arrows pans, "
-        "{timeline.measure} sets a mark and measures from there. {timeline.cross} goes from a "
-        "layer to its kernel on the GPU and back. Counters show their value at the cursor, or "
-        "their mean between the marks."
+        "The timeline of one pass. Arrows go from span to span and lane to lane; {report.zoom_in} "
+        "{report.zoom_out} {report.zoom_reset} zoom, Shift with arrows pans, {timeline.measure} "
+        "sets a mark and measures from there. {timeline.cross} goes from a layer to its GPU kernel "
+        "and back. Counters show their value at the cursor, or their mean between the marks."
     )
 
     @dataclass
