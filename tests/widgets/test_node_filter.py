@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.history import Change
+from dld_tui.core.document.transactions import Change
 from dld_tui.core.errors import UsageError
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.parameters.descriptions import default_of

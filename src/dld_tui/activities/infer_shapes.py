@@ -126,7 +126,7 @@ def _read(request: Request) -> onnx.ModelProto:
 
 def _parts(place: Place, graph: onnx.GraphProto, variant: int | None = None) -> Iterator[Part]:
     from dld_tui.core.document.types.value_types import value_type_of
-    from dld_tui.core.files.proto_text import text_of
+    from dld_tui.core.files.proto_fields import text_of
 
     types: dict[str, int] = {}
     kinds: dict[ValueType, int] = {}

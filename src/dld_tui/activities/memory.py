@@ -128,7 +128,7 @@ def _note_types(document: Document) -> None:
     from dld_tui.core.document.serialise import snapshot
     from dld_tui.core.document.types.inference import infer, take_types
     from dld_tui.core.document.types.value_types import type_proto_of
-    from dld_tui.core.files.proto_text import set_text
+    from dld_tui.core.files.proto_fields import set_text
 
     model = onnx.ModelProto.FromString(b"".join(snapshot(document, doubtful=True)))
     for name, kind in document.main.inferred.items():

@@ -102,8 +102,8 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.tools.custom import find_program
     from dld_tui.core.accuracy.trial_journal import OutcomeJournal, model_and_inputs, search_name
+    from dld_tui.core.conversion.reduction import reached
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.parts.cutting import reached
     from dld_tui.core.settings.paths import cache_dir
 
     try:
@@ -243,7 +243,7 @@ class _Reducing:
 
     def _write(self, part: Sequence[Node], path: Path) -> bool:
         """Write nodes as a model; return whether that can be."""
-        from dld_tui.core.document.parts.cutting import extract_kept
+        from dld_tui.core.conversion.reduction import extract_kept
         from dld_tui.core.document.serialise import save
 
         extraction = extract_kept(self._document, set(part))

@@ -10,8 +10,8 @@ import onnx.helper as oh
 
 from dld_tui.core.document import Document, Node, Scope, Transaction
 from dld_tui.core.document.edits.registry import EDITS
-from dld_tui.core.document.history import Change
-from dld_tui.core.document.primitives import (
+from dld_tui.core.document.transactions import (
+    Change,
     Primitive,
     SetAttribute,
     SetLinks,

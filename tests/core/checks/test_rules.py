@@ -12,8 +12,7 @@ import pytest
 
 from dld_tui.core.checks import RULES, Finding, check
 from dld_tui.core.checks import rules as model
-from dld_tui.core.checks.findings import PREDICTED
-from dld_tui.core.checks.repairs import repair_steps
+from dld_tui.core.checks.findings import PREDICTED, repair_steps
 from dld_tui.core.document import Document
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.activities.check_sound import Request, run
 from dld_tui.core.checks import check
-from dld_tui.core.checks.repairs import require_sound
+from dld_tui.core.checks.prediction import require_sound
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError
 from tests.support import models

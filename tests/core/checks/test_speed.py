@@ -10,8 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.checks import Finding
-from dld_tui.core.checks.findings import SPEED_RULES
-from dld_tui.core.checks.repairs import repair_steps
+from dld_tui.core.checks.findings import SPEED_RULES, repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes

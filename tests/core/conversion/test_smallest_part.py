@@ -10,10 +10,9 @@ import onnxruntime
 import pytest
 from onnx.helper import make_tensor_value_info
 
-from dld_tui.core.conversion.reduction import main_nodes, minimize_nodes
+from dld_tui.core.conversion.reduction import extract_kept, main_nodes, minimize_nodes, reached
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.cutting import extract_kept, reached
 from dld_tui.core.document.parts.fragment import graphs_of, nested_nodes
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, take_types

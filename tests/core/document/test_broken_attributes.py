@@ -9,9 +9,8 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.primitives import SetAttribute
 from dld_tui.core.document.serialise import save
+from dld_tui.core.document.transactions import SetAttribute, Transaction
 from tests.support.sessions import bytes_of
 
 

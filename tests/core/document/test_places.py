@@ -6,9 +6,8 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.locations import bodies, node_at, scope_at
-from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.transactions import Splice, Transaction
 from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
 

@@ -5,7 +5,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 
 from dld_tui.core.files import wire
-from dld_tui.core.files.varints import MODEL_TAGS, read_varint, tag_of, varint
+from dld_tui.core.files.proto_fields import MODEL_TAGS, read_varint, tag_of, varint
 from dld_tui.core.files.wire import Kind
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.files import previewer
+from dld_tui.core.files import preview as previews
 from dld_tui.core.files.preview import Preview, preview
 from dld_tui.core.report.report import Report
 from tests.support import models
@@ -99,7 +99,7 @@ def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_d
 ) -> None:
     path = str(models.write(tmp_path, models.CHAIN))
     gone = str(tmp_path / "go\udcffne\n.onnx")
-    asked = previewer.Previewer()
+    asked = previews.Previewer()
     try:
         assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
         assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
@@ -119,9 +119,9 @@ def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_d
 def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(previewer, "_CHUNK", 7)
+    monkeypatch.setattr(previews, "_CHUNK", 7)
     path = str(models.write(tmp_path, models.CHAIN))
-    asked = previewer.Previewer()
+    asked = previews.Previewer()
     try:
         with pytest.raises(CancelledError):
             asked.preview(path, "ONNX", lambda: bool(asked._received))
@@ -131,7 +131,7 @@ def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
 
 
 def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
-    asked = previewer.Previewer()
+    asked = previews.Previewer()
     asked.preview(str(tmp_path), "ONNX", never)
     child = asked._process
     assert child is not None
@@ -147,15 +147,15 @@ def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
 def test_a_file_that_ends_the_child_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(previewer, "_START", "import sys; sys.stdin.readline()")
-    found = previewer.Previewer().preview(str(tmp_path), "ONNX", never)
+    monkeypatch.setattr(previews, "_START", "import sys; sys.stdin.readline()")
+    found = previews.Previewer().preview(str(tmp_path), "ONNX", never)
     assert found.problem == "it cannot be read"
 
 
 def test_a_child_that_starts_while_the_previewer_is_closed_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = previewer._started
+    start = previews._started
     children: list[subprocess.Popen[bytes]] = []
 
     def start_late() -> subprocess.Popen[bytes]:
@@ -163,8 +163,8 @@ def test_a_child_that_starts_while_the_previewer_is_closed_is_ended(
         children.append(start())
         return children[0]
 
-    asked = previewer.Previewer()
-    monkeypatch.setattr(previewer, "_started", start_late)
+    asked = previews.Previewer()
+    monkeypatch.setattr(previews, "_started", start_late)
     with pytest.raises(CancelledError):
         asked.preview(str(tmp_path), "ONNX", never)
     (child,) = children
@@ -179,7 +179,7 @@ def test_without_a_child_this_process_reads(
     def refuse() -> None:
         raise OSError
 
-    monkeypatch.setattr(previewer, "_started", refuse)
+    monkeypatch.setattr(previews, "_started", refuse)
     path = str(models.write(tmp_path, models.CHAIN))
-    found = previewer.Previewer().preview(path, "ONNX", never)
+    found = previews.Previewer().preview(path, "ONNX", never)
     assert said(found) == said(preview(path, "ONNX", never))

@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 
 from dld_tui.core.errors import CancelledError, CorruptFileError, FileChangedError
 from dld_tui.core.files.blobs import Blob, BlobTable
+from dld_tui.core.files.proto_fields import tag_of, varint
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.varints import tag_of, varint
 from dld_tui.core.files.wire import cut, splice, verify_model
 from tests.support.payloads import (
     cut_file,

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.graph import layout_exchange as child_main
 from dld_tui.core.graph import layout_process as child
-from dld_tui.core.graph import layout_process_main as child_main
-from dld_tui.core.graph.columns import arranged_bytes, arranged_of, graph_bytes, graph_of
 from dld_tui.core.graph.folding import Arranged, Overview
 from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.layout_exchange import arranged_bytes, arranged_of, graph_bytes, graph_of
 from dld_tui.core.graph.layout_process import ArrangingChild
 from tests.core.graph.test_folds import residual_network
 from tests.support.graphs import random_graph

@@ -178,8 +178,8 @@ def put_back_inputs(original: Document, result: Document) -> None:
     """Put back inputs that nothing reads: simplifiers drop them, and callers give them."""
     import onnx
 
-    from dld_tui.core.document.primitives import Splice
-    from dld_tui.core.files.proto_text import text_of
+    from dld_tui.core.document.transactions import Splice
+    from dld_tui.core.files.proto_fields import text_of
 
     main, kept = result.main, 0
     for record in original.main.records.get("input", ()):

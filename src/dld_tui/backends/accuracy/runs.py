@@ -23,7 +23,7 @@ from dld_tui.core.document.types.inference import infer_types, take_in_small_dat
 from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.events import Event, Log
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.text import clip, visible
 

@@ -47,16 +47,15 @@ from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.document.types.value_types import type_proto_of
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.operators import registry

@@ -41,7 +41,7 @@ from dld_tui.backends.onnxruntime.tensors import (
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import Row, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
-from dld_tui.core.checks.repairs import require_sound
+from dld_tui.core.checks.prediction import require_sound
 from dld_tui.core.conversion.agreement import OPTIMIZED, SAME, SAME_HALVES, Agreement, NarrowType
 from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.error_attribution import (
@@ -70,7 +70,7 @@ from dld_tui.core.errors import ActivityError, DldError, UnavailableError, Usage
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.external import payload_length
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
 from dld_tui.core.inputs.guess import Guess, first_that_runs, specs_for
 from dld_tui.core.inputs.search import candidate_guesses, guess_inputs

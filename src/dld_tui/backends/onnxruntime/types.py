@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.types.inference import forget_generated
 from dld_tui.core.document.types.value_types import ValueType, dtype_of, type_proto_of
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.operators.registry import onnx_operators
 from dld_tui.core.types import plain_domain
 

@@ -19,9 +19,9 @@ from dld_tui.core.checks.findings import (
     Finding,
     by_severity,
     findings_of,
+    repair_steps,
     without_repeats,
 )
-from dld_tui.core.checks.repairs import repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import EditError, ExitStatus, UnavailableError

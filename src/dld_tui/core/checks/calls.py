@@ -12,7 +12,7 @@ import numpy.typing as npt
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
 
 Dims: TypeAlias = "tuple[int | None, ...]"

@@ -31,15 +31,15 @@ from dld_tui.core.checks.state import (
     update_live,
 )
 from dld_tui.core.document import Change, Document, Node, Scope
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
-from dld_tui.core.document.primitives import (
+from dld_tui.core.document.transactions import (
     Primitive,
     SetAttribute,
     SetLinks,
     SetList,
     SetText,
     Splice,
+    Transaction,
 )
 from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.text import visible

@@ -5,6 +5,7 @@ Findings that other programs report have ids that start with ``onnx:`` or ``poly
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
@@ -335,3 +336,48 @@ def speed_finding(
 ) -> Finding:
     """Return a finding of one of :data:`SPEED_RULES`."""
     return Finding(SPEED_RULES[rule], rule, message, node.scope, node, None, repair, rules)
+
+
+# --- the edits that repair findings ---------------------------------------------------------------
+
+_ORDER = {
+    # These rename, add or remove nodes, which other repairs may name.
+    "rename_shadowing": 1,
+    "own_outputs": 2,
+    "remove_unused": 3,
+    "sort_nodes": 4,
+    "rename_duplicate_nodes": 5,
+}
+
+
+def repair_steps(findings: Iterable[Finding]) -> list[JSON]:
+    """Return the steps of the edit ``repair`` for all findings that can be repaired.
+
+    Repairs of the same kind and scope become one; inner scopes come before outer ones. Rules of
+    ``dld rewrite`` are no repairs: fused operators and quantized layers compute other values, by a
+    little, or by more.
+    """
+    merged: dict[str, tuple[tuple[int, int], str, dict[str, JSON]]] = {}
+    for finding in findings:
+        fix = finding.fix if finding.repair is not None else None
+        if fix is None:
+            continue
+        edit, arguments = fix
+        lists = {name: value for name, value in arguments.items() if _is_names(name, value)}
+        rest = {name: value for name, value in arguments.items() if name not in lists}
+        key = json.dumps([edit, rest, sorted(lists)], sort_keys=True)
+        depth = len(finding.scope.path) if finding.scope is not None else 0
+        _, _, known = merged.setdefault(
+            key, ((_ORDER.get(edit, 0), -depth), edit, {**rest, **{n: [] for n in lists}})
+        )
+        for name, values in lists.items():
+            present = known[name]
+            assert isinstance(present, list)
+            assert isinstance(values, list)
+            present += [value for value in values if value not in present]
+    ordered = sorted(merged.values(), key=lambda step: step[0])
+    return [[edit, arguments] for _, edit, arguments in ordered]
+
+
+def _is_names(name: str, value: JSON) -> bool:
+    return name in ("names", "values") and isinstance(value, list)

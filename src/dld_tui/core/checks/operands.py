@@ -17,7 +17,7 @@ from onnx import AttributeProto, helper
 from dld_tui.core import fmt
 from dld_tui.core.checks.calls import Call, Dims
 from dld_tui.core.document.types.value_types import shown, tensor_type
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import clip, visible
 
 VALUE, SHAPE = "attribute-value", "operand-shape"

@@ -34,7 +34,8 @@ from dld_tui.core.checks.operands import Said, check_operands, check_signature, 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import Labels, Remark, bodies
 from dld_tui.core.document.types.inference import Inference, ToldTypes, infer
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
 
 _OWN = "dld_tui.core.operators"
@@ -654,3 +655,40 @@ def checked(document: Document, home: Path | None = None) -> list[Finding]:
     findings = predicted_findings(document, predictions)
     known = check(document)
     return by_severity([*known, *without_repeats(findings, known)])
+
+
+# --- whether a result is as sound as its model was ------------------------------------------------
+
+_NO_FAULT = {"tensor-without-data"}
+"""Errors that conversions are asked for: a model without weights is not to be run."""
+
+
+def require_sound(before: Document, after: Document) -> None:
+    """Refuse a model with errors of a kind that the one that it was made of has not.
+
+    What no runtime takes is among them; call it where :func:`.prediction.checked` may be called.
+
+    Args:
+        before: The model that was converted.
+        after: The result.
+
+    Raises:
+        ActivityError: The result has new errors.
+    """
+    errors = _errors(checked(after, after.path or before.path))
+    if not errors:
+        return
+    known = {finding.rule for finding in _errors(checked(before))} | _NO_FAULT
+    added = [finding for finding in errors if finding.rule not in known]
+    if added:
+        more = f" (and {len(added) - 1} more)" if added[1:] else ""
+        raise ActivityError(f"the result is not valid: {_said(added[0])}{more}")
+
+
+def _said(finding: Finding) -> str:
+    name = name_of(finding.node.ref) if finding.node is not None else ""
+    return finding.message if name in finding.message else f"{name}: {finding.message}"
+
+
+def _errors(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level == "error"]

@@ -29,7 +29,7 @@ from dld_tui.core.document.types.value_types import (
 )
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import KNOWN_ENTRIES, NARROW_BITS, element_bits
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
 
 # --- the model as a whole -------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.checks.findings import Level, Repair, name_of
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

@@ -22,12 +22,11 @@ from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import free_node_name
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.text import shortened, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")

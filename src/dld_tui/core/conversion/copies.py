@@ -18,13 +18,12 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.function_instances import inline_function
 from dld_tui.core.document.edits.sparse import to_dense
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.inference import (
     ToldTypes,
     infer_types,
@@ -33,7 +32,7 @@ from dld_tui.core.document.types.inference import (
 )
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.writer import PREFIX
 from dld_tui.core.types import JSON

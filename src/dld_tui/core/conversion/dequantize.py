@@ -15,11 +15,10 @@ from dld_tui.core.document.blocks import BlockedWeight, blocked_weights
 from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.files.proto_fields import set_text, set_texts
 from dld_tui.core.tensors.elements import encoded, payload_bytes
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")

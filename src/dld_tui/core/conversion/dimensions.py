@@ -19,7 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.files.proto_text import set_items
+from dld_tui.core.files.proto_fields import set_items
 from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.types import plain_domain
 

@@ -34,15 +34,14 @@ from dld_tui.core.document.edits.batch import carry_out
 from dld_tui.core.document.edits.initializers import list_as_input
 from dld_tui.core.document.edits.nodes import free_node_name, new_cast
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.primitives import SetAttribute, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
 from dld_tui.core.document.types.inference import ToldTypes
 from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encoded
 from dld_tui.core.text import visible

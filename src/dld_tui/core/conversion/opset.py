@@ -24,7 +24,7 @@ from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, versio
 
 from dld_tui.core.document.locations import Body, Labels, bodies
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.files.proto_text import set_items, text_of
+from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.text import clip, visible
 
 _OLDEST = 7

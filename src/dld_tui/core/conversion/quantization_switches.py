@@ -16,11 +16,10 @@ from dld_tui.core.conversion.copies import infer, relink, working_copy
 from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Scale
 from dld_tui.core.document.casting import FreshNames, Switched, choice
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.files.proto_fields import set_text
 
 _FLOATS = ("float32", "float64")
 """Types that can be switched: those that ONNX Runtime's ``Where`` takes on a CPU."""

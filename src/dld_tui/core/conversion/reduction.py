@@ -1,19 +1,35 @@
-"""Finds the fewest nodes with which a check still fails."""
+"""Finds the fewest nodes with which a check still fails, and writes models of those nodes.
+
+The outputs of removed nodes become inputs of the model, which bodies capture and calls pass on;
+values that only removed nodes used become outputs. A body keeps its outputs: copies of such inputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import contextlib
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from dld_tui.core.document.parts.cutting import reached
-from dld_tui.core.document.parts.extraction import is_constant
+from dld_tui.core.document.document import Document
+from dld_tui.core.document.local_functions import FunctionKey, call_of, key_of
+from dld_tui.core.document.node import Node
+from dld_tui.core.document.parts.extraction import (
+    Extraction,
+    extract_nodes,
+    imports_of,
+    is_constant,
+    typed,
+)
+from dld_tui.core.document.parts.fragment import defined_in, graphs_of, nested_nodes, rename_links
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.traversal import topological_order
-
-if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.types import plain_domain
 
 Search: TypeAlias = "Generator[tuple[int, ...], bool, tuple[int, ...]]"
 NodeSearch: TypeAlias = "Generator[list[Node], bool, list[Node]]"
@@ -131,3 +147,313 @@ def _minimize_items(items: Sequence[Node], tried: Callable[[list[Node]], list[No
             return [items[at] for at in end.value]
         nodes = tried([items[at] for at in part])
         answer = (yield nodes) if nodes else False
+
+
+# --- models of some of the nodes ------------------------------------------------------------------
+
+_FIRST_SCAN = 9
+"""The operator set from which on Scan has no batch."""
+
+
+def reached(
+    document: Document, nodes: Iterable[Node], kept: Collection[Node] | None = None
+) -> Iterator[Node]:
+    """Yield nodes, those of their bodies, and those of the functions that they call, each once.
+
+    Args:
+        document: Their model.
+        nodes: Nodes of it.
+        kept: The only ones that are followed; None for all.
+    """
+    functions = {key_of(function): function for function in document.functions}
+    waiting = list(nodes)[::-1]
+    called: set[FunctionKey] = set()
+    while waiting:
+        node = waiting.pop()
+        if kept is not None and node not in kept:
+            continue
+        yield node
+        inner = [part for body in node.subgraphs() for part in body.nodes]
+        key = call_of(node)
+        if key in functions and key not in called:
+            called.add(key)
+            waiting[:0] = functions[key].nodes[::-1]
+        waiting += inner[::-1]
+
+
+def extract_kept(document: Document, kept: Collection[Node]) -> Extraction | None:
+    """Return the nodes that are kept, in bodies and functions too, as a model.
+
+    Args:
+        document: The model, with inferred types; no function of it calls itself.
+        kept: Nodes, at least one of the main graph; those of which the holder or the call is not
+            kept go, too.
+
+    Returns:
+        None where the type of what a node made is not known, so that it cannot be an input.
+    """
+    main = [node for node in document.main.nodes if node in kept]
+    whole = extract_nodes(document, main)
+    if all(node in kept for node in reached(document, main)):
+        return whole
+    with contextlib.closing(whole.document) as source:
+        model = onnx.ModelProto.FromString(skeleton_bytes(source))
+        try:
+            _Cut(document, model, kept).cut(main)
+        except _UnknownTypeError:
+            return None
+        smaller = Document(
+            model, path=None, blobs=source.blobs.again(), external=source.external.again()
+        )
+    with contextlib.closing(smaller):
+        return extract_nodes(smaller, smaller.main.nodes[-len(main) :])
+
+
+class _UnknownTypeError(Exception):
+    """A value whose type is not known would have to be an input."""
+
+
+_Function: TypeAlias = "onnx.FunctionProto | None"
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A graph or function of the new model."""
+
+    proto: onnx.GraphProto | onnx.FunctionProto
+    scope: Scope
+    owner: onnx.NodeProto | None = None
+    outer: _Body | None = None
+
+    @property
+    def function(self) -> _Function:
+        """The function that it is, or is inside of."""
+        body = self
+        while body.outer is not None:
+            body = body.outer
+        return body.proto if isinstance(body.proto, onnx.FunctionProto) else None
+
+    @property
+    def outputs(self) -> list[str]:
+        if isinstance(self.proto, onnx.FunctionProto):
+            return list(texts_of(self.proto.output))
+        return [text_of(info.name) for info in self.proto.output]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """An input or output that a function got, for its calls."""
+
+    function: FunctionKey
+    is_input: bool
+    place: int
+    info: onnx.ValueInfoProto
+
+
+class _Cut:
+    """One model that loses nodes."""
+
+    def __init__(self, document: Document, model: onnx.ModelProto, kept: Collection[Node]) -> None:
+        self._document = document
+        self._model = model
+        self._kept = kept
+        self._bodies: list[_Body] = []
+        self._changes: deque[_Change] = deque()
+        self._copies: list[tuple[onnx.GraphProto | onnx.FunctionProto, str, str]] = []
+        """Bodies, what they copy, and the name of the copy: nodes are counted until the end."""
+        self._names = set(_names_of(model.graph.node)) | defined_in(model.graph)
+        for function in model.functions:
+            self._names |= {*_names_of(function.node), *function.input, *function.output}
+
+    def cut(self, main: list[Node]) -> None:
+        """Take the nodes away.
+
+        Args:
+            main: The nodes of the main graph, in its order; constants of the model come before.
+        """
+        graph = self._model.graph
+        body = _Body(graph, self._document.main)
+        self._bodies.append(body)
+        for node, proto in zip(main, list(graph.node)[-len(main) :], strict=True):
+            self._enter(node, proto, body)
+            for info in (typed(node.scope, name) for name in node.outputs if name):
+                if info.HasField("type"):
+                    graph.value_info.append(info)
+        called = {call_of(node) for node in self._kept}
+        known = {key_of(scope): scope for scope in self._document.functions}
+        for function in self._model.functions:
+            if _key(function) in called:
+                self._strip(_Body(function, known[_key(function)]))
+        while self._changes:
+            self._follow(self._changes.popleft())
+        for copying, source, name in self._copies:
+            # What they copy comes from outside, and nodes of the body may use what they make.
+            copy = onnx.NodeProto(op_type="Identity", input=[source], output=[name])
+            copying.node.insert(0, copy)
+        imports = [self._model.opset_import, *(f.opset_import for f in self._model.functions)]
+        for entries in imports if self._copies else ():
+            if all(plain_domain(text_of(entry.domain)) for entry in entries):
+                entries.add(version=self._document.opset_imports.get("", 1))
+        for body in self._bodies[1:]:
+            _tidy(body.proto)
+
+    def _enter(self, node: Node, proto: onnx.NodeProto, home: _Body) -> None:
+        for scope, graph in zip(node.subgraphs(), graphs_of(proto), strict=True):
+            self._strip(_Body(graph, scope, proto, home))
+
+    def _strip(self, body: _Body) -> None:
+        self._bodies.append(body)
+        nodes = body.scope.nodes
+        protos = body.proto.node
+        used_before = _used(protos)
+        lost = [name for node in nodes if node not in self._kept for name in node.outputs if name]
+        for place in reversed(range(len(nodes))):
+            if nodes[place] not in self._kept:
+                del protos[place]
+        left = [node for node in nodes if node in self._kept]
+        for node, proto in zip(left, list(protos), strict=True):
+            self._enter(node, proto, body)
+        used, given = _used(protos), set(body.outputs)
+        renamed: dict[str, str] = {}
+        for name in lost:
+            if name in given:
+                source = self._given(body, typed(body.scope, name))
+                self._copies.append((body.proto, source, name))
+            elif name in used:
+                renamed[name] = self._given(body, typed(body.scope, name))
+        for proto in list(protos):
+            rename_links(proto, renamed)
+        for node in left:
+            for name in node.outputs:
+                if name in used_before and name not in used and name not in given:
+                    self._expose(body, typed(body.scope, name))
+
+    # --- what goes in -----------------------------------------------------------------------------
+
+    def _given(self, body: _Body, info: onnx.ValueInfoProto) -> str:
+        """Return the name of a new value of such a type that comes from outside of the model."""
+        tensor = info.type.tensor_type
+        if not info.HasField("type") or (
+            info.type.HasField("tensor_type") and not tensor.HasField("shape")
+        ):
+            raise _UnknownTypeError
+        made = onnx.ValueInfoProto(name=self._fresh(text_of(info.name)), type=info.type)
+        self._hand_in(body.function, made)
+        return made.name
+
+    def _hand_in(self, function: _Function, info: onnx.ValueInfoProto) -> None:
+        if function is None:
+            if all(known.name != info.name for known in self._model.graph.input):
+                self._model.graph.input.append(info)
+        elif info.name not in function.input:
+            self._changes.append(_Change(_key(function), True, len(function.input), info))
+            function.input.append(info.name)
+
+    # --- what comes out ---------------------------------------------------------------------------
+
+    def _expose(self, body: _Body, info: onnx.ValueInfoProto) -> None:
+        """Make a value that nothing uses any more an output of the model, where that can be."""
+        if not info.HasField("type"):
+            return
+        owner, outer, graph = body.owner, body.outer, body.proto
+        if isinstance(graph, onnx.FunctionProto):
+            self._changes.append(_Change(_key(graph), False, len(graph.output), info))
+            graph.output.append(info.name)
+        elif owner is None or outer is None:
+            graph.value_info.append(info)
+        elif not owner.domain and owner.op_type == "If":
+            places = len(graph.output)
+            graph.output.append(info)
+            for other in graphs_of(owner):
+                if len(other.output) == places:
+                    name = self._fresh(text_of(info.name))
+                    other.output.append(onnx.ValueInfoProto(name=name, type=info.type))
+                    self._copies.append((other, self._given(outer, info), name))
+            self._put_out(owner, outer, places, info)
+        elif not owner.domain and owner.op_type in ("Loop", "Scan"):
+            tensor = info.type.tensor_type
+            if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
+                return
+            is_scan = owner.op_type == "Scan"
+            if is_scan and imports_of(body.scope).get("", 0) < _FIRST_SCAN:
+                return
+            for attribute in owner.attribute:
+                if attribute.name in ("scan_output_axes", "scan_output_directions"):
+                    attribute.ints.append(0)
+            place = len(graph.output) - (not is_scan)
+            graph.output.append(info)
+            stacked = onnx.ValueInfoProto(name=info.name)
+            stacked.type.tensor_type.elem_type = tensor.elem_type
+            stacked.type.tensor_type.shape.dim.add()
+            stacked.type.tensor_type.shape.dim.extend(tensor.shape.dim)
+            self._put_out(owner, outer, place, stacked)
+
+    def _put_out(
+        self, node: onnx.NodeProto, home: _Body, place: int, info: onnx.ValueInfoProto
+    ) -> None:
+        """Give a node another output, which nothing uses yet."""
+        name = self._fresh(text_of(info.name))
+        node.output.extend([""] * (place - len(node.output)))
+        node.output.append(name)
+        self._expose(home, onnx.ValueInfoProto(name=name, type=info.type))
+
+    def _follow(self, change: _Change) -> None:
+        """Change the calls of a function as it was changed."""
+        for body in list(self._bodies):
+            for node in body.proto.node:
+                key = plain_domain(text_of(node.domain)), text_of(node.op_type), _overload(node)
+                if key != change.function:
+                    continue
+                if change.is_input:
+                    node.input.extend([""] * (change.place - len(node.input)))
+                    node.input.append(change.info.name)
+                    self._hand_in(body.function, change.info)
+                else:
+                    self._put_out(node, body, change.place, change.info)
+
+    def _fresh(self, name: str) -> str:
+        number = 1
+        while f"{name}_{number}" in self._names:
+            number += 1
+        self._names.add(f"{name}_{number}")
+        return f"{name}_{number}"
+
+
+def _key(function: onnx.FunctionProto) -> FunctionKey:
+    return plain_domain(text_of(function.domain)), text_of(function.name), _overload(function)
+
+
+def _overload(message: onnx.NodeProto | onnx.FunctionProto) -> str:
+    return text_of(getattr(message, "overload", ""))
+
+
+def _names_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    for node in nested_nodes(nodes):
+        yield from texts_of(node.input)
+        yield from texts_of(node.output)
+        for graph in graphs_of(node):
+            yield from defined_in(graph)
+
+
+def _used(nodes: Iterable[onnx.NodeProto]) -> set[str]:
+    """Return what nodes and their bodies use, outputs of the bodies included."""
+    found: set[str] = set()
+    for node in nested_nodes(nodes):
+        found.update(texts_of(node.input))
+        for graph in graphs_of(node):
+            found.update(text_of(info.name) for info in graph.output)
+    return found
+
+
+def _tidy(body: onnx.GraphProto | onnx.FunctionProto) -> None:
+    """Leave out what is declared of values that went, and weights that nothing uses."""
+    if isinstance(body, onnx.FunctionProto):
+        return
+    made = defined_in(body)
+    for place in reversed(range(len(body.value_info))):
+        if text_of(body.value_info[place].name) not in made:
+            del body.value_info[place]
+    used = _used(body.node) | {text_of(info.name) for info in body.output}
+    for place in reversed(range(len(body.initializer))):
+        if text_of(body.initializer[place].name) not in used:
+            del body.initializer[place]

@@ -20,7 +20,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import dense_tensors
-from dld_tui.core.files.proto_text import set_items, text_of
+from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.tensors.elements import encoded
 from dld_tui.core.text import shortened, visible
 

@@ -18,14 +18,13 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.tensors import emptied, location_of, put_payload
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_text import set_items, set_text
+from dld_tui.core.files.proto_fields import set_items, set_text
 from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype
 from dld_tui.core.text import shortened, visible
 

@@ -42,7 +42,7 @@ from dld_tui.core.document.types.value_types import (
     value_type_of,
 )
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit

@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import node_proto
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import unused_name
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number, dtype_of, type_of_value
 from dld_tui.core.files.external import element_bits
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.operators.matching import schema_of
 from dld_tui.core.operators.registry import schema_for
 

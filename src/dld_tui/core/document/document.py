@@ -7,17 +7,17 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from dld_tui.core.document.history import Change, History, Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.payloads import PayloadStore
 from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
+from dld_tui.core.document.transactions import Change, History, Transaction
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.columns import ModelParts, NodeBytes, NodeParts
 from dld_tui.core.files.external import ExternalFiles
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut

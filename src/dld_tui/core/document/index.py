@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.node import SomeLinks, links_of
 from dld_tui.core.files.columns import MARK
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.machine.collector import collector_paused
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

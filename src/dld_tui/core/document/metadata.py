@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.document.types.value_types import PLACEHOLDERS
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import shortened
 from dld_tui.core.types import JSON
 

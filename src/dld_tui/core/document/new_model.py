@@ -88,7 +88,7 @@ def new_document(request: NewModel) -> Document:
         UsageError: A setting makes no sense; names its flag.
     """
     from dld_tui.core.document.document import Document
-    from dld_tui.core.files.proto_text import set_text
+    from dld_tui.core.files.proto_fields import set_text
 
     taken: set[str] = set()
     inputs = [_value("--input", text, taken) for text in request.inputs]

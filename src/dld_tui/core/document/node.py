@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import AskNodesError, NodeBytes, item_of_each, items_of_each
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.machine.collector import collector_paused
 from dld_tui.core.types import plain_domain
 

@@ -15,7 +15,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes, NodeParts
-from dld_tui.core.files.proto_text import text_of, texts_of
+from dld_tui.core.files.proto_fields import text_of, texts_of
 
 GRAPH_LISTS = (
     "node",

@@ -29,14 +29,14 @@ from dld_tui.core.files.external import (
     is_pending,
 )
 from dld_tui.core.files.model_set import plan_model
-from dld_tui.core.files.proto_text import text_of
-from dld_tui.core.files.varints import (
+from dld_tui.core.files.proto_fields import (
     DELIMITED,
     FIXED64,
     MODEL_TAGS,
     VARINT,
     read_varint,
     tag_of,
+    text_of,
     varint,
 )
 from dld_tui.core.files.writer import can_clone, clone

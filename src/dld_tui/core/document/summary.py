@@ -12,7 +12,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.types import JSON, plain_domain
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL

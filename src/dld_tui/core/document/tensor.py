@@ -27,7 +27,7 @@ from dld_tui.core.files.external import (
     is_pending,
     payload_length,
 )
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import fixed_width
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

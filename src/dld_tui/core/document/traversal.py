@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import UsageError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 
 _SMALL = 2_000
 """Nodes of a scope that is looked at again as a whole."""

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dld_tui.core.files.varints import DELIMITED, MODEL_TAGS, VARINT, read_varint, tag_of, varint
+from dld_tui.core.files.proto_fields import (
+    DELIMITED,
+    MODEL_TAGS,
+    VARINT,
+    read_varint,
+    tag_of,
+    varint,
+)
 
 if TYPE_CHECKING:
     from onnx import NodeProto

@@ -24,8 +24,15 @@ from urllib.parse import quote
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.plugin_readers import reader_of
+from dld_tui.core.files.proto_fields import (
+    DELIMITED,
+    FIXED32,
+    FIXED64,
+    MODEL_TAGS,
+    VARINT,
+    read_varint,
+)
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.varints import DELIMITED, FIXED32, FIXED64, MODEL_TAGS, VARINT, read_varint
 
 _HEADER = struct.Struct("<4sI16x4B4sI")
 _RTX_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")

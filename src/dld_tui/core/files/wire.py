@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob, BlobTable
 from dld_tui.core.files.columns import ModelParts
-from dld_tui.core.files.source import Source
-from dld_tui.core.files.varints import (
+from dld_tui.core.files.proto_fields import (
     DELIMITED,
     FIXED32,
     FIXED64,
@@ -36,6 +35,7 @@ from dld_tui.core.files.varints import (
     tag_of,
     varint,
 )
+from dld_tui.core.files.source import Source
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
 
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.graph.columns import arranged_of, graph_bytes
 from dld_tui.core.graph.folding import Arranged
 from dld_tui.core.graph.graph import Graph
+from dld_tui.core.graph.layout_exchange import arranged_of, graph_bytes
 from dld_tui.core.types import CancelCheck
 
 FROM = 5_000
@@ -32,7 +32,7 @@ _CHUNK = 1 << 20
 # Isolated, and without the packages of the site, none of which it needs: so it starts faster.
 _START = (
     "import sys; sys.path.insert(0, sys.argv.pop()); "
-    "from dld_tui.core.graph.layout_process_main import main; main()"
+    "from dld_tui.core.graph.layout_exchange import main; main()"
 )
 
 

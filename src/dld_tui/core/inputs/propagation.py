@@ -24,7 +24,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document

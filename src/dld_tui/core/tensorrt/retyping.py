@@ -35,7 +35,7 @@ from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import EditError, InputError, UsageError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tensors.elements import plan_conversion
 from dld_tui.core.text import shortened, visible
 from dld_tui.core.types import JSON, CancelCheck
@@ -356,7 +356,7 @@ def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
     from dld_tui.core.document.edits.batch import carry_out
-    from dld_tui.core.document.history import Transaction
+    from dld_tui.core.document.transactions import Transaction
 
     carry_out(plan, Transaction("cast_to_precisions", {}))
 

@@ -45,7 +45,7 @@ from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
 
 if TYPE_CHECKING:
-    from dld_tui.core.files.previewer import Previewer
+    from dld_tui.core.files.preview import Previewer
 
 
 def this_folder() -> str:
@@ -310,7 +310,7 @@ class WelcomeScreen(Page):
 
     @task("preview", replace=True)
     async def _preview(self, path: str) -> None:
-        from dld_tui.core.files.previewer import Previewer
+        from dld_tui.core.files.preview import Previewer
 
         await asyncio.sleep(_REST_S)
         self._previewer = self._previewer or Previewer()

@@ -13,7 +13,7 @@ from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
 from dld_tui.core.document.types.value_types import format_type, parse_type, value_type_of
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.history import History, PageEdits

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.history import Transaction
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.types import JSON
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page

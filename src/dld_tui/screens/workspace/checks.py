@@ -260,7 +260,7 @@ class Checks(Controller):
         self._when_checked(lambda: self._repair(self._found))
 
     def _repair(self, findings: list[Finding]) -> None:
-        from dld_tui.core.checks.repairs import repair_steps
+        from dld_tui.core.checks.findings import repair_steps
 
         if not self.is_checked:
             self.say("The model is still being checked")

@@ -326,7 +326,7 @@ class Functions(Controller):
 
     def _show(self, transaction: Transaction) -> None:
         """Say what an edit did, and go to the first node that it added."""
-        from dld_tui.core.document.primitives import Splice
+        from dld_tui.core.document.transactions import Splice
 
         text = visible(transaction.title)
         self.say(text[:1].upper() + text[1:], 4)

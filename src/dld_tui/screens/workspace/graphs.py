@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
-from dld_tui.core.document.history import Change
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
+from dld_tui.core.document.transactions import Change
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.machine.collector import collector_paused, freeze
 from dld_tui.core.types import JSON

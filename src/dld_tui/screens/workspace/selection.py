@@ -288,7 +288,7 @@ class Selection(Controller):
         )
 
     def _show_pasted(self, transaction: Transaction) -> None:
-        from dld_tui.core.document.primitives import Splice
+        from dld_tui.core.document.transactions import Splice
 
         pasted = [
             node

@@ -47,7 +47,7 @@ class Operators(Controller):
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
         from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.groups import operator_palette
+        from dld_tui.core.operators.palette import operator_palette
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         scope = self._home
@@ -362,7 +362,7 @@ class Wiring(Controller):
     def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
         from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.groups import operator_palette
+        from dld_tui.core.operators.palette import operator_palette
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope

@@ -16,7 +16,7 @@ from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
 from dld_tui.core.document.literals import LiteralError, format_literal
 from dld_tui.core.document.node import Attribute
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog

@@ -25,12 +25,12 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.history import Change
     from dld_tui.core.document.node import Node
-    from dld_tui.core.document.rewrite.live import LiveHits
+    from dld_tui.core.document.rewrite.matcher import LiveHits
     from dld_tui.core.document.rewrite.pattern import Pattern
     from dld_tui.core.document.rewrite.query import Query
     from dld_tui.core.document.scope import ScopeOwner
+    from dld_tui.core.document.transactions import Change
 
 DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
 """Returns the default of a node's attribute as a plain value, or None when it has none."""
@@ -124,7 +124,7 @@ class PatternCondition:
 
     def prepare(self, document: ScopeOwner) -> Iterator[None]:
         """Search the document; yields between steps."""
-        from dld_tui.core.document.rewrite.live import LiveHits
+        from dld_tui.core.document.rewrite.matcher import LiveHits
 
         live = LiveHits(document, self.pattern)
         yield from live.search()

@@ -45,8 +45,8 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.history import Change
     from dld_tui.core.document.scope import Scope
+    from dld_tui.core.document.transactions import Change
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
@@ -538,7 +538,7 @@ class Explorer(Framed, Vertical):
 
     def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
-        from dld_tui.core.document.primitives import Splice
+        from dld_tui.core.document.transactions import Splice
         from dld_tui.widgets.explorer.state import model_anew
 
         transaction = change.transaction

@@ -14,7 +14,7 @@ from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.settings.paths import short
 from dld_tui.core.tables.names import aliases_in, with_aliases
 from dld_tui.core.text import visible

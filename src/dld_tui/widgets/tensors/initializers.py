@@ -10,7 +10,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import DldError
-from dld_tui.core.files.proto_text import text_of as plain_text
+from dld_tui.core.files.proto_fields import text_of as plain_text
 from dld_tui.core.tables.table import BAR, BYTES, COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.table_view import TablePane, TableView

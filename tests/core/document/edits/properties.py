@@ -23,9 +23,8 @@ from onnx import helper
 
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.edits.restore import inverse_arguments
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.parts.fragment import fragment_of
-from dld_tui.core.document.primitives import Splice
+from dld_tui.core.document.transactions import Splice, Transaction
 from tests.oracles.edited_models import with_text
 from tests.support.sessions import bytes_of
 

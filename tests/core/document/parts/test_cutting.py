@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx
 
+from dld_tui.core.conversion.reduction import extract_kept, reached
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.parts.cutting import extract_kept, reached
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.types.inference import infer_types, take_types
 from tests.support.body_models import LOOP, SHAPES

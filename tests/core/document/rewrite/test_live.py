@@ -8,10 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.history import Change
-from dld_tui.core.document.rewrite.live import LiveHits
-from dld_tui.core.document.rewrite.matcher import find_hits
+from dld_tui.core.document.rewrite.matcher import LiveHits, find_hits
 from dld_tui.core.document.rewrite.pattern import parse_pattern
+from dld_tui.core.document.transactions import Change
 from dld_tui.core.errors import DldError
 from tests.core.document.edits.properties import PROPERTIES
 from tests.support.drawn_models import drawn_model

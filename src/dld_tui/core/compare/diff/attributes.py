@@ -21,7 +21,7 @@ from dld_tui.core.document.types.value_types import ValueType, value_type_of
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import has_external
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import clip
 
 _SHOWN_ELEMENTS = 16

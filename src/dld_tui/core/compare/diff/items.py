@@ -23,7 +23,7 @@ from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH
-from dld_tui.core.files.proto_text import text_of, texts_of
+from dld_tui.core.files.proto_fields import text_of, texts_of
 from dld_tui.core.text import visible
 
 # --- nodes ----------------------------------------------------------------------------------------

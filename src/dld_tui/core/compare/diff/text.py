@@ -23,7 +23,7 @@ from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_text import get_text, text_of
+from dld_tui.core.files.proto_fields import get_text, text_of
 from dld_tui.core.text import clip, visible
 
 _SMALL = 16

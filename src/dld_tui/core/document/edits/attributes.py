@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.registry import edit, node_at
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import VALUE_FIELDS, Node
-from dld_tui.core.document.primitives import SetAttribute
+from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

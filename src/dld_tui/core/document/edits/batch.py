@@ -11,11 +11,10 @@ from dld_tui.core.document.edits.attributes import find_attribute, remove_attrib
 from dld_tui.core.document.edits.deletion import delete_from
 from dld_tui.core.document.edits.nodes import new_cast
 from dld_tui.core.document.edits.registry import edit, node_at
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import PRECISIONS
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted

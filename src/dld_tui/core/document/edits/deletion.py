@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted
 

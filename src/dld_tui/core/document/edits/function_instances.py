@@ -27,7 +27,6 @@ from dld_tui.core.document.edits.subgraphs import (
     whole_function,
     whole_node,
 )
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import (
     FunctionKey,
     call_of,
@@ -38,12 +37,12 @@ from dld_tui.core.document.local_functions import (
     shown_key,
 )
 from dld_tui.core.document.node import Node, attribute_type, constant_node, node_proto
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope, unused_name
+from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
 from dld_tui.core.operators.registry import same_meaning
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain

@@ -19,7 +19,6 @@ from dld_tui.core.document.edits.imports import (
 )
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.subgraphs import whole_function
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import (
     FunctionKey,
     called_by,
@@ -31,11 +30,11 @@ from dld_tui.core.document.local_functions import (
     shown_key,
 )
 from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
-from dld_tui.core.document.primitives import SetAttribute, SetList, SetText, copies
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import SetAttribute, SetList, SetText, Transaction, copies
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import get_text, set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import get_text, set_text, set_texts, text_of, texts_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain
 

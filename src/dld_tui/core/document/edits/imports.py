@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.parts.fragment import nested_nodes
-from dld_tui.core.document.primitives import SetList, SetText, copies
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
+from dld_tui.core.document.transactions import SetList, SetText, Transaction, copies
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.operators.registry import importable_version, schema_for
 from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain

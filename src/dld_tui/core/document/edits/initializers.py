@@ -10,15 +10,14 @@ from dld_tui.core.document.edits.links import with_item
 from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.edits.renaming import require_free
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
-from dld_tui.core.document.history import Transaction
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import entries_of, is_pending, require_location
 from dld_tui.core.files.external import set_external as set_entries
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.tensors.elements import (
     element_type,
     payload_bytes,

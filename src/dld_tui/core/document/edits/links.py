@@ -10,11 +10,10 @@ from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, require_free, require_visible
 from dld_tui.core.document.edits.terminals import add_input
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import typed
-from dld_tui.core.document.primitives import SetLinks, Splice
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators.registry import schema_for

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document import metadata
 from dld_tui.core.document.edits.imports import import_messages
 from dld_tui.core.document.edits.registry import edit, node_at, strings
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.metadata import (
     MOST,
     POSITION_KEY,
@@ -21,11 +20,11 @@ from dld_tui.core.document.metadata import (
     validate,
 )
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import SetList, SetText, copies
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import SetList, SetText, Transaction, copies
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

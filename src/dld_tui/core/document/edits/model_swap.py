@@ -10,7 +10,6 @@ from google.protobuf.message import DecodeError
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.edits.registry import edit
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payloads import (
     CHUNK,
     INLINE_LIMIT,
@@ -20,9 +19,9 @@ from dld_tui.core.document.payloads import (
     scratch_folder,
     written,
 )
-from dld_tui.core.document.primitives import Primitive
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.serialise import save, skeleton_bytes
+from dld_tui.core.document.transactions import Primitive, Transaction
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob

@@ -19,10 +19,9 @@ from dld_tui.core.document.edits.renaming import (
     require_visible,
 )
 from dld_tui.core.document.edits.subgraphs import add_subgraph
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.scope import Scope, unused_name
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import (
     Places,
     captures,

@@ -10,7 +10,6 @@ from dld_tui.core.document.edits.imports import bring_functions, bring_opsets
 from dld_tui.core.document.edits.initializers import enter_initializer
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import require_visible
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import constant_node
 from dld_tui.core.document.parts.extraction import imports_of, is_constant
@@ -21,14 +20,14 @@ from dld_tui.core.document.parts.fragment import (
     rename_links,
     same_values,
 )
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import Splice, Transaction
 from dld_tui.core.document.traversal import outer_node, upstream_of
 from dld_tui.core.document.types.value_types import value_type_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import schema_for
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON

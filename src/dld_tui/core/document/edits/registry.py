@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import ScopeOwner
 from dld_tui.core.document.scripting.arguments import Entry, check_arguments
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import EditError
 from dld_tui.core.text import quoted
 

@@ -7,13 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.edits.registry import edit, node_at
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import NAME_FIELD
-from dld_tui.core.document.primitives import SetLinks, SetText
 from dld_tui.core.document.scope import Scope, unused_name
+from dld_tui.core.document.transactions import SetLinks, SetText, Transaction
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import get_text, set_text, text_of
+from dld_tui.core.files.proto_fields import get_text, set_text, text_of
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

@@ -13,16 +13,15 @@ from dld_tui.core.document.edits.initializers import INITIALIZERS_APART
 from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.edits.registry import EDITS, edit, node_at, strings
 from dld_tui.core.document.edits.renaming import free_name, rename_everywhere
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import node_proto, permutation
-from dld_tui.core.document.primitives import SetAttribute, SetLinks, SetText, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
+from dld_tui.core.document.transactions import SetAttribute, SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import live_nodes, topological_order
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import get_text
+from dld_tui.core.files.proto_fields import get_text
 from dld_tui.core.files.wire import TENSOR, splice
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON

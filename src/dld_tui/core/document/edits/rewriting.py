@@ -27,10 +27,8 @@ from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.document.edits.subgraphs import whole_node
 from dld_tui.core.document.edits.tensors import put_payload
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import calls_itself, key_of
 from dld_tui.core.document.node import Node, constant_node, node_proto
-from dld_tui.core.document.primitives import SetLinks, Splice
 from dld_tui.core.document.rewrite.expression import plain
 from dld_tui.core.document.rewrite.functions import UNKNOWN, is_number
 from dld_tui.core.document.rewrite.matcher import Ends, Hit, Matcher, apart
@@ -45,10 +43,11 @@ from dld_tui.core.document.rewrite.pattern import (
 from dld_tui.core.document.rewrite.rule import Action, Rewrite, Rule, parse_rules
 from dld_tui.core.document.rewrite.views import ValueView, made_dtype
 from dld_tui.core.document.scope import Scope, unused_name
+from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.document.traversal import names_taken, sources
 from dld_tui.core.document.types.value_types import dtype_name, dtype_number
 from dld_tui.core.errors import EditError
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 from dld_tui.core.text import quoted

@@ -12,12 +12,12 @@ import numpy as np
 from dld_tui.core.document.edits.initializers import require_new_initializer
 from dld_tui.core.document.edits.registry import edit, strings
 from dld_tui.core.document.edits.tensors import emptied, initializer_at, put_payload
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.tensor import Tensor
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import element_bits
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.tensors.elements import (
     PART_ELEMENTS,
     Array,

@@ -11,16 +11,15 @@ from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.edits.registry import edit, node_at, strings
 from dld_tui.core.document.edits.renaming import rename_everywhere
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node, attribute_type
-from dld_tui.core.document.primitives import SetAttribute
 from dld_tui.core.document.scope import Scope, unused_name
 from dld_tui.core.document.serialise import filled, filled_scope
+from dld_tui.core.document.transactions import SetAttribute, Transaction
 from dld_tui.core.document.traversal import depends_on
 from dld_tui.core.document.types.value_types import ValueType, dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts
+from dld_tui.core.files.proto_fields import set_text, set_texts
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

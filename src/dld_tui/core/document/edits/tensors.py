@@ -14,11 +14,10 @@ import numpy as np
 
 from dld_tui.core.document.edits.attributes import find_attribute
 from dld_tui.core.document.edits.registry import edit, node_at
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import SetAttribute, Splice
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.tensor import DATA_FIELDS, Tensor
+from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
@@ -30,7 +29,7 @@ from dld_tui.core.files.external import (
     set_inline,
     set_pending,
 )
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.tensors.elements import (
     converted_payload,

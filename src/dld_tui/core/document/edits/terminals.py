@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.document.edits.registry import edit
 from dld_tui.core.document.edits.renaming import require_free, require_visible
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.local_functions import key_of, nodes_with_key
-from dld_tui.core.document.primitives import SetLinks
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import SetLinks, Transaction
 from dld_tui.core.document.types.value_types import dtype_number
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text
+from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import resolve_external
-from dld_tui.core.files.proto_text import text_of
+from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces

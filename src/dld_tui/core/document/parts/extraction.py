@@ -26,7 +26,7 @@ from dld_tui.core.document.traversal import feeding, scope_of, terminals
 from dld_tui.core.document.types.value_types import type_proto_of, value_type_of
 from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.text import quoted
 from dld_tui.core.types import plain_domain
 

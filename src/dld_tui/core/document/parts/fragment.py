@@ -34,7 +34,7 @@ from dld_tui.core.files.external import (
     make_plain,
     set_inline,
 )
-from dld_tui.core.files.proto_text import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

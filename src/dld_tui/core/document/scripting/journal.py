@@ -23,9 +23,9 @@ from typing import IO
 
 from dld_tui import __version__
 from dld_tui.core.codec import encode
-from dld_tui.core.document.history import Transaction
 from dld_tui.core.document.payloads import sweep
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
+from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.settings.paths import ensure, state_dir
 
 SYNC_SECONDS = 1.0

@@ -29,7 +29,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.history import Transaction
+    from dld_tui.core.document.transactions import Transaction
 
 MADE_ON = "made_on"
 """In the first line of an exported script: the model that the edits were made on."""

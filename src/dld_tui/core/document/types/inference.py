@@ -29,9 +29,9 @@ from dld_tui.core.document.locations import (
     placed_bodies,
     scope_at,
 )
-from dld_tui.core.document.primitives import Splice
 from dld_tui.core.document.scope import CallTypes, Scope
 from dld_tui.core.document.scripting.arguments import Entry
+from dld_tui.core.document.transactions import Splice
 from dld_tui.core.document.types.value_types import ValueType, type_proto_of, value_type_of
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files import protos as onnx
@@ -43,7 +43,7 @@ from dld_tui.core.files.external import (
     payload_length,
     set_inline,
 )
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.types import JSON, plain_domain

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.history import Change
 from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.primitives import (
+from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import (
+    Change,
     Primitive,
     SetAttribute,
     SetLinks,
@@ -24,7 +25,6 @@ from dld_tui.core.document.primitives import (
     SetText,
     Splice,
 )
-from dld_tui.core.document.scope import Scope
 
 STEP = 1000
 """Nodes of one :meth:`Staleness.advance`: some milliseconds."""

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_text import set_text, text_of
+from dld_tui.core.files.proto_fields import set_text, text_of
 
 Dims: TypeAlias = tuple[int | str | None, ...]
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""

@@ -6,14 +6,16 @@ So much travels to a child process and back (:mod:`dld_tui.core.graph.layout_pro
 
 from __future__ import annotations
 
+import gc
 import json
 import struct
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any
 
-from dld_tui.core.graph.folding import Arranged
+from dld_tui.core.graph.folding import Arranged, Overview
 from dld_tui.core.graph.graph import Graph, Net
 from dld_tui.core.graph.lanes import Rails
 
@@ -162,3 +164,14 @@ def _rails_of(parts: Sequence[bytes]) -> Rails:
     order, rows, columns, ends = map(_ints_of, parts[1:5])
     above, below, joined = (_bits_of(part, width) for part in parts[5:])
     return Rails(order, rows, columns, above, below, joined, frozenset(hubs), ends, width)
+
+
+# --- the child process ----------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Arrange the graph on standard input, and write the answer to standard output."""
+    gc.disable()  # many objects that all stay
+    overview = Overview(graph_of(sys.stdin.buffer.read()))
+    sys.stdout.buffer.write(arranged_bytes(overview.arranged()))
+    sys.stdout.buffer.flush()
