@@ -128,12 +128,12 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
     if library.facts.no_driver:
         return None, f"they are read from a loaded engine, and {library.facts.no_driver}"
     path = request.layer_info_path
-    said = BuildLog(None, lambda _: None)
+    log = BuildLog(None, lambda _: None)
     plugins = (*request.plugins, *request.dynamic_plugins)
     try:
         data = request.engine_path.read_bytes()
         where = str(request.engine_path)
-        engine = Engine(library, data, said, where, "", plugins, request.dla_core)
+        engine = Engine(library, data, log, where, "", plugins, request.dla_core)
         write_pieces(path, [engine.layer_information().encode()])
     except (DldError, OSError) as error:
         return None, error.message if isinstance(error, DldError) else str(error)

@@ -83,8 +83,8 @@ def run(request: Request) -> Iterator[Event]:
                 findings += yield from _check(path, report, labels, request.time_limit)
                 report.unlink(missing_ok=True)
             if request.polygraphy:
-                found = yield from _lint(path, report, labels, request.time_limit)
-                findings += _without_repeats(found, findings)
+                lint_findings = yield from _lint(path, report, labels, request.time_limit)
+                findings += _without_repeats(lint_findings, findings)
     yield Finished(Result(findings))
 
 
@@ -152,7 +152,10 @@ def _guessed_shapes(path: Path) -> list[str]:
             guess = guess_inputs(input_specs(document), document, empty=False)
     except DldError:
         return []
-    return [f"{one.name}:[{','.join(map(str, one.shape))}]" for one in guess.guessed]
+    return [
+        f"{guessed_input.name}:[{','.join(map(str, guessed_input.shape))}]"
+        for guessed_input in guess.guessed
+    ]
 
 
 def _check(
@@ -212,8 +215,8 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
 
 def _without_repeats(findings: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
     """Leave out what the lint repeats: it runs the checker of onnx, too."""
-    said = {_what(finding) for finding in known}
-    return [finding for finding in findings if _what(finding) not in said]
+    reported = {_what(finding) for finding in known}
+    return [finding for finding in findings if _what(finding) not in reported]
 
 
 def _what(finding: ToolFinding) -> tuple[str, str, int | None]:

@@ -65,13 +65,13 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(Document.open(path)) as document:
         costs = ModelCosts(document, _typed(document, path, shapes))
         yield Progress(0, None, stage="Looking for the path")
-        found = critical_path(
+        result = critical_path(
             document, times,
             lambda scope, name: None if (size := costs.bytes_of(scope, name)) is None
             else size_at(size, 1),
             (str(request.report), str(path)),
         )  # fmt: skip
-    yield Finished(found)
+    yield Finished(result)
 
 
 def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:

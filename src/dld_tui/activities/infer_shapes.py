@@ -101,10 +101,14 @@ def run(request: Request) -> Iterator[Event]:
         if not isinstance(body, type(inferred.graph)):
             break
         yield from _parts(place, body)
-    for found in function_types(inferred):  # they have no types of their own
-        if found.called:
-            yield Part(InferredPart(found.place, [], {}, found.variant, found.called))
-        yield from _parts(found.place, found.graph, found.variant)
+    for function_type in function_types(inferred):  # they have no types of their own
+        if function_type.called:
+            yield Part(
+                InferredPart(
+                    function_type.place, [], {}, function_type.variant, function_type.called
+                )
+            )
+        yield from _parts(function_type.place, function_type.graph, function_type.variant)
     yield Finished(Result(predictions))
 
 

@@ -219,14 +219,14 @@ def _way(request: Request, facts: LibraryFacts) -> str:
 
     ways = (REPLAY, CACHE) if request.way == "auto" else (request.way,)
     reasons = {way: reason_against(way, facts) for way in ways}
-    found = next((way for way, reason in reasons.items() if not reason), None)
-    if found is None:
+    usable = next((way for way, reason in reasons.items() if not reason), None)
+    if usable is None:
         raise UnavailableError(
             f"the tactics of {facts.title} cannot be chosen: {' and '.join(reasons.values())}",
             hint="Use TensorRT: 8 to 10 can replay tactics, 10.8 and later edit the timing cache",
         )
     require_driver(facts)
-    return found
+    return usable
 
 
 def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
@@ -245,8 +245,8 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     if request.inputs is None and profiles:
         values = shape_inputs(document)
         shapes = [
-            f"{name}:{'x'.join(map(str, found.opt))}"
-            for name, found in profiles[0].items()
+            f"{name}:{'x'.join(map(str, range_.opt))}"
+            for name, range_ in profiles[0].items()
             if name not in values
         ]
     with TensorRunner(document, SessionSettings(providers=(provider,), quiet=True)) as runner:
@@ -255,8 +255,8 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
         run = partial(runner.values, runner.outputs)
         feeds = input_feeds(specs, request.inputs, shapes, [request.seed], document, run).sets
         outputs = [
-            {name: value for name, value in found.items() if value is not None}
-            for found in runner.each(runner.outputs, feeds)
+            {name: value for name, value in outputs.items() if value is not None}
+            for outputs in runner.each(runner.outputs, feeds)
         ]
     return Expected(feeds, outputs, tolerances, request.runs)
 

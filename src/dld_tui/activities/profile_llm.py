@@ -180,8 +180,10 @@ class _Run:
         known = config if isinstance(config, GenaiConfig) else None
         settings, taken = with_genai_options(self._settings(), known.session if known else {})
         if taken:
-            said = ", ".join(f"{visible(name)} {visible(str(one))}" for name, one in taken.items())
-            yield Log(f"the session is as {CONFIG} says: {said}")
+            options = ", ".join(
+                f"{visible(name)} {visible(str(option))}" for name, option in taken.items()
+            )
+            yield Log(f"the session is as {CONFIG} says: {options}")
         if known is not None:
             yield from self._check_configuration(known)
         yield Progress(0, None, stage="Loading the model")
@@ -231,10 +233,10 @@ class _Run:
                     board.measured((begin_ns, time.time_ns()), figures.token_ms / 1000)
                     used = self._joules.of_steps(figures.tokens * request.iterations)
                     if used is None and (by_board := board.energy()) is not None:
-                        each = by_board.energy_per_inference_j / batch
-                        self._figures[-1] = replace(figures, energy_per_token_j=each)
+                        per_token = by_board.energy_per_inference_j / batch
+                        self._figures[-1] = replace(figures, energy_per_token_j=per_token)
                     kept = feeds, runs[-1]
-                    steps = [ms for one in runs for ms in one.step_ms]
+                    steps = [ms for repeat in runs for ms in repeat.step_ms]
             assert kept is not None
             feeds = kept[0]
             del session, generator
@@ -248,8 +250,8 @@ class _Run:
                 writer.add_latencies(steps)
                 writer.set_fact("load_ms", load_ms)
                 writer.set_fact(GENERATION, self._figures)
-                told = [one.told for one in feeds.later.inputs]
-                writer.set_fact(INPUTS, told)
+                inputs = [guess.told for guess in feeds.later.inputs]
+                writer.set_fact(INPUTS, inputs)
                 peak = peak_memory()
                 if peak is not None:
                     writer.set_fact("peak_memory_bytes", peak)
@@ -267,23 +269,23 @@ class _Run:
                     )  # fmt: skip
                     yield from self._layers(decoder, settings, shared, feeds,
                                             (batches[0], prompts[-1]), (other, writer))  # fmt: skip
-                    other.set_fact(INPUTS, [one.told for one in feeds.first.inputs])
+                    other.set_fact(INPUTS, [guess.told for guess in feeds.first.inputs])
                     other.finish()
                 for name, value in (encode(used) or {}).items():
                     writer.set_fact(name, value)
                 board.write(writer, None)  # a board with sensors of its own says it again
                 if used is None and board.energy() is None:
                     writer.note(_NO_COUNTER)
-                made = writer.finish()
+                written_path = writer.finish()
         finally:
             board.close()
-        yield Finished(Result(made, self._figures, prefill if wants_layers else None))
+        yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
         from dld_tui.backends.onnxruntime import session as backend
 
         request = self._request
-        names = [one.strip() for one in request.provider.split(",") if one.strip()] or ["CPU"]
+        names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(map(backend.find_provider, names))
         return backend.SessionSettings(
             providers=providers,
@@ -308,12 +310,12 @@ class _Run:
         """Say where the configuration is wrong: others would not run what is measured."""
         from dld_tui.core.llm.agreement import disagreements
 
-        found = disagreements(self._document, config)
-        if found:
-            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        mismatches = disagreements(self._document, config)
+        if mismatches:
+            more = f", and {len(mismatches) - 1} more" if len(mismatches) > 1 else ""
             yield Log(
-                f"{found[0].message}{more}: what the model itself says is measured; `dld check` of"
-                " the folder names all",
+                f"{mismatches[0].message}{more}: what the model itself says is measured;"
+                " `dld check` of the folder names all",
                 "warning",
             )
 
@@ -365,12 +367,12 @@ class _Run:
             tokens = min(tokens, _WARM_UP_STEPS)
         for number in range(count):
             timed = None
-            told = time.monotonic()
+            reported_at = time.monotonic()
             for timed in generator.run(feeds, *sizes, tokens):
                 if into is not None and not timed.step_ms:
                     self._joules.begin()
-                if time.monotonic() - told > 0.5:
-                    told = time.monotonic()
+                if time.monotonic() - reported_at > 0.5:
+                    reported_at = time.monotonic()
                     done = len(timed.step_ms) + number * tokens
                     yield Progress(done, count * tokens, "tokens", stage)
             if into is not None and timed is not None:
@@ -418,7 +420,7 @@ class _Run:
                     if (folder / OPTIMIZED).exists():
                         opened = Document.open(folder / OPTIMIZED)
                         optimized = stack.enter_context(contextlib.closing(opened))
-                    writer.set_fact("roofs", {name: encode(one) for name, one in roofs.items()})
+                    writer.set_fact("roofs", {name: encode(roof) for name, roof in roofs.items()})
                     add_ort_profile(
                         writer, profile, self._document, optimized,
                         warm_up=1, roofs=roofs,
@@ -450,10 +452,10 @@ class _Joules:
 
     def of_steps(self, count: int) -> Energy | None:
         """Return the energy of one of so many steps of all runs; None where it is not known."""
-        known = [(one, seconds) for one, seconds in self._found if one is not None]
+        known = [(energy, seconds) for energy, seconds in self._found if energy is not None]
         if len(known) < len(self._found) or not known or not count:
             return None
-        joules = sum(one.energy_per_inference_j for one, _ in known)
+        joules = sum(energy.energy_per_inference_j for energy, _ in known)
         watts = joules / sum(seconds for _, seconds in known)
         return replace(known[0][0], energy_per_inference_j=joules / count, board_power_w=watts)
 
@@ -461,15 +463,15 @@ class _Joules:
 def _figures(
     batch: int, prompt: int, runs: list[Timed], peak_memory: int | None, joules: _Joules
 ) -> GenerationFigures:
-    used = joules.of_steps(sum(len(one.step_ms) for one in runs))
-    steps = zip(*(one.step_ms for one in runs), strict=True)
+    used = joules.of_steps(sum(len(repeat.step_ms) for repeat in runs))
+    steps = zip(*(repeat.step_ms for repeat in runs), strict=True)
     return GenerationFigures(
         batch,
         prompt,
         len(runs[0].step_ms),
-        median(one.prefill_ms for one in runs),
-        median(one.first_token_ms for one in runs),
-        median(one.decode_ms for one in runs),
+        median(repeat.prefill_ms for repeat in runs),
+        median(repeat.first_token_ms for repeat in runs),
+        median(repeat.decode_ms for repeat in runs),
         tuple(round(median(step), 6) for step in steps),
         runs[0].kv_bytes,
         peak_memory,

@@ -196,12 +196,12 @@ class _Reducing:
             answer = yield from self._fails(part)
             if answer:
                 yield Log(f"{fmt.plural(len(part), 'node')} still fail")
-        said = yield from self._finish(kept)
+        message = yield from self._finish(kept)
         yield Finished(
             Reduction(
                 self._request.output.absolute(), len(self._labels), len(kept),
                 [self._labels[node] for node in kept], self._tried, self._known,
-                round(time.monotonic() - began, 3), said,
+                round(time.monotonic() - began, 3), message,
             )
         )  # fmt: skip
 

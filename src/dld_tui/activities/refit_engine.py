@@ -104,18 +104,18 @@ def run(request: Request) -> Iterator[Event]:
     select_device(device_text(request.device))  # before anything of CUDA
     library = find_library(request.library)
     yield Log(f"Refitting with {library.facts.title} an engine of {header.text}")
-    said: list[Log] = []
+    log_lines: list[Log] = []
     with contextlib.closing(Cuda(request.device)) as cuda:
         facts = cuda.facts()
         device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
         yield Progress(0, None, stage="Loading the engine")
-        log = BuildLog(None, said.append)
+        log = BuildLog(None, log_lines.append)
         engine = Engine(library, data, log, str(request.engine), device, request.plugins)
         yield Progress(0, None, stage="Refitting")
         count = refit(engine, request.model)
-        yield from said
-        made = refitted_bytes(engine)
+        yield from log_lines
+        refitted = refitted_bytes(engine)
         del engine
     yield Progress(0, None, stage="Writing the engine")
-    write_bytes(request.target, made, overwrite=True)
-    yield Finished(Result(request.target.absolute(), len(made), count, library.facts.title))
+    write_bytes(request.target, refitted, overwrite=True)
+    yield Finished(Result(request.target.absolute(), len(refitted), count, library.facts.title))

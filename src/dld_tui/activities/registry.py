@@ -482,8 +482,8 @@ ACTIVITIES: tuple[Activity, ...] = (
 def activities() -> tuple[Activity, ...]:
     """Return all activities, those of other packages last."""
     known = {activity.id for activity in ACTIVITIES}
-    found = plugins("activities", Activity)
-    return (*ACTIVITIES, *(_added(plugin) for plugin in found if plugin.name not in known))
+    added = plugins("activities", Activity)
+    return (*ACTIVITIES, *(_added(plugin) for plugin in added if plugin.name not in known))
 
 
 def _added(plugin: Plugin[Activity]) -> Activity:

@@ -163,8 +163,8 @@ def _judge(tool: Tool, end: ProgramEnd) -> None:
 
 def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Path]:
     """Move what the tool wrote to where it was asked for, the output last."""
-    made = staging / output.name
-    if made.is_symlink() or not made.is_file() or not made.stat().st_size:
+    staged = staging / output.name
+    if staged.is_symlink() or not staged.is_file() or not staged.stat().st_size:
         raise ActivityError(
             "the program ended well and wrote nothing to $Output", where=f"tool {tool.name!r}"
         )

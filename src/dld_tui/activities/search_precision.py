@@ -253,16 +253,18 @@ def _quantization_trials(
     )
     quantizer = stack.enter_context(Quantizer(document, asked))
     yield from quantizer.check_calibration()
-    made = yield from quantizer.quantize(request.method, ())
+    quantized = yield from quantizer.quantize(request.method, ())
     yield Progress(0, None, stage="Running the model as it is")
     settings, folder = _settings(request), request.inputs or request.calibration
     assert folder is not None
     with TensorRunner(document, settings) as runner:
         specs = runner.inputs
     most = None if request.inputs else _SETS
-    feeds = [load_input_sets(one, specs)[0].values for one in set_folders(folder)[:most]]
+    feeds = [
+        load_input_sets(set_folder, specs)[0].values for set_folder in set_folders(folder)[:most]
+    ]
     return QuantizationTrials(
-        quantizer, plan_of(made), request.method, (), feeds, tolerances, settings, agreement
+        quantizer, plan_of(quantized), request.method, (), feeds, tolerances, settings, agreement
     )
 
 
@@ -367,31 +369,31 @@ class _Search:
         known[frozenset()] = first.outcome
         final = None
         for attempt in range(_AGAIN):
-            found, is_whole = yield from self._steps(known, journal)
-            if found is None:
+            kept_nodes, is_whole = yield from self._steps(known, journal)
+            if kept_nodes is None:
                 break
-            final = yield from self._confirmed(frozenset(found))
+            final = yield from self._confirmed(frozenset(kept_nodes))
             if final.is_good:
                 break
-            yield Log(f"{len(found):,} kept: {final.problem} when it is converted")
-            outcome = Outcome(False, known[frozenset(found)].noise)
-            known[frozenset(found)] = outcome
-            journal.add(frozenset(found), outcome)
+            yield Log(f"{len(kept_nodes):,} kept: {final.problem} when it is converted")
+            outcome = Outcome(False, known[frozenset(kept_nodes)].noise)
+            known[frozenset(kept_nodes)] = outcome
+            journal.add(frozenset(kept_nodes), outcome)
             if attempt + 1 == _AGAIN or not self._is_quick:
                 raise ActivityError(
                     f"the result is not good when it is tried again: {final.problem}",
                     hint="The model may give other results from run to run",
                 )
         untried = 0
-        if found is not None and final is not None:
+        if kept_nodes is not None and final is not None:
             verdicts = {kept: outcome.good for kept, outcome in known.items()}
-            untried = len(unproven(frozenset(found), verdicts))
+            untried = len(unproven(frozenset(kept_nodes), verdicts))
             is_whole = not untried
         elif every in self._last and not self._last[every].errors:
             raise ActivityError(
                 f"it cannot be run with all nodes in fp32: {self._last[every].problem}"
             )
-        kept = None if found is None else [self._keys[key] for key in found]
+        kept = None if kept_nodes is None else [self._keys[key] for key in kept_nodes]
         edits = () if kept is None else self._edits(kept)
         if kept is not None:
             self._write_script(kept, edits)
@@ -421,7 +423,7 @@ class _Search:
         self, known: dict[Kept, Outcome], journal: OutcomeJournal
     ) -> Generator[Event, None, tuple[Sequence[str] | None, bool]]:
         """Search; return the nodes, None when all are not enough, and whether it came to an end."""
-        steps, told = self._asking(known), float("inf")
+        steps, reported = self._asking(known), float("inf")
         most = self._request.most_trials
         try:
             kept = next(steps)
@@ -430,8 +432,8 @@ class _Search:
                     return self._best(known), False
                 trial = yield from self._trial(kept)
                 yield Metric("kept", len(kept))
-                if trial.is_good and len(kept) <= told * _TOLD:
-                    told = len(kept)
+                if trial.is_good and len(kept) <= reported * _TOLD:
+                    reported = len(kept)
                     yield Log(f"{len(kept):,} kept: good")
                 elif not trial.is_good and not self._is_quick:
                     yield Log(f"{len(kept):,} kept: {trial.problem}")
@@ -469,27 +471,27 @@ class _Search:
         if self.engines is not None:
             trial = yield from self.engines.run(nodes, self._made + 1)
         else:
-            what = f"{len(kept):,} nodes kept in fp32" if kept else "all nodes lowered"
-            yield Progress(self._made, None, "trials", f"Trying with {what}")
+            subject = f"{len(kept):,} nodes kept in fp32" if kept else "all nodes lowered"
+            yield Progress(self._made, None, "trials", f"Trying with {subject}")
             trial = self._trials.run(nodes)
         self._made += 1
         self._seconds += trial.seconds
         self._last = {kept: trial} | {
-            old: one
-            for old, one in self._last.items()
-            if one.is_good or len(old) == len(self._keys)
+            old: earlier
+            for old, earlier in self._last.items()
+            if earlier.is_good or len(old) == len(self._keys)
         }
         return trial
 
-    def _confirmed(self, found: Kept) -> Generator[Event, None, Trial]:
+    def _confirmed(self, kept: Kept) -> Generator[Event, None, Trial]:
         """Return the trial of the result; a converted copy is run where it was switched."""
-        final = self._last.get(found)
+        final = self._last.get(kept)
         if self._is_quick:
             yield Progress(self._made, None, "trials", "Running the converted model")
-            final = self._trials.convert([self._keys[key] for key in found])
+            final = self._trials.convert([self._keys[key] for key in kept])
             self._made, self._seconds = self._made + 1, self._seconds + final.seconds
         elif final is None:  # it was tried in an earlier search
-            final = yield from self._trial(found)
+            final = yield from self._trial(kept)
         return final
 
     def _estimated(self, seconds: float) -> SearchEstimate:

@@ -76,11 +76,11 @@ def run(request: Request) -> Iterator[Event]:
             specs_for(session.inputs, document), request.inputs, request.shape, [request.seed],
             document, lambda values: session.try_once(session.feed(dict(values))),
         )  # fmt: skip
-    found: list[Stage] = []
+    stage_times: list[Stage] = []
     whole = 0.0
     for done, of, steps, session_ms in stages(request.model, settings, request.repeats):
         yield Progress(done, of, "sessions", "Making sessions")
-        found, whole = steps, session_ms
+        stage_times, whole = steps, session_ms
     first: list[float] = []
     later: list[float] = []
     for repeat in range(request.repeats):
@@ -95,7 +95,7 @@ def run(request: Request) -> Iterator[Event]:
         StartUp(
             str(request.model),
             f"ONNX Runtime {version()}",
-            tuple(found),
+            tuple(stage_times),
             whole,
             statistics.median(first),
             statistics.median(later),

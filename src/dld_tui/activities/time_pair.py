@@ -111,14 +111,17 @@ def pairs_of(
                 "on a target, both versions have the same --inputs",
                 hint="Leave out --target, or give a folder that holds the inputs of both",
             )
-    own = [_as_json({"model": base, **one}, one) for one in (base_settings, new_settings)]
+    own = [
+        _as_json({"model": base, **settings}, settings)
+        for settings in (base_settings, new_settings)
+    ]
     common: dict[str, Any] = {"model": base, **GATE_SETTINGS, **settings}
     first = Request(**common, new=new, base_settings=own[0], new_settings=own[1])
     first.sides()
 
     def request_of(number: int) -> Request:
-        one = replace(first, new_first=number % 2 == 1)
-        return one if number < NODE_PAIRS else replace(one, layer_passes=0)
+        pair = replace(first, new_first=number % 2 == 1)
+        return pair if number < NODE_PAIRS else replace(pair, layer_passes=0)
 
     return request_of
 
@@ -149,11 +152,11 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dld-")))
         runs, sessions, weights = [], [], 0
-        for name, one in zip(("base", "new"), sides, strict=True):
-            one.require()
-            document = stack.enter_context(contextlib.closing(Document.open(one.model)))
+        for name, side in zip(("base", "new"), sides, strict=True):
+            side.require()
+            document = stack.enter_context(contextlib.closing(Document.open(side.model)))
             weights += summarise(document).initializer_bytes
-            plan = plan_of(replace(one, output=folder / f"{name}.dldprof"))
+            plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
             if plan.session.memory == "cpu":
                 yield from require_memory(document, facts)
             sessions.append(plan.session)
@@ -183,33 +186,33 @@ def _in_turns(
     from dld_tui.core.report.latency import measure_in_turns
 
     order = runs[::-1] if new_first else runs
-    for one in order:
-        yield from one.prepare()
+    for side in order:
+        yield from side.prepare()
     base, new = runs
     done: list[Turn] = []
-    told = time.monotonic()
+    reported_at = time.monotonic()
     turns = measure_in_turns(
         base.timer, new.timer, base.timed, new_first=new_first,
-        spins=spins(*(one.settings for one in runs)),
+        spins=spins(*(side.settings for side in runs)),
     )  # fmt: skip
     with contextlib.closing(turns):
         for turn in turns:
             done.append(turn)
             base.latencies += turn.base_ms
             new.latencies += turn.new_ms
-            if time.monotonic() - told >= _PROGRESS_S:
-                told = time.monotonic()
+            if time.monotonic() - reported_at >= _PROGRESS_S:
+                reported_at = time.monotonic()
                 yield Progress(len(done), None, _STAGE)
-    for one in order:
-        yield from one.finish()
+    for side in order:
+        yield from side.finish()
     return done
 
 
 def _one_by_one(runs: Sequence[ProfilingRun], *, new_first: bool) -> Iterator[Event]:
-    for one in runs[::-1] if new_first else runs:
-        yield from one.prepare()
-        yield from one.measure_latency()
-        yield from one.finish()
+    for side in runs[::-1] if new_first else runs:
+        yield from side.prepare()
+        yield from side.measure_latency()
+        yield from side.finish()
 
 
 def _node_times(run: ProfilingRun) -> dict[str, float]:

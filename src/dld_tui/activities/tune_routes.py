@@ -231,7 +231,10 @@ class _Notes:
     def add(self, trial: RouteTrial) -> None:
         """Keep a trial; a file that cannot be written is no reason to stop."""
         self.known[trial.route] = trial
-        rows = ([one.route, one.ms, one.problem] for one in self.known.values())
+        rows = (
+            [known_trial.route, known_trial.ms, known_trial.problem]
+            for known_trial in self.known.values()
+        )
         with contextlib.suppress(SaveError):
             write_text(self.path, "\n".join(map(json.dumps, rows)), overwrite=True)
 
@@ -268,7 +271,11 @@ class _Searching:
         count = route_count(self._tried, asked.search, self._knobs)
         is_whole = yield from self._all(routes(self._tried, self._knobs), notes, count)
         if asked.search == MIXED and is_whole:
-            ms = {name: one.ms for name, one in self._trials.items() if one.ms and not one.problem}
+            ms = {
+                name: trial.ms
+                for name, trial in self._trials.items()
+                if trial.ms and not trial.problem
+            }
             more = combined_routes(ms, self._tried, self._knobs)
             is_whole = yield from self._all(iter(more), notes, count + len(more))
         default, best = next(iter(self._trials.values())), fastest(self._trials.values())
@@ -300,8 +307,8 @@ class _Searching:
                 trial = yield from self._trial(route)
                 notes.add(trial)
             self._trials[route] = trial
-            found = visible(trial.problem) or f"{trial.ms:.4g} ms"
-            yield Log(f"{visible(route)}: {found}")
+            result = visible(trial.problem) or f"{trial.ms:.4g} ms"
+            yield Log(f"{visible(route)}: {result}")
         return True
 
     def _ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
@@ -431,7 +438,7 @@ def _folder(request: Request, library: Library, document: Document, knobs: Knobs
     from dld_tui.core.accuracy.trial_journal import model_and_inputs, search_name
     from dld_tui.core.settings.paths import cache_dir
 
-    matter = {name: one for name, one in to_json(request).items() if name not in _NO_MATTER}
+    matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
     facts = model_and_inputs(matter, document, request.inputs)
     facts["library"] = [library.facts.title, library.facts.path, knobs.version]
     return cache_dir() / "route-search" / search_name(facts)

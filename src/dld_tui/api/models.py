@@ -77,8 +77,8 @@ def diff(
     Raises:
         InputError: A file cannot be read, or is no model.
     """
-    with _opened(old) as one, _opened(new) as two:
-        return diff_documents(one, two, weights=weights)
+    with _opened(old) as first, _opened(new) as second:
+        return diff_documents(first, second, weights=weights)
 
 
 @contextlib.contextmanager

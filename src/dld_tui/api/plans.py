@@ -71,7 +71,7 @@ class Plan:
             path,
             profile=Path(profile) if profile is not None else None,
             timing=Path(timing) if timing is not None else None,
-            metadata=[Path(one) for one in metadata],
+            metadata=[Path(file) for file in metadata],
             beside=beside,
             profile_index=profile_index,
         )
@@ -92,8 +92,8 @@ class Plan:
 
         ``nodes``, ``inputs``, ``outputs`` and ``constants`` are lists; all other values are plain.
         """
-        found: Any = plan_json(self._plan, (), self._mapping)["layers"]
-        return list(found)
+        rows: Any = plan_json(self._plan, (), self._mapping)["layers"]
+        return list(rows)
 
     @cached_property
     def summary(self) -> Record:
@@ -103,8 +103,8 @@ class Plan:
     @cached_property
     def timing(self) -> Record | None:
         """Statistics of whole inferences, by ``latency compute h2d d2h enqueue``; None without."""
-        found = timing_json(self._plan.timing)
-        return dict(found) if isinstance(found, dict) else None
+        figures = timing_json(self._plan.timing)
+        return dict(figures) if isinstance(figures, dict) else None
 
     @cached_property
     def inferences(self) -> dict[str, list[float]]:
@@ -115,7 +115,7 @@ class Plan:
     @cached_property
     def findings(self) -> list[Record]:
         """What probably costs time, the worst first: rule, level, hazard, mitigation, layer …."""
-        findings: Any = [finding_json(one) for one in lint(self._plan, self._mapping)]
+        findings: Any = [finding_json(finding) for finding in lint(self._plan, self._mapping)]
         return list(findings)
 
     @cached_property

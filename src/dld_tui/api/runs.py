@@ -87,8 +87,8 @@ def convert(kind: str, model: str | Path, *, output: str | Path, **settings: Any
     result = run_activity(
         f"convert_{kind}", None, model=Path(model), output=Path(output), **settings
     )
-    found: dict[str, Any] = encode(result)
-    return found
+    document: dict[str, Any] = encode(result)
+    return document
 
 
 def compare(*reports: Report | str | Path, base: int = 0) -> Comparison:

@@ -83,8 +83,8 @@ class Job(ABC):
         asked = False
         while True:
             try:
-                found = self._result(on_event)
-                return found if kind is None else decode(kind, found)
+                data = self._result(on_event)
+                return data if kind is None else decode(kind, data)
             except KeyboardInterrupt:
                 if asked:
                     self.close()
@@ -95,8 +95,8 @@ class Job(ABC):
     def _result(self, on_event: Callable[[Event], None] | None) -> JSON:
         for event in self.events():
             if isinstance(event, Finished):
-                found: JSON = event.result
-                return found
+                data: JSON = event.result
+                return data
             if isinstance(event, Failed):
                 raise event.to_error()
             if isinstance(event, Cancelled):

@@ -66,10 +66,10 @@ def result_of(
         KeyboardInterrupt: Ctrl+C came too late for it: the next one is not to start.
     """
     with get(target).start(activity_id, request) as job:
-        found = job.result(kind=kind)
+        result = job.result(kind=kind)
     if job.was_interrupted:
         raise KeyboardInterrupt
-    return found
+    return result
 
 
 def requests_for(

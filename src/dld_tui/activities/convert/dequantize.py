@@ -34,19 +34,19 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         steps = dequantize(document)
-        made = next(steps)
-        stack.callback(made.document.close)
-        for made in steps:
-            yield Progress(made.count, None, "weights", "Dequantizing")
+        dequantized_model = next(steps)
+        stack.callback(dequantized_model.document.close)
+        for dequantized_model in steps:
+            yield Progress(dequantized_model.count, None, "weights", "Dequantizing")
         nothing = "no weight is stored in few bits"
         # The kernels for few bits may quantize what they multiply by as well.
         verdict, notes = yield from verified(
-            request, document, made.document, request.output, QUANTIZED,
-            unchanged="" if made.count else nothing,
+            request, document, dequantized_model.document, request.output, QUANTIZED,
+            unchanged="" if dequantized_model.count else nothing,
         )  # fmt: skip
         result = partial(
             DequantizedModel, values=verdict.values, latency_ms=verdict.latency_ms,
-            weights=made.count, weight_bytes=made.bytes,
+            weights=dequantized_model.count, weight_bytes=dequantized_model.bytes,
         )  # fmt: skip
-        notes = [*made.notes, *notes]
-        yield from write_result(document, made.document, request.output, result, notes)
+        notes = [*dequantized_model.notes, *notes]
+        yield from write_result(document, dequantized_model.document, request.output, result, notes)

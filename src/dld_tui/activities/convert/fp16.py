@@ -107,9 +107,9 @@ def _way_out(
 
     yield Log("it failed; trying the own converter, to say whether that can do it")
     try:
-        made = yield from converted(request, document, FP16)
-        with contextlib.closing(made.document):
-            yield from verifier.check(made.document)
+        model = yield from converted(request, document, FP16)
+        with contextlib.closing(model.document):
+            yield from verifier.check(model.document)
     except DldError:
         return HINT
     return f"--library own converts it to a model that ONNX Runtime takes. {HINT}"

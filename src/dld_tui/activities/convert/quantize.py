@@ -217,19 +217,19 @@ def _quantized(
     with verification as verifier:
 
         def attempt(variant: _Variant) -> Generator[Event, None, _Quantized]:
-            made = yield from quantizer.quantize(
+            model = yield from quantizer.quantize(
                 variant.method, variant.ops, variant.kept, _EXACT_SUMS.get(variant.exact)
             )
-            checked = yield from verifier.check(made.document, blames=False)
+            checked = yield from verifier.check(model.document, blames=False)
             latency = None
             if request.dynamic:  # the faster of two is taken
-                latency = (yield from verifier.figures(made.document, checked)).latency_ms
-            return _Quantized(variant, made, checked, latency.after if latency else None)
+                latency = (yield from verifier.figures(model.document, checked)).latency_ms
+            return _Quantized(variant, model, checked, latency.after if latency else None)
 
-        def blamed(one: _Quantized) -> Generator[Event, None, _Quantized]:
-            if not one.checked.is_wrong:
-                return one
-            return replace(one, checked=(yield from verifier.check(one.made.document)))
+        def blamed(candidate: _Quantized) -> Generator[Event, None, _Quantized]:
+            if not candidate.checked.is_wrong:
+                return candidate
+            return replace(candidate, checked=(yield from verifier.check(candidate.made.document)))
 
         best = yield from _best(request, document, attempt, notes)
         if request.repair and best.checked.is_wrong and best.written_noise is None:
@@ -273,7 +273,7 @@ def _best(
     if "fp8" in (request.weights, request.activations):
         methods = ["distribution"]
     best = yield from attempt(_Variant(methods[0], ops))
-    told: dict[_Wins, str] = {}
+    by_reason: dict[_Wins, str] = {}
 
     def against(variant: _Variant, why: str, wins: _Wins) -> Generator[Event, None, None]:
         """Try another way; where it `wins`, which says by what, it is the best."""
@@ -285,7 +285,7 @@ def _best(
             yield Log(f"{variant.text}: {error.message}")
             return
         if note := wins(other, best):
-            told[wins], best = note, other
+            by_reason[wins], best = note, other
 
     if request.dynamic and not ops and _has(document, "Conv"):
         yield from against(
@@ -294,7 +294,7 @@ def _best(
     is_static = not (request.dynamic or request.weights_only)
     for method in methods[1:] if is_static and best.checked.is_wrong else ():
         yield from against(_Variant(method, ops), "values are wrong", _is_nearer)
-    notes += told.values()
+    notes += by_reason.values()
     return (yield from _with_exact_sums(request, best, attempt, notes))
 
 
@@ -320,9 +320,9 @@ def _with_exact_sums(
     return best
 
 
-def _is_nearer(one: _Quantized, other: _Quantized) -> str:
-    if (one.checked.is_wrong, one.noise) < (other.checked.is_wrong, other.noise):
-        return f"ranges found by {one.variant.method}, which gives better values here"
+def _is_nearer(candidate: _Quantized, other: _Quantized) -> str:
+    if (candidate.checked.is_wrong, candidate.noise) < (other.checked.is_wrong, other.noise):
+        return f"ranges found by {candidate.variant.method}, which gives better values here"
     return ""
 
 
@@ -385,19 +385,19 @@ def _with_fewest_kept(
                 yield Progress(len(known), None, "trials", "Looking for nodes that must stay")
                 kept = search.send(trials.run([nodes[key] for key in kept]).outcome)
     good = sorted((kept for kept, outcome in known.items() if outcome.good), key=len)
-    found, least = wrong, 0.0
+    candidate, least = wrong, 0.0
     for kept in good:
         if len(kept) < least:
             continue
         # The fewest are near the bound, which ONNX Runtime's own 8-bit kernels may miss then.
         reasons = dict.fromkeys((nodes[key] for key in nodes if key in kept), _NEEDED)
-        found = yield from attempt(replace(wrong.variant, kept=reasons))
-        if not found.checked.is_wrong:
-            if unproven(kept, {one: outcome.good for one, outcome in known.items()}):
+        candidate = yield from attempt(replace(wrong.variant, kept=reasons))
+        if not candidate.checked.is_wrong:
+            if unproven(kept, {trial: outcome.good for trial, outcome in known.items()}):
                 notes.append("fewer nodes may be enough: the search for the fewest was ended")
             break
         least = len(kept) * _MORE
-    return found
+    return candidate
 
 
 def _repaired(

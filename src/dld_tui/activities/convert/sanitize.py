@@ -165,8 +165,12 @@ def run(request: Request) -> Iterator[Event]:
             notes.append(note)
         verified = yield from verifier.figures(result, checked)
         # What the search found out already is not said twice.
-        told = any(note.startswith("not verified") for note in notes)
-        notes += [note for note in checked.notes if not (told and note.startswith("not verified"))]
+        is_unverified = any(note.startswith("not verified") for note in notes)
+        notes += [
+            note
+            for note in checked.notes
+            if not (is_unverified and note.startswith("not verified"))
+        ]
         sanitized = partial(
             SanitizedModel, values=verified.values, latency_ms=verified.latency_ms,
             tried=search.tried,
@@ -204,15 +208,15 @@ def _installed(by: str) -> list[str]:
     from dld_tui.backends.conversion import simplifiers
 
     wanted = _LIBRARIES if by == BEST else (by,)
-    found = [name for name in wanted if not simplifiers.missing(name)]
-    if not found:
+    installed = [name for name in wanted if not simplifiers.missing(name)]
+    if not installed:
         absent = " and ".join(
             dict.fromkeys(m for name in wanted for m in simplifiers.missing(name))
         )
         raise UnavailableError(
             f"{absent} not installed", hint=f"Install it with: {simplifiers.INSTALL}"
         )
-    return found
+    return installed
 
 
 @dataclass

@@ -137,22 +137,22 @@ def _convert(
     from dld_tui.core.conversion.tensor_casting import convert_tensors
 
     with contextlib.ExitStack() as stack:
-        made = None
-        for made in convert_tensors(document, dtype, chosen, casts=request.casts):
-            yield Progress(made.count, None, "tensors", "Converting tensors")
-        assert made is not None
-        stack.callback(made.document.close)
-        notes = made.notes
-        if not made.count and not notes:
+        converted = None
+        for converted in convert_tensors(document, dtype, chosen, casts=request.casts):
+            yield Progress(converted.count, None, "tensors", "Converting tensors")
+        assert converted is not None
+        stack.callback(converted.document.close)
+        notes = converted.notes
+        if not converted.count and not notes:
             notes = [f"there is nothing to convert: no chosen tensor has a type other than {dtype}"]
         agreement = agreement_for([dtype])
         verdict, remarks = yield from verified(
-            request, document, made.document, output,
+            request, document, converted.document, output,
             replace(agreement, has_kernels=agreement.has_kernels or request.casts),
-            hint=_HINT, unchanged="" if made.count else "nothing was converted",
+            hint=_HINT, unchanged="" if converted.count else "nothing was converted",
         )  # fmt: skip
         result = partial(
             ConvertedWeights, values=verdict.values, latency_ms=verdict.latency_ms,
-            converted=made.count, casts=made.casts,
+            converted=converted.count, casts=converted.casts,
         )  # fmt: skip
-        yield from write_result(document, made.document, output, result, [*notes, *remarks])
+        yield from write_result(document, converted.document, output, result, [*notes, *remarks])

@@ -131,7 +131,7 @@ def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
             return Step(trial.backend, trial.name, status, 0.0, f"needs the step {need!r}")
     begin = time.monotonic()
     try:
-        found = yield from trial.work()
+        text = yield from trial.work()
     except DldError as error:
         status = UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
         where = f"{error.where}: " if error.where else ""
@@ -145,7 +145,7 @@ def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
             trial.backend, trial.name, FAILED, time.monotonic() - begin,
             f"unexpected {type(error).__name__}: {error}", "", traceback.format_exc()[-_TAIL:],
         )  # fmt: skip
-    return Step(trial.backend, trial.name, PASSED, time.monotonic() - begin, found)
+    return Step(trial.backend, trial.name, PASSED, time.monotonic() - begin, text)
 
 
 def _without(folder: str, step: Step) -> Step:

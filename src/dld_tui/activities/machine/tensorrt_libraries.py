@@ -35,12 +35,12 @@ class Result:
 def run(request: Request) -> Iterator[Event]:
     """Look at all of them."""
     choices = [*MODULES, *request.paths]
-    found = []
+    libraries = []
     for at, choice in enumerate(choices):
         progress = Progress(at, len(choices), "libraries", TITLES.get(choice, choice))
         yield progress
-        found.append((yield from _facts(choice, progress)))
-    yield Finished(Result(found))
+        libraries.append((yield from _facts(choice, progress)))
+    yield Finished(Result(libraries))
 
 
 def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryFacts]:

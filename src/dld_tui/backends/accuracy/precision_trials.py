@@ -204,12 +204,12 @@ def _from_weights(
 def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node takes, its bodies included."""
     return set(filter(None, taken_by(node))) - {
-        name for one in _inside(node) for name in one.output
+        name for inner in _inside(node) for name in inner.output
     }
 
 
 def _is_random(node: onnx.NodeProto) -> bool:
-    return any(one.op_type in RANDOM_OPERATORS for one in (node, *_inside(node)))
+    return any(inner.op_type in RANDOM_OPERATORS for inner in (node, *_inside(node)))
 
 
 def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
@@ -388,17 +388,17 @@ class PrecisionTrials:
                 values = reference.values(group, self.feeds[0])
                 lower = other.values([pairs[name] for name in group], self.feeds[0])
                 for name in group:
-                    one, two = values[name], lower[pairs[name]]
-                    if one is not None and two is not None:
-                        noise[name] = compare(one, two).noise
+                    value, lowered = values[name], lower[pairs[name]]
+                    if value is not None and lowered is not None:
+                        noise[name] = compare(value, lowered).noise
         added: dict[Node, float] = {}
         odd: set[str] = set()
         for node in links:
-            made = max([noise.get(name, 0.0) for name in node.outputs], default=0.0)
+            noise_out = max([noise.get(name, 0.0) for name in node.outputs], default=0.0)
             taken = max([noise.get(name, 0.0) for name in node.inputs], default=0.0)
-            if made == math.inf and taken != math.inf:
+            if noise_out == math.inf and taken != math.inf:
                 odd.update(node.outputs)
-            added[node] = made - taken if taken != math.inf else 0.0
+            added[node] = noise_out - taken if taken != math.inf else 0.0
             if not odd.isdisjoint(node.inputs):
                 added[node] = _NEXT
         return added
@@ -412,9 +412,9 @@ class PrecisionTrials:
             return self.convert(kept)
         begin = time.perf_counter()
         stay = set(kept)
-        found = self._judged(self._switched.each(stay, self.feeds))
+        trial = self._judged(self._switched.each(stay, self.feeds))
         lowered_nodes = sum(node not in stay for node in self._switched.nodes)
-        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+        return replace(trial, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
 
     def convert(self, kept: Collection[Node]) -> Trial:
         """Do the same with a copy that is converted for this very choice."""
@@ -424,9 +424,9 @@ class PrecisionTrials:
             contextlib.closing(retyping.document),
             TensorRunner(retyping.document, self._settings, folder=self._folder) as runner,
         ):
-            found = self._judged(runner.each(self._outputs, self.feeds))
+            trial = self._judged(runner.each(self._outputs, self.feeds))
         lowered_nodes = len(retyping.plan.relinks)
-        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+        return replace(trial, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
 
     def _judged(self, results: Iterable[Mapping[str, AnyArray | None]]) -> Trial:
         try:
@@ -455,12 +455,12 @@ def judged(
         for name, value in right.items():
             if value is None:
                 continue  # no tensor
-            found = values.get(name)
-            if found is None:
+            trial_value = values.get(name)
+            if trial_value is None:
                 return Trial(f"{visible(name)}: there is no such output", noise=math.inf)
-            error = compare(value, found, tolerances.of(name))
+            error = compare(value, trial_value, tolerances.of(name))
             if agreement is not None and not error.mismatch:
-                error = replace(error, lost=lost_channels(value, found))
+                error = replace(error, lost=lost_channels(value, trial_value))
             noise = max(noise, error.noise)
             if name not in worst or (error.max_abs or 0) > (worst[name].max_abs or 0):
                 worst[name] = error
@@ -552,11 +552,11 @@ class EngineTrials:
             try:
                 yield from self._build(model, number, stage)
                 yield Progress(number - 1, None, "builds", f"{stage}: running the engine")
-                found = self._compared()
+                trial = self._compared()
             except ActivityError as error:
-                found = Trial(f"there is no such engine: {error.message}")
+                trial = Trial(f"there is no such engine: {error.message}")
         count = len(self._nodes) - len(stay)
-        return replace(found, lowered_nodes=count, seconds=time.perf_counter() - began)
+        return replace(trial, lowered_nodes=count, seconds=time.perf_counter() - began)
 
     def _build(self, model: Document, number: int, stage: str) -> Iterator[Event]:
         steps = build(self._library, model, self._settings, self._profiles, self._engine)
@@ -642,22 +642,22 @@ class QuantizationTrials(PrecisionTrials):
     def convert(self, kept: Collection[Node]) -> Trial:
         """Quantize the model for this very choice, and run that."""
         begin = time.perf_counter()
-        made = result_of(self._quantizer.quantize(self._method, self._ops, kept))
+        quantized = result_of(self._quantizer.quantize(self._method, self._ops, kept))
         with (
-            contextlib.closing(made.document),
-            TensorRunner(made.document, self._settings, folder=self._folder) as runner,
+            contextlib.closing(quantized.document),
+            TensorRunner(quantized.document, self._settings, folder=self._folder) as runner,
         ):
-            found = self._judged(runner.each(self._outputs, self.feeds))
+            trial = self._judged(runner.each(self._outputs, self.feeds))
         lowered_nodes = len(self.candidates()) - len(kept)
-        return replace(found, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
+        return replace(trial, lowered_nodes=lowered_nodes, seconds=time.perf_counter() - begin)
 
 
-def plan_of(made: Made) -> QuantizationPlan:
+def plan_of(quantized: Made) -> QuantizationPlan:
     """Return the plan of a static quantization.
 
     Raises:
         ActivityError: The library told nothing.
     """
-    if made.plan is None:
+    if quantized.plan is None:
         raise ActivityError("ONNX Runtime's quantizer does not say what it quantizes")
-    return made.plan
+    return quantized.plan

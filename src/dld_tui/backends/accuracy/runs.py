@@ -41,15 +41,15 @@ def comparison_remarks(comparison: Comparison, *, tensors: bool) -> Iterator[str
         comparison: One that has run.
         tensors: Whether inner tensors were compared.
     """
-    one, two = comparison.one, comparison.two
+    reference, other = comparison.one, comparison.two
     if tensors and comparison.document is not None:
         yield from _inner(comparison.document)
-        if one.builds or two.builds:
+        if reference.builds or other.builds:
             yield _MARKED
     yield from _outputs(comparison)
     yield from _inputs(comparison)
-    yield from one.remarks
-    yield from two.remarks
+    yield from reference.remarks
+    yield from other.remarks
     for reason, names in grouped(comparison.not_compared).items():
         shown = fmt.listed([clip(visible(name), 40, keep="middle") for name in names], _MOST_NAMED)
         yield f"not compared: {fmt.plural(len(names), 'tensor')}, {visible(reason)} ({shown})"
@@ -107,7 +107,9 @@ def _inputs(comparison: Comparison) -> Iterator[str]:
     for name, source in comparison.sources.items():
         if name != source:
             yield f"input {visible(name)} is fed with {visible(source)}, by place"
-        theirs = next(one.dtype for one in comparison.other_inputs if one.name == name)
+        theirs = next(
+            other_spec.dtype for other_spec in comparison.other_inputs if other_spec.name == name
+        )
         if comparison.two.is_engine and theirs != mine[source]:
             yield (
                 f"input {visible(name)} of the engine is {theirs}, not {mine[source]}: it is cast"
@@ -153,14 +155,14 @@ class _Kept:
         return [{**feed, **self._values[side]} for feed in feeds]
 
     def take(
-        self, *found: tuple[SessionRunner, Mapping[str, AnyArray | None], Collection[str]]
+        self, *runs: tuple[SessionRunner, Mapping[str, AnyArray | None], Collection[str]]
     ) -> None:
         """Keep of what was computed what others need; nothing where that is too much.
 
         Args:
-            found: Of both sides the runner, tensors that were computed, and those to come.
+            runs: Of both sides the runner, tensors that were computed, and those to come.
         """
-        for values, (runner, computed, names) in zip(self._values, found, strict=True):
+        for values, (runner, computed, names) in zip(self._values, runs, strict=True):
             values.update({name: array for name, array in computed.items() if array is not None})
             needed = runner.still_needed(names, values)
             for name in [name for name in values if name not in needed]:
@@ -239,11 +241,11 @@ class Comparison:
         Raises:
             ActivityError: The set does not fit.
         """
-        one, two = self.one, self.two
-        if isinstance(one, SessionRunner):
-            return partial(_run_once, one, self.reference_outputs)
-        if isinstance(two, SessionRunner):
-            return lambda feed: _run_once(two, two.outputs, self._carried(feed))
+        reference, other = self.one, self.two
+        if isinstance(reference, SessionRunner):
+            return partial(_run_once, reference, self.reference_outputs)
+        if isinstance(other, SessionRunner):
+            return lambda feed: _run_once(other, other.outputs, self._carried(feed))
         return None
 
     def run(self, feeds: Feeds, *, budget: int) -> Iterator[Event | State]:
@@ -282,13 +284,15 @@ class Comparison:
                 self.two.each(partners, kept.added(others, 1)),
                 strict=True,
             )
-            for one, two in both:
-                state.kept_bytes = max(state.kept_bytes, kept.bytes + _bytes(one) + _bytes(two))
-                rows = merged(rows, list(self._rows(one, two, pairs)))
+            for reference, other in both:
+                state.kept_bytes = max(
+                    state.kept_bytes, kept.bytes + _bytes(reference) + _bytes(other)
+                )
+                rows = merged(rows, list(self._rows(reference, other, pairs)))
                 if len(feeds) == 1:
-                    self._keep(kept, one, two, {name: pairs[name] for name in left})
-                one.clear()
-                two.clear()
+                    self._keep(kept, reference, other, {name: pairs[name] for name in left})
+                reference.clear()
+                other.clear()
             state.rows += rows
             state.done += len(group)
             yield state
@@ -301,13 +305,13 @@ class Comparison:
     def _keep(
         self,
         kept: _Kept,
-        one: Mapping[str, AnyArray | None],
-        two: Mapping[str, AnyArray | None],
+        reference: Mapping[str, AnyArray | None],
+        other: Mapping[str, AnyArray | None],
         left: Mapping[str, str],
     ) -> None:
         """Keep what later tensors are computed from, where both sides can go on from there."""
         if isinstance(self.one, SessionRunner) and isinstance(self.two, SessionRunner):
-            kept.take((self.one, one, [*left]), (self.two, two, [*left.values()]))
+            kept.take((self.one, reference, [*left]), (self.two, other, [*left.values()]))
 
     def _pairs(self) -> dict[str, str]:
         """Return what to compare, in the order of the computation."""
@@ -325,12 +329,12 @@ class Comparison:
 
     def _rows(
         self,
-        one: dict[str, AnyArray | None],
-        two: dict[str, AnyArray | None],
+        references: dict[str, AnyArray | None],
+        others: dict[str, AnyArray | None],
         pairs: Mapping[str, str],
     ) -> Iterator[Row]:
-        for name, value in one.items():
-            other = two[pairs[name]]
+        for name, value in references.items():
+            other = others[pairs[name]]
             if value is None or other is None:
                 continue  # no tensor, such as a sequence
             tolerance = self._tolerances.of(name)

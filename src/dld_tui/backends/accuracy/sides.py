@@ -228,13 +228,13 @@ class BuiltRunner:
         """What the model takes."""
         main = self._side.document.main
         stored = main.named("initializer")
-        found = []
+        specs = []
         for name in main.inputs:
             if name not in stored:
                 known = main.value_type(name)
                 dims = None if known is None else known.dims
-                found.append(InputSpec(name, (known and known.dtype) or "?", dims))
-        return found
+                specs.append(InputSpec(name, (known and known.dtype) or "?", dims))
+        return specs
 
     @property
     def outputs(self) -> list[str]:
@@ -283,7 +283,7 @@ class BuiltRunner:
             profiles = profiles_from(side.document, feeds)
         steps = build(
             side.library, side.document, settings, profiles, self._engine,
-            prepare=lambda made: mark(made, inner),
+            prepare=lambda network: mark(network, inner),
         )  # fmt: skip
         # What the library says of each build is too much.
         built = yield from events_of(
@@ -310,7 +310,7 @@ class BuiltRunner:
             "where": where,
         }
         with EngineRun(side.library, self._engine.read_bytes(), **options) as run:
-            self.types |= {one.name: one.dtype for one in run.engine.bindings}
+            self.types |= {binding.name: binding.dtype for binding in run.engine.bindings}
             for feed in feeds:
                 outputs = run.outputs(feed, wanted)
                 yield {name: outputs.get(name) for name in names}
@@ -360,7 +360,7 @@ class EngineRunner:
                     where=str(side.path),
                 )
             )  # fmt: skip
-            self.types = {one.name: one.dtype for one in self._run.engine.bindings}
+            self.types = {binding.name: binding.dtype for binding in self._run.engine.bindings}
             self._stack = stack.pop_all()
 
     def __enter__(self) -> EngineRunner:
@@ -379,11 +379,11 @@ class EngineRunner:
     @property
     def outputs(self) -> list[str]:
         """The names of its outputs. Foreign text."""
-        return [one.name for one in self._run.engine.outputs]
+        return [binding.name for binding in self._run.engine.outputs]
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
         """Return all but its outputs, and those that cannot be read."""
-        bound = {one.name: refusal(one) for one in self._run.engine.outputs}
+        bound = {binding.name: refusal(binding) for binding in self._run.engine.outputs}
         return {name: bound.get(name, _NOT_BOUND) for name in names if bound.get(name, _NOT_BOUND)}
 
     def prepare(self, names: Sequence[str], feeds: Feeds) -> Iterator[Event]:

@@ -101,9 +101,9 @@ class TacticTrials:
                 raise
             seconds = time.perf_counter() - began
             return Build(FAILED, error.message, plan.choices, seconds=seconds, runs=0)
-        made = self._choosing.record(number, self._log)
+        choosing = self._choosing.record(number, self._log)
         return replace(
-            made,
+            choosing,
             verdict=BAD if wrong else GOOD,
             problem=problem,
             wrong_runs=wrong,
@@ -218,7 +218,9 @@ class _Cache:
 
     def _named(self, key: str, title: str, tactics: Sequence[Tactic | None]) -> None:
         known = self._names.setdefault(key, _Names(title))
-        known.kernels |= {one.tactic: one.name for one in tactics if one is not None and one.name}
+        known.kernels |= {
+            entry.tactic: entry.name for entry in tactics if entry is not None and entry.name
+        }
 
     def _path(self, number: int, kind: str) -> Path:
         return self._folder / f"{number:04}.{kind}.timing"
@@ -250,16 +252,16 @@ class _Cache:
         path = self._path(number, self._kind)
         with log.open(encoding="utf-8", errors="replace") as lines:
             measured = measured_tactics(lines)
-        for key, one in measured.items():
-            self._named(key, one.layer, one.tactics)
+        for key, choice in measured.items():
+            self._named(key, choice.layer, choice.tactics)
         choices = {
-            key: replace(one, name=self._kernel(key, one.tactic))
-            for key, one in self._editor.entries(path).items()
+            key: replace(choice, name=self._kernel(key, choice.tactic))
+            for key, choice in self._editor.entries(path).items()
         }
         if self._kind == "edited":
             path.unlink(missing_ok=True)
         titles = {key: self._names[key].title for key in choices if key in self._names}
-        offers = {key: tuple(one.tactics) for key, one in measured.items()}
+        offers = {key: tuple(choice.tactics) for key, choice in measured.items()}
         return Build(
             "", choices=choices, offers=offers, titles=titles, missing=tuple(self._missing)
         )

@@ -59,8 +59,8 @@ def by_library(
     result = view.with_name(f"{view.stem}-out.onnx")
     counter = step_file(result)
     also = (result.with_name(f"{result.name}.{kind}") for kind in ("data", "plan"))
-    for made in (result, *also, counter):
-        stack.callback(made.unlink, missing_ok=True)
+    for file in (result, *also, counter):
+        stack.callback(file.unlink, missing_ok=True)
     running = run_tool(module, [str(view), str(result), json.dumps(encode(options))], limit_s)
     with contextlib.closing(running):
         while True:
@@ -96,10 +96,10 @@ def _count(counter: Path) -> int:
         return 0
 
 
-def _last(said: str, crashed: str | None) -> str:
+def _last(output: str, crashed: str | None) -> str:
     if crashed is not None:
         return f"the library crashed ({crashed})"
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line or "[E]" in line or "!" in line[:3]]
     last = (errors or lines or ["it ended without a word"])[-1]
     return clip(visible(" ".join(last.removeprefix("[!] ").split())), 300)

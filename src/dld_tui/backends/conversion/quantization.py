@@ -188,8 +188,8 @@ def _recorded() -> dict[str, Any]:
         def _adjust_weight_quant_params_for_bias_tensors(self) -> None:
             super()._adjust_weight_quant_params_for_bias_tensors()
             asked["scales"] |= {
-                f"weight:{name}": _parameters(one)
-                for name, one in self.initializer_quant_params.items()
+                f"weight:{name}": _parameters(parameters)
+                for name, parameters in self.initializer_quant_params.items()
             }
 
     module.QDQQuantizer = Quantizer
@@ -202,8 +202,8 @@ def _record(quantizer: Any, asked: dict[str, Any]) -> None:
 
     ranges = getattr(quantizer, "seen_ranges", {})
     asked |= {"rules": [], "narrowed": [], "scales": {
-        f"range:{name}": _parameters(quantizer.calc_quant_params(one, {}))
-        for name, one in ranges.items()
+        f"range:{name}": _parameters(quantizer.calc_quant_params(range_, {}))
+        for name, range_ in ranges.items()
     }}  # fmt: skip
     if ranges and not _is_float8(quantizer):  # which needs more of a value than its range
         unit = TensorData(lowest=np.float32(0), highest=np.float32(1))
@@ -266,12 +266,12 @@ def _asks(quantizer: Any, node: Any, *, quantized: bool) -> tuple[list[list[str]
     return asks, [*needs]
 
 
-def _parameters(one: Any) -> dict[str, Any]:
+def _parameters(parameters: Any) -> dict[str, Any]:
     return {
-        "scale": np.atleast_1d(one["scale"]).astype(float).tolist(),
-        "zero_point": np.atleast_1d(one["zero_point"]).astype(int).tolist(),
-        "dtype": onnx.TensorProto.DataType.Name(one["quant_type"]).lower(),
-        "axis": one.get("axis"),
+        "scale": np.atleast_1d(parameters["scale"]).astype(float).tolist(),
+        "zero_point": np.atleast_1d(parameters["zero_point"]).astype(int).tolist(),
+        "dtype": onnx.TensorProto.DataType.Name(parameters["quant_type"]).lower(),
+        "axis": parameters.get("axis"),
     }
 
 
@@ -305,11 +305,11 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
         algo_config=nearest if is_nearest else KQuantWeightOnlyQuantConfig(),
         **shared,
     )
-    made = {name for _, body in bodies(model) for node in body.node for name in node.output}
+    outputs = {name for _, body in bodies(model) for node in body.node for name in node.output}
     used = _used(model)
     quantizer.process()
     result = quantizer.model.model
-    _dequantize_once(result.graph, made)
+    _dequantize_once(result.graph, outputs)
     unused = used - _used(result)  # the library leaves weights that only nested bodies used
     for at in reversed(range(len(result.graph.initializer))):
         if result.graph.initializer[at].name in unused:
@@ -337,7 +337,7 @@ class _Stored(NamedTuple):
 
 
 def _dequantize_once(
-    graph: onnx.GraphProto, made: Collection[str], outer: Sequence[_Stored] = ()
+    graph: onnx.GraphProto, outputs: Collection[str], outer: Sequence[_Stored] = ()
 ) -> None:
     """Keep one DequantizeLinear of each weight, in the graph that has the weight.
 
@@ -346,7 +346,7 @@ def _dequantize_once(
 
     Args:
         graph: Of the quantized model.
-        made: What nodes made before; those of the library make something else.
+        outputs: What nodes made before; those of the library make something else.
         outer: Of the graphs around it, the nearest first.
     """
     tensors = {tensor.name: tensor for tensor in graph.initializer}
@@ -355,9 +355,9 @@ def _dequantize_once(
     nodes = []
     for node in graph.node:
         for body in bodies_of(node):
-            _dequantize_once(body, made, scopes)
-        if node.op_type == "DequantizeLinear" and node.output[0] not in made:
-            home = next((one for one in scopes if node.input[0] in one.tensors), here)
+            _dequantize_once(body, outputs, scopes)
+        if node.op_type == "DequantizeLinear" and node.output[0] not in outputs:
+            home = next((scope for scope in scopes if node.input[0] in scope.tensors), here)
             home.dequantized.setdefault(node.output[0], node)
         else:
             nodes.append(node)
@@ -375,7 +375,9 @@ def _require_even_blocks(model: onnx.ModelProto, options: Options) -> None:
     Raises:
         ValueError: A column of a weight has an odd number of blocks.
     """
-    rows = {one.name: one.dims[0] for one in model.graph.initializer if len(one.dims) == 2}
+    rows = {
+        tensor.name: tensor.dims[0] for tensor in model.graph.initializer if len(tensor.dims) == 2
+    }
     for node in model.graph.node:
         if node.op_type != "MatMul" or node.name in options.exclude or node.input[1] not in rows:
             continue

@@ -179,12 +179,12 @@ class Quantizer:
         self._refused = [] if settings.weights_only else _refused_by_library(prepared)
         left = dict(_stay_in_float(prepared)) if settings.weights_only else {}
         for why in dict.fromkeys(left.values()):
-            first, *others = [visible(node.name) for node, one in left.items() if one == why]
+            first, *others = [visible(node.name) for node, reason in left.items() if reason == why]
             more = f" and {len(others)} more stay" if others else " stays"
             self.notes.append(f"{first}{more} in floating point: {why}")
         if settings.weights_only and not settings.lm_head:
-            found = [node for node in _makes_logits(prepared) if node not in left]
-            self._refused = [node.name for node in found]
+            heads = [node for node in _makes_logits(prepared) if node not in left]
+            self._refused = [node.name for node in heads]
             if self._refused:
                 self.notes.append(
                     f"{visible(self._refused[0])} makes the logits and stays in floating point"
@@ -215,24 +215,24 @@ class Quantizer:
             why = f"QuantizeLinear takes that from opset {_HALVES_SINCE} on (dld convert opset)"
         else:
             return []
-        tensors = [one for scope in prepared.scopes() for one in scope.initializers]
-        if all(one.dtype not in types for one in tensors):
+        tensors = [tensor for scope in prepared.scopes() for tensor in scope.initializers]
+        if all(tensor.dtype not in types for tensor in tensors):
             return []
         infer(prepared, self._document.path)
-        found = {
+        blocking = {
             node.name: known.dtype
             for scope in prepared.main.walk()
             for node in scope.nodes
             for name in (*node.inputs, *node.outputs)
             if (known := scope.value_type(name)) is not None and known.dtype in types
         }
-        if found:
+        if blocking:
             nodes, dtypes = (
-                fmt.plural(len(found), "node"),
-                " and ".join(sorted({*filter(None, found.values())})),
+                fmt.plural(len(blocking), "node"),
+                " and ".join(sorted({*filter(None, blocking.values())})),
             )
             self.notes.append(f"{nodes} with {dtypes} values stay as they are: {why}")
-        return [*found]
+        return [*blocking]
 
     def _resolved(self, names: Sequence[str]) -> Iterator[str]:
         """Yield the names that nodes have in the prepared copy.
@@ -246,11 +246,13 @@ class Quantizer:
                 yield name
             elif ((), name) in self._names:
                 yield self._names[(), name]
-            elif "*" in name and (fitting := [one for one in known if fnmatchcase(one, name)]):
+            elif "*" in name and (
+                fitting := [candidate for candidate in known if fnmatchcase(candidate, name)]
+            ):
                 yield from fitting
             elif any(scope.nodes_named(name) for scope in self._document.functions):
                 pattern = re.compile(f"{re.escape(name)}(_[0-9]+)?")  # as inlining names them
-                yield from (one for one in known if pattern.fullmatch(one))
+                yield from (candidate for candidate in known if pattern.fullmatch(candidate))
             else:
                 raise UsageError(f"no node is named {name!r}", hint="See dld inspect --nodes")
 
@@ -264,8 +266,10 @@ class Quantizer:
         if settings.calibration is None or settings.dynamic or settings.weights_only:
             return
         for self.sets, path in enumerate(set_folders(settings.calibration), start=1):
-            (one,) = load_input_sets(path, self._specs)
-            self._shapes.add(tuple(shape for spec in self._specs for shape in _shapes(one, spec)))
+            (input_set,) = load_input_sets(path, self._specs)
+            self._shapes.add(
+                tuple(shape for spec in self._specs for shape in _shapes(input_set, spec))
+            )
             yield Progress(self.sets, None, "sets", "Reading the calibration inputs")
 
     def quantize(
@@ -292,17 +296,19 @@ class Quantizer:
         """
         names = [self._names.get(_place(node), node.name) for node in kept]
         options = replace(self._options(method, ops, names), **(changed or {}))
-        made = yield from self._by_library(options, "Quantizing", self.sets)
-        while made.infinite:
-            self._leave_out(made.infinite)
+        quantized = yield from self._by_library(options, "Quantizing", self.sets)
+        while quantized.infinite:
+            self._leave_out(quantized.infinite)
             options = replace(self._options(method, ops, names), **(changed or {}))
-            made = yield from self._by_library(options, "Quantizing", self.sets)
+            quantized = yield from self._by_library(options, "Quantizing", self.sets)
         if self._settings.dynamic or self._settings.weights_only:
-            return made
+            return quantized
         kept_names = {*self._excluded, *names}
         return replace(
-            made,
-            bodies=quantize_body_weights(made.document, _weight_type(options), ops, kept_names),
+            quantized,
+            bodies=quantize_body_weights(
+                quantized.document, _weight_type(options), ops, kept_names
+            ),
         )
 
     def _leave_out(self, values: Sequence[str]) -> None:
@@ -335,9 +341,9 @@ class Quantizer:
             ActivityError: The library failed.
         """
         options = replace(self._options("minmax", ops, ()), points_only=True)
-        made = yield from self._by_library(options, "Finding what would be quantized", 0)
-        assert made.plan is not None
-        return made.plan
+        quantized = yield from self._by_library(options, "Finding what would be quantized", 0)
+        assert quantized.plan is not None
+        return quantized.plan
 
     def points(self, ops: Sequence[str]) -> Generator[Event, None, list[Point]]:
         """Return the tensors that a static quantization would quantize, as :meth:`plan` does."""
@@ -346,15 +352,18 @@ class Quantizer:
         bodies, _ = body_weights(self.prepared, weight_type, ops, self._excluded)
         return [*plan.points(), *bodies.points]
 
-    def unquantized(self, made: Made, ops: Sequence[str]) -> list[str]:
+    def unquantized(self, quantized: Made, ops: Sequence[str]) -> list[str]:
         """Return lines on nodes with weights that stay in floating point, with the reasons."""
         if self._settings.weights_only:
             return []
         if self._settings.dynamic:
-            flat = [*without_channels(made.document)] if self._settings.per_channel else []
-            reasons = [*dynamic_reasons(made.document, ops, self._excluded, flat)]
+            flat = [*without_channels(quantized.document)] if self._settings.per_channel else []
+            reasons = [*dynamic_reasons(quantized.document, ops, self._excluded, flat)]
         else:
-            reasons = [*static_reasons(self.prepared, ops, self._excluded), *made.bodies.reasons]
+            reasons = [
+                *static_reasons(self.prepared, ops, self._excluded),
+                *quantized.bodies.reasons,
+            ]
         return [*reason_lines(reasons)]
 
     @property
@@ -379,10 +388,10 @@ class Quantizer:
         if not file.exists():
             return Made(result, None)
         try:
-            told = json.loads(file.read_text(encoding="utf-8"))
+            report = json.loads(file.read_text(encoding="utf-8"))
         finally:
             file.unlink()
-        return Made(result, QuantizationPlan.from_json(told), infinite=told.get("infinite", []))
+        return Made(result, QuantizationPlan.from_json(report), infinite=report.get("infinite", []))
 
     def _options(
         self, method: str, ops: Sequence[str], kept: Sequence[str]
@@ -412,7 +421,7 @@ def _declare_types(prepared: Document, path: Path | None) -> None:
     The library asks onnx for the type of each weight's product, which ends at such operators.
     """
     known = {domain: frozenset(names) for domain, names in registry.onnx_operators().items()}
-    made = [
+    untyped = [
         (scope, name)
         for scope in prepared.main.walk()
         for node in scope.nodes
@@ -420,12 +429,12 @@ def _declare_types(prepared: Document, path: Path | None) -> None:
         for name in node.outputs
         if name and name not in scope.named("value_info") and name not in scope.named("output")
     ]
-    if not made:
+    if not untyped:
         return
     infer(prepared, path, contrib_types)
-    for scope, name in made:
-        found = scope.inferred.get(name)
-        proto = type_proto_of(found) if found is not None else None
+    for scope, name in untyped:
+        value_type = scope.inferred.get(name)
+        proto = type_proto_of(value_type) if value_type is not None else None
         if proto is not None:
             info = onnx.ValueInfoProto(type=proto)
             set_text(info, "name", name)
@@ -499,10 +508,10 @@ def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
     """Return what a value goes through after the initializer that it is, and that; or None."""
     through: list[str] = []
     while True:
-        found = scope.resolve(name)
-        if found is None:
+        definition = scope.resolve(name)
+        if definition is None:
             return through, None
-        scope, node = found.scope, found.node
+        scope, node = definition.scope, definition.node
         if node is None:
             return through, scope.initializer(name)
         if node.op_type not in ("Transpose", "Reshape", "Cast", "Identity") or not node.inputs:
@@ -517,7 +526,7 @@ def _makes_logits(prepared: Document) -> list[Node]:
     It is more sensitive than the others.
     """
     main = prepared.main
-    found = []
+    nodes = []
     for node in main.nodes_of_type("MatMul"):
         name = node.outputs[0]
         while name not in main.outputs:
@@ -527,8 +536,8 @@ def _makes_logits(prepared: Document) -> list[Node]:
             name = users[0].outputs[0]
         named = any("lm_head" in text for text in (node.name, *node.inputs[1:]))
         if named or (name in main.outputs and name == "logits"):
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes
 
 
 def _place(node: Node) -> _Place:
@@ -556,13 +565,15 @@ def _take_passed(prepared: Document) -> list[tuple[int, onnx.ValueInfoProto]]:
     """
     main = prepared.main
     records = [*main.records["output"]]
-    found = [(at, one) for at, one in enumerate(records) if text_of(one.name) in main.inputs]
-    if len(found) == len(records):
+    positions = [
+        (at, record) for at, record in enumerate(records) if text_of(record.name) in main.inputs
+    ]
+    if len(positions) == len(records):
         return []
-    kept = [one for one in records if text_of(one.name) not in main.inputs]
-    if found:
+    kept = [record for record in records if text_of(record.name) not in main.inputs]
+    if positions:
         Splice(main, "output", 0, records, kept).do()
-    return found
+    return positions
 
 
 def _separate_roles(prepared: Document) -> None:
@@ -623,7 +634,7 @@ def _separate_names(prepared: Document) -> None:
     weights = {tensor.name: tensor.proto for tensor in main.initializers}
     taken = {*main.links.producers, *main.links.consumers, *weights}
     for name in sorted(taken.difference(main.outputs, main.inputs)):
-        ending = next((one for one in _ENDINGS if name.endswith(one)), "")
+        ending = next((candidate for candidate in _ENDINGS if name.endswith(candidate)), "")
         if not ending or name.removesuffix(ending) not in taken:
             continue
         other, maker = names.take(f"{name}_value"), main.producer(name)
@@ -633,7 +644,9 @@ def _separate_names(prepared: Document) -> None:
             renamed = onnx.TensorProto()
             renamed.CopyFrom(old)
             set_text(renamed, "name", other)
-            at = next(i for i, one in enumerate(main.records["initializer"]) if one is old)
+            at = next(
+                i for i, candidate in enumerate(main.records["initializer"]) if candidate is old
+            )
             transaction.do(Splice(main, "initializer", at, [old], [renamed]))
         relink_users(transaction, main, name, other)
 
@@ -644,7 +657,9 @@ def _import_once(prepared: Document) -> None:
         (entry.domain, entry.version): entry for entry in prepared.model.opset_import
     }.values()
     if len(entries) < len(prepared.model.opset_import):
-        kept = [onnx.OperatorSetIdProto.FromString(one.SerializeToString()) for one in entries]
+        kept = [
+            onnx.OperatorSetIdProto.FromString(imported.SerializeToString()) for imported in entries
+        ]
         del prepared.model.opset_import[:]
         prepared.model.opset_import.extend(kept)
 
@@ -688,19 +703,19 @@ def _inputs(document: Document) -> list[InputSpec]:
     return specs
 
 
-def _shapes(one: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
+def _shapes(input_set: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
     """Yield the shapes of an input.
 
     Raises:
         InputError: There is no number in it, or one that no range can hold.
     """
-    value = one.values[spec.name]
+    value = input_set.values[spec.name]
     for array in value if isinstance(value, list) else (value,):
         if not array.size:
-            raise InputError(f"input {spec.text} has no elements", where=str(one.folder))
+            raise InputError(f"input {spec.text} has no elements", where=str(input_set.folder))
         if array.dtype.kind not in "biuSUO" and not np.isfinite(array).all():
             raise InputError(
                 f"input {spec.text} holds values that are infinite or not a number",
-                where=str(one.folder),
+                where=str(input_set.folder),
             )
         yield array.shape

@@ -87,7 +87,9 @@ def resized(
     try:
         model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
         asked = find_dimensions(model.graph, texts)
-        if any(one.size not in (None, one.to) for one in asked) and inline_calls(with_nodes):
+        if any(change.size not in (None, change.to) for change in asked) and inline_calls(
+            with_nodes
+        ):
             notes.append("calls of local functions are replaced by their nodes")
             model = onnx.ModelProto.FromString(skeleton_bytes(with_nodes))
         yield Progress(0, None, stage="Looking for a size that the model takes")
@@ -99,13 +101,15 @@ def resized(
         changed: list[str] = []
         for dimension in asked:
             changed += _change(model, dimension, shapes, with_nodes, original.path)
-        if any(isinstance(one.to, int) for one in asked):
+        if any(isinstance(change.to, int) for change in asked):
             declare_outputs(model, _with_small_data(model, original.path))
     finally:
         with_nodes.close()
     result = Document(model, blobs=original.blobs.again(), external=original.external.again())
     try:
-        told, remarks = yield from _verified(request, original, result, asked, guess, output)
+        verified_values, remarks = yield from _verified(
+            request, original, result, asked, guess, output
+        )
     except BaseException:
         result.close()
         raise
@@ -118,7 +122,7 @@ def resized(
         )
         for dimension in asked
     ]
-    return Resized(result, [*notes, *remarks], dimensions, changed, told)
+    return Resized(result, [*notes, *remarks], dimensions, changed, verified_values)
 
 
 def _guess(request: Verification, original: Document, title: Path) -> Guess:
@@ -172,10 +176,10 @@ def _change(
     if dimension.size is None or isinstance(to, int):
         set_dimension(model, axes, name, to)
     if isinstance(to, int):
-        for one, axis in axes.items():
-            shape = list(shapes[one])
+        for input_name, axis in axes.items():
+            shape = list(shapes[input_name])
             shape[axis] = to
-            shapes[one] = tuple(shape)
+            shapes[input_name] = tuple(shape)
     return changed
 
 
@@ -194,48 +198,56 @@ def _verified(
     guess: Guess,
     output: Path,
 ) -> Generator[Event, None, tuple[Verified, list[str]]]:
-    sized = [one for one in asked if isinstance(one.to, int) and one.size not in (None, one.to)]
+    sized = [
+        change
+        for change in asked
+        if isinstance(change.to, int) and change.size not in (None, change.to)
+    ]
     if not sized:
         shared = request
-        if any(isinstance(one.to, int) for one in asked) and not request.inputs:
+        if any(isinstance(change.to, int) for change in asked) and not request.inputs:
             shared = replace(request, shape=_texts(_resized(guess, asked)))
-        told, notes = yield from verified(
+        verified_values, notes = yield from verified(
             shared, original, result, output, _agreement(original), hint=_HINT
         )
-        if isinstance(told.values, NotCompared):
-            return told, notes
+        if isinstance(verified_values.values, NotCompared):
+            return verified_values, notes
     elif not request.verify or request.values == "never":
         return Verified(NotCompared("it is switched off"), None), []
     else:
         shapes = _texts(_resized(guess, asked))
         notes = yield from verify(original, result, output, shapes, _HINT)
-        told = Verified(NotCompared("the original takes another size only"), None)
+        verified_values = Verified(NotCompared("the original takes another size only"), None)
         if figures(original).weight_bytes > MANY_BYTES:
-            return told, notes
-    if any(not one.is_batch for one in sized):
-        return told, notes
-    values = told.values
+            return verified_values, notes
+    if any(not change.is_batch for change in sized):
+        return verified_values, notes
+    values = verified_values.values
     try:
         session_of(original, output)
     except DldError:
-        return told, notes  # which notes say
-    for one in asked:
-        if one.size is None or one.to == one.size:
+        return verified_values, notes  # which notes say
+    for change in asked:
+        if change.size is None or change.to == change.size:
             continue
         yield Progress(0, None, stage="Running the result at another size")
-        size = one.to if isinstance(one.to, int) else 2 * one.size
-        others = [dimension for dimension in sized if dimension is not one]
-        if one.is_batch and not others:
-            rows = _items(request, original, result, one, size, guess, output)
+        size = change.to if isinstance(change.to, int) else 2 * change.size
+        others = [dimension for dimension in sized if dimension is not change]
+        if change.is_batch and not others:
+            rows = _items(request, original, result, change, size, guess, output)
             values = _merged(values, rows)
-            notes.append(f"items at {one.key} {size} were compared with runs of the original")
+            notes.append(f"items at {change.key} {size} were compared with runs of the original")
             if _agreement(original) is QUANTIZED:
                 notes.append("DynamicQuantizeLinear takes one range for all items: they may differ")
         elif not others:
-            feeds = Guess(_shaped(guess, {name: (axis, size) for name, axis in one.axes.items()}))
-            _run(session_of(result, output), feeds.values(0), one, size)
-            notes.append(f"it runs with {one.key} {size}; values were compared with {one.size}")
-    return told._replace(values=values), notes
+            feeds = Guess(
+                _shaped(guess, {name: (axis, size) for name, axis in change.axes.items()})
+            )
+            _run(session_of(result, output), feeds.values(0), change, size)
+            notes.append(
+                f"it runs with {change.key} {size}; values were compared with {change.size}"
+            )
+    return verified_values._replace(values=values), notes
 
 
 def _items(
@@ -254,41 +266,41 @@ def _items(
     count = math.lcm(own, size)
     first = guess.values(0)
     seeds = [guess.values(seed) for seed in range(min(_SETS, count // own))]
-    sets = [{name: one[name] if name in dimension.axes else first[name] for name in first}
-            for one in seeds]  # fmt: skip
-    runs = [_flat(before, before.run(before.feed(dict(one)))) for one in sets]
+    sets = [{name: seeded[name] if name in dimension.axes else first[name] for name in first}
+            for seeded in seeds]  # fmt: skip
+    runs = [_flat(before, before.run(before.feed(dict(seeded)))) for seeded in sets]
     order = [index % len(sets) for index in range(count // own)]
     together = {
         name: np.concatenate([sets[index][name] for index in order], dimension.axes[name])
         if name in dimension.axes else first[name] for name in first
     }  # fmt: skip
-    made: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for begin in range(0, count, size):
         part = {
             name: np.take(value, range(begin, begin + size), dimension.axes[name])
             if name in dimension.axes else value for name, value in together.items()
         }  # fmt: skip
-        made.append(_flat(after, _run(after, part, dimension, size)))
+        results.append(_flat(after, _run(after, part, dimension, size)))
     agreement = _agreement(original)
     tolerances = (
         parse_tolerances(request.tolerance) if request.tolerance
         else Tolerances(agreement.tolerance)
     )  # fmt: skip
     rows: dict[str, OutputError] = {}
-    for name in {**runs[0], **made[0]}:
-        one = [runs[index][name] for index in order if name in runs[index]]
-        other = [each[name] for each in made if name in each]
-        if (len(one), len(other)) != (len(order), len(made)):
+    for name in {**runs[0], **results[0]}:
+        seeded = [runs[index][name] for index in order if name in runs[index]]
+        other = [outputs[name] for outputs in results if name in outputs]
+        if (len(seeded), len(other)) != (len(order), len(results)):
             error = TensorError((), 0, mismatch="sequences of other lengths")
             problem = f"at {dimension.key} {size}: {error.mismatch}"
             rows[name] = OutputError.of(error, problem)
             continue
-        axis = _grown(one[0].shape, other[0].shape)
+        axis = _grown(seeded[0].shape, other[0].shape)
         if axis is not None:
-            one, other = [np.concatenate(one, axis)], [np.concatenate(other, axis)]
-        other = [other[0]] * len(one) if len(other) < len(one) else other
+            seeded, other = [np.concatenate(seeded, axis)], [np.concatenate(other, axis)]
+        other = [other[0]] * len(seeded) if len(other) < len(seeded) else other
         tolerance = tolerances.of(name)
-        for mine, theirs in zip(one, other, strict=False):
+        for mine, theirs in zip(seeded, other, strict=False):
             error = compare(mine, theirs, tolerance)
             problem = tolerance.problem(error) or ""
             if not request.tolerance:
@@ -308,11 +320,13 @@ def _flat(session: Any, values: Sequence[Any]) -> dict[str, Any]:
     }
 
 
-def _grown(one: Sequence[int], other: Sequence[int]) -> int | None:
+def _grown(shape: Sequence[int], other: Sequence[int]) -> int | None:
     """Return the axis in which two shapes differ."""
-    if len(one) != len(other):
+    if len(shape) != len(other):
         return None
-    return next((axis for axis, (a, b) in enumerate(zip(one, other, strict=True)) if a != b), None)
+    return next(
+        (axis for axis, (a, b) in enumerate(zip(shape, other, strict=True)) if a != b), None
+    )
 
 
 def _merged(values: ComparedValues | NotCompared, rows: dict[str, OutputError]) -> ComparedValues:
@@ -348,22 +362,22 @@ def _agreement(original: Document) -> Agreement:
 
 def _resized(guess: Guess, asked: Sequence[Dimension]) -> dict[str, Sequence[int]]:
     shapes = {name: list(shape) for name, shape in guess.shapes.items()}
-    for one in asked:
-        for name, axis in one.axes.items():
-            if isinstance(one.to, int):
-                shapes[name][axis] = one.to
+    for dimension in asked:
+        for name, axis in dimension.axes.items():
+            if isinstance(dimension.to, int):
+                shapes[name][axis] = dimension.to
     return dict(shapes)
 
 
 def _shaped(guess: Guess, axes: Mapping[str, tuple[int, int]]) -> Any:
     inputs = []
-    for one in guess.inputs:
-        if one.name in axes:
-            axis, size = axes[one.name]
-            shape = list(one.shape)
+    for guessed in guess.inputs:
+        if guessed.name in axes:
+            axis, size = axes[guessed.name]
+            shape = list(guessed.shape)
             shape[axis] = size
-            one = replace(one, shape=tuple(shape))
-        inputs.append(one)
+            guessed = replace(guessed, shape=tuple(shape))
+        inputs.append(guessed)
     return tuple(inputs)
 
 

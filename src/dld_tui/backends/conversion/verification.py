@@ -200,7 +200,7 @@ def _lighten(view: Path) -> bool:
     if sum(payload_length(t) or 0 for t in large) < _MANY or opset < _SINCE:
         return False
     given = {record.name for record in (*graph.input, *graph.output)}
-    made = []
+    zeros = []
     for tensor in large:
         if tensor.data_type not in _MADE or tensor.name in given:
             continue
@@ -208,9 +208,9 @@ def _lighten(view: Path) -> bool:
             f"{tensor.name}.shape", onnx.TensorProto.INT64, [len(tensor.dims)], tensor.dims
         )
         zero = helper.make_tensor("", tensor.data_type, [1], [0])
-        made.append(helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=zero))
+        zeros.append(helper.make_node("ConstantOfShape", [shape.name], [tensor.name], value=zero))
         tensor.CopyFrom(shape)
-    nodes = [*made, *graph.node]
+    nodes = [*zeros, *graph.node]
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
@@ -329,7 +329,7 @@ class ValueCheck:
             specs, outputs = specs_for(runner.inputs, self.document), runner.outputs
             if asked.folder is not None:
                 folders = set_folders(asked.folder)[: asked.most_sets]
-                return Feeds([load_input_sets(one, specs)[0].values for one in folders])
+                return Feeds([load_input_sets(folder, specs)[0].values for folder in folders])
             given = parse_shapes(asked.shapes, [spec.name for spec in specs])
             run = partial(runner.values, outputs)
             guess, _ = first_that_runs(candidate_guesses(specs, self.document, given), 0, run)
@@ -355,10 +355,10 @@ class ValueCheck:
                 return self._as_run(runnable, verdict)
             rows = self._compared(runnable, tensors=True)
         self._ranges = self._ranges or dict(self._measured())
-        found = MeasuredErrors(
+        findings = MeasuredErrors(
             self.document, rows, self._ranges, self._clipped, self._agreement.narrow
         )
-        return Verdict(verdict.outputs, first_failing_node(found), found)
+        return Verdict(verdict.outputs, first_failing_node(findings), findings)
 
     def outputs(self, result: Document) -> Verdict:
         """Compare the outputs of a result; which nodes are to blame is not looked for.
@@ -398,8 +398,10 @@ class ValueCheck:
             return frozenset()
         with self._runner() as runner:
             names, feed = runner.outputs, self.feeds.sets[0]
-            one, other = runner.each(names, [feed, feed])  # in one session: a new one begins again
-        pairs = {name: (one[name], other[name]) for name in names}
+            first, second = runner.each(
+                names, [feed, feed]
+            )  # in one session: a new one begins again
+        pairs = {name: (first[name], second[name]) for name in names}
         return frozenset(
             name
             for name, (mine, theirs) in pairs.items()
@@ -417,12 +419,12 @@ class ValueCheck:
 
     def _element_rows(self, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Row]:
         for name in {**mine, **theirs}:
-            one, other = mine.get(name), theirs.get(name)
+            reference, other = mine.get(name), theirs.get(name)
             tolerance = self._tolerances.of(name)
-            if one is None or other is None:
+            if reference is None or other is None:
                 error = TensorError((), 0, mismatch=_MISSING)
             else:
-                error = compare(one, other, tolerance)
+                error = compare(reference, other, tolerance)
             problem = tolerance.problem(error) or ""
             row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
             yield row if self._strict else self._agreement.judged(row)
@@ -461,17 +463,17 @@ class ValueCheck:
     def unfit_borders(self) -> dict[str, str]:
         """The inputs and outputs that the narrow type would make wrong by itself, with reasons."""
         narrow = self._agreement.narrow
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         if narrow is None:
-            return found
+            return reasons
         with self._runner() as runner:
             for feed in self.feeds.sets:
-                made = runner.values(runner.outputs, feed)
-                for name, value in (*feed.items(), *made.items()):
+                outputs = runner.values(runner.outputs, feed)
+                for name, value in (*feed.items(), *outputs.items()):
                     is_float = isinstance(value, np.ndarray) and value.dtype == np.float32
                     if is_float and (why := self._unfit(name, value, narrow)):
-                        found.setdefault(name, why)
-        return found
+                        reasons.setdefault(name, why)
+        return reasons
 
     def _unfit(self, name: str, value: np.ndarray[Any, Any], narrow: NarrowType) -> str:
         tolerance = self._tolerances.of(name)
@@ -523,7 +525,8 @@ class ValueCheck:
             return {}
         every = Selection(kinds=("initializer", "constant"))
         peaks = {
-            one.name: largest(one.tensor) for one in candidates(self.document, narrow.dtype, every)
+            candidate.name: largest(candidate.tensor)
+            for candidate in candidates(self.document, narrow.dtype, every)
         }
         return {name: peak for name, peak in peaks.items() if peak > narrow.largest}
 
@@ -561,8 +564,8 @@ def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the tensors in a sequence or a map, named by their places; nothing for None."""
     if isinstance(value, dict | list | tuple):
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, one in items:
-            yield from elements_of(f"{name}[{key}]", one)
+        for key, item in items:
+            yield from elements_of(f"{name}[{key}]", item)
     elif value is not None:
         yield name, np.asarray(value)
 
@@ -838,7 +841,9 @@ class Verifier:
 
             def passes() -> list[Callable[[], object]]:
                 feed = check.feeds.sets[0]
-                return [_pass(one, folder, feed, stack) for one in (self._original, result)]
+                return [
+                    _pass(document, folder, feed, stack) for document in (self._original, result)
+                ]
 
             try:
                 both = yield from told_while(_MEASURING, passes)

@@ -65,21 +65,21 @@ def convert(
             best = yield from repair.until_good(best)
             if not best.checked.is_wrong:
                 best = yield from repair.with_fewest(best)
-        made, kept, checked = best.made, best.kept, best.checked
-        if not made.nodes and not kept.nodes:
+        half, kept, checked = best.made, best.kept, best.checked
+        if not half.nodes and not kept.nodes:
             checked.verdict, checked.skipped = None, f"nothing is in {narrow.dtype}"
         verified = yield from verifier.figures(
-            made.document, checked, kept.nodes, own_advice(narrow)
+            half.document, checked, kept.nodes, own_advice(narrow)
         )
         ends = [f"{visible(name)} stays float32: {why}" for name, why in kept.borders.items()]
         result = partial(
             OwnHalfModel, values=verified.values, latency_ms=verified.latency_ms,
-            nodes=made.nodes, casts=made.casts, weights=made.weights,
-            kept=dict(made.kept.most_common()), inlined=made.inlined, losses=made.losses,
+            nodes=half.nodes, casts=half.casts, weights=half.weights,
+            kept=dict(half.kept.most_common()), inlined=half.inlined, losses=half.losses,
             to=narrow.dtype, library="own", range_check=request.range_check,
         )  # fmt: skip
-        notes = [*made.notes, *ends, *repair.notes, *checked.notes]
-        yield from write_result(document, made.document, request.output, result, notes)
+        notes = [*half.notes, *ends, *repair.notes, *checked.notes]
+        yield from write_result(document, half.document, request.output, result, notes)
 
 
 class _Repair:
@@ -99,9 +99,9 @@ class _Repair:
 
     def attempt(self, kept: _Kept) -> Generator[Event, None, _Attempt]:
         """Convert, and compare with the original."""
-        made = yield from self._made(kept)
-        self._stack.callback(made.document.close)
-        return _Attempt(kept, made, (yield from self._verifier.check(made.document)))
+        model = yield from self._made(kept)
+        self._stack.callback(model.document.close)
+        return _Attempt(kept, model, (yield from self._verifier.check(model.document)))
 
     def _made(self, kept: _Kept) -> Generator[Event, None, Fp16Model]:
         return (yield from converted(
@@ -143,15 +143,15 @@ class _Repair:
                 break
             if count > _TRIALS and monotonic() - begin > _TRIAL_SECONDS:
                 break
-            places = [choices[int(one)] for one in sorted(trial, key=int)]
+            places = [choices[int(place)] for place in sorted(trial, key=int)]
             kept = _Kept(
-                {one: good.kept.nodes[one] for one in places if isinstance(one, Node)},
-                {one: good.kept.borders[one] for one in places if isinstance(one, str)},
+                {choice: good.kept.nodes[choice] for choice in places if isinstance(choice, Node)},
+                {choice: good.kept.borders[choice] for choice in places if isinstance(choice, str)},
             )
             yield Log(f"trying with {len(trial):,} of {len(choices):,} in float32")
-            made = yield from self._made(kept)
-            with contextlib.closing(made.document):
-                answer = not self._verifier.problem(made.document)
+            model = yield from self._made(kept)
+            with contextlib.closing(model.document):
+                answer = not self._verifier.problem(model.document)
             if answer and len(trial) < len(best.nodes) + len(best.borders):
                 best = kept
         if not is_proven:
@@ -159,10 +159,10 @@ class _Repair:
         if best is good.kept:
             return good
         try:
-            found = yield from self.attempt(best)
+            repaired = yield from self.attempt(best)
         except ActivityError:
             return good
-        return good if found.checked.is_wrong else found
+        return good if repaired.checked.is_wrong else repaired
 
 
 def converted(
@@ -184,8 +184,8 @@ def converted(
         try:
             done, total = next(steps)
         except StopIteration as end:
-            made: Fp16Model = end.value
-            return made
+            model: Fp16Model = end.value
+            return model
         yield Progress(done, total, "B", "Converting weights")
 
 

@@ -222,10 +222,10 @@ def energy(samples: Sequence[Sample], window: Window) -> float | None:
     None when no sample is in the window or next to it.
     """
     begin, end = window
-    inside = [one for one in samples if begin <= one[0] <= end]
-    before = max((one for one in samples if one[0] < begin), default=None)
-    after = min((one for one in samples if one[0] > end), default=None)
-    near = [one for one in (before, *inside, after) if one is not None]
+    inside = [sample for sample in samples if begin <= sample[0] <= end]
+    before = max((sample for sample in samples if sample[0] < begin), default=None)
+    after = min((sample for sample in samples if sample[0] > end), default=None)
+    near = [sample for sample in (before, *inside, after) if sample is not None]
     if not near or end <= begin:
         return None
     points = [(begin, _at(near, begin)), *inside, (end, _at(near, end))]
@@ -310,7 +310,7 @@ class BoardWatch:
         if self._lock_clocks:
             facts["jetson_clocks_locked"] = self._locked()
         facts |= self._board.facts()
-        self._tracks = [_Track(one) for one in find_sensors(self._board, gpu=self._gpu)]
+        self._tracks = [_Track(sensor) for sensor in find_sensors(self._board, gpu=self._gpu)]
         if self._tracks:
             self._ask_on()
             self._asked.wait(self._patience_s)  # the shortest run has a value of each
@@ -366,31 +366,31 @@ class BoardWatch:
     def metrics(self) -> Iterator[Metric | Log]:
         """Yield what the live meter says now, and what begins to slow the board down."""
         self._look_after()
-        for one in self._of("load"):
-            yield Metric("GPU load", one.now, "%")
+        for track in self._of("load"):
+            yield Metric("GPU load", track.now, "%")
         watts = self._power()
         if watts is not None:
             yield Metric("power", watts, "W")
         hottest = self._of("temperature")
         if hottest:
-            yield Metric("hottest", max(one.now for one in hottest), "°C")
+            yield Metric("hottest", max(track.now for track in hottest), "°C")
         for label in ("GPU", "EMC", "CPU"):
-            clocks = [one for one in self._of("clock") if one.sensor.label.startswith(label)]
+            clocks = [track for track in self._of("clock") if track.sensor.label.startswith(label)]
             if clocks:
-                yield Metric(label, max(one.now for one in clocks), "MHz")
+                yield Metric(label, max(track.now for track in clocks), "MHz")
         slowed = self.throttling() or []
-        for what in [name for name in slowed if name.split(" (")[0] not in self._told]:
-            self._told.add(what.split(" (")[0])
-            yield Log(f"The board slows down: {what}", "warning")
+        for cause in [name for name in slowed if name.split(" (")[0] not in self._told]:
+            self._told.add(cause.split(" (")[0])
+            yield Log(f"The board slows down: {cause}", "warning")
 
     def _live(self) -> list[_Track]:
-        return [one for one in self._tracks if one.samples and not one.problem]
+        return [track for track in self._tracks if track.samples and not track.problem]
 
     def _of(self, kind: str) -> list[_Track]:
-        return [one for one in self._live() if one.sensor.kind == kind]
+        return [track for track in self._live() if track.sensor.kind == kind]
 
     def _power(self) -> float | None:
-        rails = {one.sensor.label: one.now for one in self._of("power")}
+        rails = {track.sensor.label: track.now for track in self._of("power")}
         return sum(rails[name] for name in total_rails(list(rails))) if rails else None
 
     def measured(self, window: Window, seconds: float) -> None:
@@ -454,28 +454,28 @@ class BoardWatch:
         if self._window is None:
             return track.samples
         begin, end = self._window
-        return [one for one in track.samples if begin <= one[0] <= end] or track.samples
+        return [sample for sample in track.samples if begin <= sample[0] <= end] or track.samples
 
     def throttling(self) -> list[str] | None:
         """Return what slowed the board down; None when nothing tells it."""
-        watched = [one for one in self._tracks if one.sensor.kind in ("events", "state")]
-        if not any(one.samples for one in watched):
+        watched = [track for track in self._tracks if track.sensor.kind in ("events", "state")]
+        if not any(track.samples for track in watched):
             return None
         causes = []
-        for one in watched:
-            values = [value for _, value in one.samples]
-            if one.sensor.kind == "state" and any(value > 0 for value in values):
-                causes.append(one.sensor.label)
-            elif one.sensor.kind == "events" and values and values[-1] > values[0]:
-                causes.append(f"{one.sensor.label} ({values[-1] - values[0]:.0f} times)")
+        for track in watched:
+            values = [value for _, value in track.samples]
+            if track.sensor.kind == "state" and any(value > 0 for value in values):
+                causes.append(track.sensor.label)
+            elif track.sensor.kind == "events" and values and values[-1] > values[0]:
+                causes.append(f"{track.sensor.label} ({values[-1] - values[0]:.0f} times)")
         return causes
 
     def energy(self) -> Energy | None:
         """Return the joules of a pass, the watts meanwhile, and the rails that were counted."""
         rails = {
-            one.sensor.label: one.samples
-            for one in self._tracks
-            if one.sensor.kind == "power" and one.samples
+            track.sensor.label: track.samples
+            for track in self._tracks
+            if track.sensor.kind == "power" and track.samples
         }
         if self._window is None or not self._pass_s or not rails:
             return None

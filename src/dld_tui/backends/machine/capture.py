@@ -148,9 +148,9 @@ class PollingSampler:
         self.close()
         if not self._thread.is_alive() and ends_in_time(self.poll, _PATIENCE_S, "gpu-meter"):
             self._meter.close()
-        for one in self._series.values():
-            if not one.samples:
-                one.absent = "the driver does not tell it"
+        for row in self._series.values():
+            if not row.samples:
+                row.absent = "the driver does not tell it"
         return list(self._series.values())
 
     def close(self) -> None:
@@ -245,13 +245,13 @@ class HardwareSampler:
                 self._collector.stop()
                 self._decode(series)
         except UnavailableError:
-            if not any(one.samples for one in series):
+            if not any(row.samples for row in series):
                 raise
         finally:
             self.close()
-        for one in series:
-            if not one.samples:
-                one.absent = _NO_SAMPLES
+        for row in series:
+            if not row.samples:
+                row.absent = _NO_SAMPLES
         return [*series, *self.absent]
 
     def close(self) -> None:
@@ -266,9 +266,9 @@ class HardwareSampler:
             if not sample.start_timestamp:
                 continue  # the first sample has no start
             middle = (sample.start_timestamp + sample.end_timestamp) // 2
-            for one, value in zip(series, sample.metric_values, strict=True):
+            for row, value in zip(series, sample.metric_values, strict=True):
                 if math.isfinite(value):
-                    one.samples.append((middle, float(value)))
+                    row.samples.append((middle, float(value)))
 
     def _configure(self) -> list[CounterSpec]:
         """Set up as many rows as the chip counts at once and return them."""
@@ -644,10 +644,10 @@ class GpuCapture:
             passes: What was timed while the trace was on.
         """
         self._passes = list(passes)
-        for one in passes:
-            start_us = (one.start_ns - origin_ns) / 1000
-            took_us = (one.end_ns - one.start_ns) / 1000
-            writer.add_pass(one.index, start_us, took_us, KERNELS_ALONE)
+        for pass_ in passes:
+            start_us = (pass_.start_ns - origin_ns) / 1000
+            took_us = (pass_.end_ns - pass_.start_ns) / 1000
+            writer.add_pass(pass_.index, start_us, took_us, KERNELS_ALONE)
         if False in self._logs:
             for index, events in join(self._logs[False], passes, None).events.items():
                 writer.add_gpu_events(index, events)
@@ -694,7 +694,7 @@ class GpuCapture:
 
     def write_counters(self, writer: ReportWriter, origin_ns: int) -> None:
         """Write the samples; `origin_ns` is the zero of the report's clock."""
-        if not any(one.samples for one in self._series):
+        if not any(row.samples for row in self._series):
             reason = self._no_counters or "no sample came in the time of the passes"
             self._note(f"No counters of the GPU: {reason}.")
         elif self._no_counters:
@@ -702,18 +702,18 @@ class GpuCapture:
                 f"Counters come from {self._series[0].source} and are coarse:"
                 f" hardware counters do not work: {self._no_counters}."
             )
-        for one in self._series:
-            spec = one.spec
-            if one.samples:
+        for row in self._series:
+            spec = row.spec
+            if row.samples:
                 number = writer.add_counter(
-                    spec.name, spec.title, spec.unit, spec.maximum, one.source
+                    spec.name, spec.title, spec.unit, spec.maximum, row.source
                 )
-                rows = ((when - origin_ns) / 1000 for when, _ in one.samples)
-                values = (value for _, value in one.samples)
+                rows = ((when - origin_ns) / 1000 for when, _ in row.samples)
+                values = (value for _, value in row.samples)
                 writer.add_counter_samples(number, zip(rows, values, strict=True))
             else:
-                reason = one.absent or "it was not measured"
-                writer.add_absent_counter(spec.title, reason, name=spec.name, source=one.source)
+                reason = row.absent or "it was not measured"
+                writer.add_absent_counter(spec.title, reason, name=spec.name, source=row.source)
                 self._note(f"No row {spec.title}: {reason}.")
 
     def write_notes(self, writer: ReportWriter) -> None:

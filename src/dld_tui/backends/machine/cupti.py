@@ -67,7 +67,9 @@ def _preload() -> None:
         folders = [Path(folder) for folder in importlib.import_module("nvidia").__path__]
     except ImportError:
         return
-    for folder in (found for root in folders for found in sorted(root.glob("*/lib"))):
+    for folder in (
+        library_folder for root in folders for library_folder in sorted(root.glob("*/lib"))
+    ):
         if (folder / _LIBRARIES[0]).exists():
             for name in _LIBRARIES:
                 with contextlib.suppress(OSError):
@@ -85,7 +87,9 @@ def hear_ranges() -> None:
         return
     with contextlib.suppress(ImportError):
         roots = [Path(folder) for folder in importlib.import_module("nvidia").__path__]
-        for folder in (found for root in roots for found in sorted(root.glob("*/lib"))):
+        for folder in (
+            library_folder for root in roots for library_folder in sorted(root.glob("*/lib"))
+        ):
             if (folder / _LIBRARIES[0]).exists():
                 os.environ[_INJECTION] = str(folder / _LIBRARIES[0])
                 return

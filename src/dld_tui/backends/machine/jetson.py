@@ -335,11 +335,11 @@ def system_tensorrt(
     ours = f"{python[0]}.{python[1]}"
     system = next((name for name in named if name in (ours, "3")), named[-1] if named else "3")
     if system not in (ours, "3"):
-        found = f"not installed for Python {ours}; JetPack's is for Python {system}"
+        text = f"not installed for Python {ours}; JetPack's is for Python {system}"
     elif not packages:
-        found = "not installed; JetPack brings it"
+        text = "not installed; JetPack brings it"
     else:
-        found = "not seen by this Python; JetPack's is installed in the system"
+        text = "not seen by this Python; JetPack's is installed in the system"
     steps = [] if packages else [f"sudo apt install {_TENSORRT}"]
     again = f"/usr/bin/python{system} -m venv --system-site-packages"
     if system not in (ours, "3") or base_prefix != "/usr":
@@ -347,7 +347,7 @@ def system_tensorrt(
         steps.append(f"{again} {target}, then install dld-tui there")
     elif is_virtual and not _sees_system(board, prefix):
         steps.append(f"{again} --without-pip {folder}")
-    return found, " && ".join(steps)
+    return text, " && ".join(steps)
 
 
 def _sees_system(board: Jetson, prefix: str) -> bool:

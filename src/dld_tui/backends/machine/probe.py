@@ -150,8 +150,8 @@ def conflict_checks() -> Iterator[Check]:
     both = [name for name in ("onnxruntime", "onnxruntime-gpu") if _is_installed(name)]
     if len(both) == 2:
         fix = "pip uninstall -y onnxruntime onnxruntime-gpu; pip install 'dld-tui[gpu]'"
-        found = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
-        yield Check("Backends", "packages", BROKEN, found, fix)
+        text = "onnxruntime and onnxruntime-gpu are both installed and share one folder"
+        yield Check("Backends", "packages", BROKEN, text, fix)
 
 
 def _is_installed(distribution: str) -> bool:
@@ -195,8 +195,8 @@ def _gpu_check(index: int, line: str, board: Jetson) -> Check:
     if board.board is not None and "memory" in unknown:
         unknown.remove("memory")
         known.append("shares the memory of the board")
-    found = ", ".join([name, *known, *(f"{title} unknown" for title in unknown)])
-    return Check("GPU", f"GPU {index}", GOOD, found)
+    text = ", ".join([name, *known, *(f"{title} unknown" for title in unknown)])
+    return Check("GPU", f"GPU {index}", GOOD, text)
 
 
 def _integrated_check(board: Jetson) -> Check:
@@ -204,9 +204,9 @@ def _integrated_check(board: Jetson) -> Check:
     file = board.gpu_file()
     if file is not None:
         return Check("GPU", "NVIDIA", GOOD, f"integrated, with the driver of Jetson Linux ({file})")
-    found = "the GPU of the board is not to be seen here: none of its files in /sys and /dev"
+    text = "the GPU of the board is not to be seen here: none of its files in /sys and /dev"
     fix = "start the container with --runtime nvidia" if board.is_container() else ""
-    return Check("GPU", "NVIDIA", WEAK, found, fix)
+    return Check("GPU", "NVIDIA", WEAK, text, fix)
 
 
 def counter_checks(
@@ -231,8 +231,8 @@ def counter_checks(
             "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 |"
             " sudo tee /etc/modprobe.d/nvidia-profiling.conf, then restart; or run as root"
         )
-        found = "only root may read hardware counters: timelines will have NVML's coarse ones"
-        yield Check("GPU", "counters", WEAK, found, fix)
+        text = "only root may read hardware counters: timelines will have NVML's coarse ones"
+        yield Check("GPU", "counters", WEAK, text, fix)
 
 
 def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
@@ -369,20 +369,20 @@ def board_checks(board: Jetson | None = None) -> Iterator[Check]:
 
 def _release_check(board: Jetson, model: str) -> Check:
     text = board.text("etc/nv_tegra_release")
-    told = None if text is None else jetson.release(text)
-    if told is None:
+    installed = None if text is None else jetson.release(text)
+    if installed is None:
         why = "no /etc/nv_tegra_release here" if text is None else "/etc/nv_tegra_release is odd"
         found = f"unknown: {why}"
         return Check("Board", "release", WEAK, found, _OUTSIDE if board.is_container() else "")
     problem = jetson.too_old(text or "")
-    if told.jetpack is None or not problem:
-        known = "" if told.jetpack is None else f", JetPack {told.jetpack}"
-        return Check("Board", "release", GOOD, f"Jetson Linux {told.text}{known}")
-    state = BROKEN if told.jetpack < 5 else WEAK  # with a newer Python much works on JetPack 5
+    if installed.jetpack is None or not problem:
+        known = "" if installed.jetpack is None else f", JetPack {installed.jetpack}"
+        return Check("Board", "release", GOOD, f"Jetson Linux {installed.text}{known}")
+    state = BROKEN if installed.jetpack < 5 else WEAK  # with a newer Python much works on JetPack 5
     last = jetson.last_jetpack(model)
     if last is None:
         fix = f"install JetPack {jetson.OLDEST_JETPACK} or newer, if there is one for this board"
-    elif last > told.jetpack:
+    elif last > installed.jetpack:
         fix = f"install JetPack {last}, the newest for this board, with NVIDIA SDK Manager"
     else:
         fix = "use another machine for TensorRT: no newer JetPack runs on this board"
@@ -398,14 +398,14 @@ def _mode_check(board: Jetson) -> Check:
         check = _tool_check(board, name, "nvpmodel", present, "sudo nvpmodel -q")
         if not best or present.problem == ABSENT:
             return check
-        found = f"{check.found}; the fastest is {best[0].name} (mode {best[0].id})"
-        return replace(check, found=found)
+        text = f"{check.found}; the fastest is {best[0].name} (mode {best[0].id})"
+        return replace(check, found=text)
     title, number = present
     shown = title if number is None else f"{title} (mode {number})"
     if not modes:
         missing = modes is None
-        found = f"{shown}; {_MODES} {'cannot be read' if missing else 'lists no mode'}"
-        return Check("Board", name, WEAK, f"{found}, so the fastest is unknown")
+        text = f"{shown}; {_MODES} {'cannot be read' if missing else 'lists no mode'}"
+        return Check("Board", name, WEAK, f"{text}, so the fastest is unknown")
     ours = [
         mode
         for mode in modes
@@ -413,12 +413,12 @@ def _mode_check(board: Jetson) -> Check:
         or (mode.id == number and title in (mode.name, f"mode {number}"))
     ]
     if not ours:
-        found = f"{shown}, which {_MODES} does not list; the fastest is {_named(best[0])}"
-        return Check("Board", name, WEAK, found, f"sudo nvpmodel -m {best[0].id}")
+        text = f"{shown}, which {_MODES} does not list; the fastest is {_named(best[0])}"
+        return Check("Board", name, WEAK, text, f"sudo nvpmodel -m {best[0].id}")
     if ours[0] in best:
         return Check("Board", name, GOOD, f"{shown}, the fastest of {len(modes)}")
-    found = f"{shown}; the fastest is {_named(best[0])}, and may restart the board"
-    return Check("Board", name, WEAK, found, f"sudo nvpmodel -m {best[0].id}")
+    text = f"{shown}; the fastest is {_named(best[0])}, and may restart the board"
+    return Check("Board", name, WEAK, text, f"sudo nvpmodel -m {best[0].id}")
 
 
 def _named(mode: jetson.PowerMode) -> str:
@@ -431,8 +431,8 @@ def _gpu_clock_check(board: Jetson) -> Check:
         return _tool_check(board, "clocks", "jetson_clocks", clocks, "sudo jetson_clocks --show")
     text = "; ".join(_clock_text(clock) for clock in clocks)
     if (board.root / STORED.relative_to("/")).exists():
-        found = f"{text}; held by a run with --lock-clocks, or left so by one that was killed"
-        return Check("Board", "clocks", WEAK, found, f"sudo jetson_clocks --restore {STORED}")
+        line = f"{text}; held by a run with --lock-clocks, or left so by one that was killed"
+        return Check("Board", "clocks", WEAK, line, f"sudo jetson_clocks --restore {STORED}")
     fixed = [clock.is_fixed for clock in clocks]
     if all(fixed):
         return Check("Board", "clocks", GOOD, text)
@@ -470,13 +470,13 @@ def group_checks(
     if (os.geteuid() if user is None else user) == 0 or not (root / "dev/nvhost-gpu").exists():
         return
     groups = _own_groups() if groups is None else groups
-    for name, what in (("video", "the GPU"), ("debug", "hardware counters")):
+    for name, gives in (("video", "the GPU"), ("debug", "hardware counters")):
         if name in groups:
-            yield Check("Board", f"group {name}", GOOD, f"a member: {what}")
+            yield Check("Board", f"group {name}", GOOD, f"a member: {gives}")
         else:
             fix = f"sudo usermod -aG {name} {getpass.getuser()}, then log in again"
-            found = f"not a member: {what} may be out of reach"
-            yield Check("Board", f"group {name}", WEAK, found, fix)
+            text = f"not a member: {gives} may be out of reach"
+            yield Check("Board", f"group {name}", WEAK, text, fix)
 
 
 def _own_groups() -> frozenset[str]:
@@ -494,12 +494,12 @@ def disk_checks(folder: Path | None = None) -> Iterator[Check]:
     for name, place in (("cache disk", folder or cache_dir()), ("temporary disk", _temporary())):
         existing = next(path for path in (place, *place.parents) if path.exists())
         free = shutil.disk_usage(existing).free
-        found = f"{fmt.size(free)} free for {place}"
+        text = f"{fmt.size(free)} free for {place}"
         if free < _LITTLE_ROOM:
             state = BROKEN if free < _NO_ROOM else WEAK
-            yield Check("Folders", name, state, found, f"du -xsh {existing}/* | sort -h | tail")
+            yield Check("Folders", name, state, text, f"du -xsh {existing}/* | sort -h | tail")
         else:
-            yield Check("Folders", name, GOOD, found)
+            yield Check("Folders", name, GOOD, text)
 
 
 def _temporary() -> Path:

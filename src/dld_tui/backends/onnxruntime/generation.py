@@ -55,7 +55,7 @@ class Generator:
         self, model: Path, session: Session, decoder: Decoder, *, shared: bool = False
     ) -> None:
         self._model, self._session, self._decoder, self._shared = model, session, decoder, shared
-        outputs = {one.name: one.type for one in session.inference.get_outputs()}
+        outputs = {output.name: output.type for output in session.inference.get_outputs()}
         self.chooses = decoder.takes_ids and outputs[decoder.logits] in _READABLE
         """Whether each token is the likeliest one after the last; else tokens are random."""
 
@@ -144,7 +144,7 @@ class _ArraySteps:
 
     def __init__(self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape]) -> None:
         self._session = session
-        outputs = [one.name for one in session.inference.get_outputs()]
+        outputs = [output.name for output in session.inference.get_outputs()]
         self._presents = [(pair.past, outputs.index(pair.present)) for pair in decoder.pairs]
         self._logits_at = outputs.index(decoder.logits)
         self._cache: dict[str, Any] = {
@@ -165,8 +165,8 @@ class _ArraySteps:
 
     def run(self) -> None:
         """Run, and keep the cache for the next time."""
-        self._made = made = self._session.inference.run(None, self._fed)
-        self._cache = {past: made[at] for past, at in self._presents}
+        self._made = outputs = self._session.inference.run(None, self._fed)
+        self._cache = {past: outputs[at] for past, at in self._presents}
         self._fed.clear()  # the former cache is given back while the processor still knows it
 
     def begin_decode(self) -> None:
@@ -190,7 +190,7 @@ class _BoundSteps:
         self._session, self._decoder, self._shared = session, decoder, shared
         self._runtime, self._inner = load(), session.inference
         presents = {pair.present for pair in decoder.pairs}
-        names = [one.name for one in self._inner.get_outputs()]
+        names = [output.name for output in self._inner.get_outputs()]
         self._others = [name for name in names if name not in {*presents, decoder.logits}]
         self._cache = {name: self._zeros(name, shape) for name, shape in shapes.items()}
         self._binding: Any = None

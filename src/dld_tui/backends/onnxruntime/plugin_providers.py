@@ -82,8 +82,8 @@ def _register(library: Path) -> None:
 
 def devices() -> list[tuple[ProviderDevice, Any]]:
     """Return the devices of all providers that are registered, as data and as ONNX Runtime's."""
-    found: list[Any] = getattr(load(), "get_ep_devices", list)()
-    return [(_described(device), device) for device in found]
+    handles: list[Any] = getattr(load(), "get_ep_devices", list)()
+    return [(_described(device), device) for device in handles]
 
 
 def _described(device: Any) -> ProviderDevice:
@@ -136,14 +136,14 @@ def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
         end = result_of(run_tool(__name__, [library], _LIMIT_S))
         name = Path(library).name
         try:
-            said = json.loads(end.said.strip().splitlines()[-1])
+            answer = json.loads(end.said.strip().splitlines()[-1])
         except (ValueError, IndexError):
             how = "took too long" if end.timed_out else f"crashed: {end.crashed or end.status}"
             yield Check("Providers", name, BROKEN, how)
             continue
-        if "problem" in said:
-            yield Check("Providers", name, BROKEN, said["problem"], said["hint"])
-        for at, device in enumerate(said.get("devices", ())):
+        if "problem" in answer:
+            yield Check("Providers", name, BROKEN, answer["problem"], answer["hint"])
+        for at, device in enumerate(answer.get("devices", ())):
             text = f"device {at}, {ProviderDevice(**device).text}"
             yield Check("Providers", name if at == 0 else "", GOOD, text)
 
@@ -153,7 +153,7 @@ def main() -> None:
     before = len(devices())
     try:
         register([Path(sys.argv[1])])
-        said: dict[str, Any] = {"devices": [asdict(about) for about, _ in devices()[before:]]}
+        answer: dict[str, Any] = {"devices": [asdict(about) for about, _ in devices()[before:]]}
     except DldError as error:
-        said = {"problem": error.message, "hint": error.hint or ""}
-    sys.stdout.write(f"\n{json.dumps(said)}\n")
+        answer = {"problem": error.message, "hint": error.hint or ""}
+    sys.stdout.write(f"\n{json.dumps(answer)}\n")

@@ -294,15 +294,15 @@ def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Se
 
 def machine_roofs(environment: Mapping[str, JSON], threads: int) -> dict[str, Roof]:
     """Return what the devices of a machine can do at most, by execution provider."""
-    found: dict[str, Roof] = {}
+    roofs: dict[str, Roof] = {}
     cpu = cpu_roof(str(environment.get("cpu", "")), threads, version())
     if cpu is not None:
-        found[f"CPU{SUFFIX}"] = cpu
+        roofs[f"CPU{SUFFIX}"] = cpu
     peaks = peaks_of({"Name": environment.get("gpu")})
     if peaks is not None:
         roof = roof_of(peaks)
-        found.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
-    return found
+        roofs.update({f"{name}{SUFFIX}": roof for name in CUDA_PROVIDERS})
+    return roofs
 
 
 class ProfilingRun:
@@ -493,7 +493,7 @@ class ProfilingRun:
                     f"a CUDA graph replays one set of inputs, and the folder has {len(sets)}",
                     where=str(self._plan.inputs),
                 )
-            self._feeds = [session.feed(one.values) for one in sets]
+            self._feeds = [session.feed(input_set.values) for input_set in sets]
             self._input_shapes = {
                 name: list(value.shape)
                 for name, value in sets[0].values.items()
@@ -590,11 +590,11 @@ class ProfilingRun:
             yield progress
 
     def _measure_memory(self) -> None:
-        found = {
+        sizes = {
             "peak_memory_bytes": peak_memory(),
             "gpu_memory_bytes": self._gpu.memory() if self._gpu is not None else None,
         }
-        for name, size in found.items():
+        for name, size in sizes.items():
             if size is not None:
                 self._report.set_fact(name, size)
 
@@ -650,16 +650,16 @@ class ProfilingRun:
     def _write_layers(self, profile: Path, optimized: Path, origin_ns: int) -> None:
         spans: list[PassSpan] = []
 
-        def observe(one: ProfilePass, layers: Mapping[int, int]) -> None:
-            rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in one.events]
-            spans.append(PassSpan(one.index, one.start_us, one.duration_us, rows))
+        def observe(profiled: ProfilePass, layers: Mapping[int, int]) -> None:
+            rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in profiled.events]
+            spans.append(PassSpan(profiled.index, profiled.start_us, profiled.duration_us, rows))
 
         with contextlib.ExitStack() as stack:
             document = None
             if optimized.exists():
                 document = stack.enter_context(contextlib.closing(Document.open(optimized)))
             roofs = self._roofs()
-            found = add_ort_profile(
+            summary = add_ort_profile(
                 self._report,
                 profile,
                 self._document,
@@ -669,7 +669,7 @@ class ProfilingRun:
                 on_pass=observe if self._gpu is not None else None,
                 roofs=roofs,
             )
-        for note in fallback_notes(found.kernels, self._plan.session.providers[0]):
+        for note in fallback_notes(summary.kernels, self._plan.session.providers[0]):
             self._report.note(note.text, note.level)
         if self._gpu is not None:
             unordered = _UNORDERED if self._plan.session.parallel else ""
@@ -679,9 +679,9 @@ class ProfilingRun:
 
     def _roofs(self) -> dict[str, Roof]:
         """Return what the devices can do at most, by execution provider."""
-        found = machine_roofs(self._environment, self._plan.session.threads)
-        self._report.set_fact("roofs", {name: encode(roof) for name, roof in found.items()})
-        return found
+        roofs = machine_roofs(self._environment, self._plan.session.threads)
+        self._report.set_fact("roofs", {name: encode(roof) for name, roof in roofs.items()})
+        return roofs
 
     def _save_optimized(self) -> Iterator[Event]:
         """Save the optimised model with its weights, by a session of its own."""
@@ -723,20 +723,20 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
         runs: As they were made.
         seconds: How long each of the four runs, unless a profile has less room.
     """
-    for one in runs:
-        yield from one.prepare()
+    for side in runs:
+        yield from side.prepare()
     with contextlib.ExitStack() as stack:
-        plain = [one.timer for one in runs]
-        for one in runs:
-            stack.enter_context(one._layer_session())
-        timers = [*plain, *(one.timer for one in runs)]
+        plain = [side.timer for side in runs]
+        for side in runs:
+            stack.enter_context(side._layer_session())
+        timers = [*plain, *(side.timer for side in runs)]
         durations, cold = array("q", [0]), list[float]()
         for timer in timers:  # the first pass of a session is slow and counts nowhere
             timer(0, durations, 1, 0)
             cold.append(durations[0] / 1e9)
-        is_spinning = spins(*(one.settings for one in runs))
+        is_spinning = spins(*(side.settings for side in runs))
         size = max(1, int(turn_s(spins=is_spinning) / max(cold)))
-        most = min(_MOST_IN_TURNS, *(one._most_layer_passes() for one in runs))
+        most = min(_MOST_IN_TURNS, *(side._most_layer_passes() for side in runs))
         stop = StopCondition(_LEAST_IN_TURNS, seconds, most)
         calls, took = 0, 0.0
         processor_ms: list[list[float]] = [[] for _ in runs]
@@ -757,9 +757,9 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
             yield Progress(*stop.progress(calls, took), _LAYERS)
         plain.clear()
         timers.clear()
-    for one, times in zip(runs, processor_ms, strict=True):
-        one._write_latencies()
-        if processor_times_compare(one.settings, one.settings):
-            one._report.set_fact(PROCESSOR_MS, statistics.median(times))
-        one._measure_memory()
-        yield from one._end()
+    for side, times in zip(runs, processor_ms, strict=True):
+        side._write_latencies()
+        if processor_times_compare(side.settings, side.settings):
+            side._report.set_fact(PROCESSOR_MS, statistics.median(times))
+        side._measure_memory()
+        yield from side._end()

@@ -224,28 +224,28 @@ class SessionSettings:
         return replace(self, provider_options=plain)
 
 
-def processor_times_compare(one: SessionSettings, other: SessionSettings) -> bool:
+def processor_times_compare(settings: SessionSettings, other: SessionSettings) -> bool:
     """Return whether processor times of the calling thread tell which of two is faster.
 
     On the CPU it computes or spins until a pass ends, and waits for nothing but a processor; it
     waits for others where operators run at once, where threads are more than processors, or do not
     spin. Where threads differ, it does another share of the work.
     """
-    alike = one.threads == other.threads and one.threads <= usable_threads()
+    alike = settings.threads == other.threads and settings.threads <= usable_threads()
     return alike and all(
-        each.providers == ("CPU",)
-        and not each.parallel
-        and (each.threads == 1 or each.config.get(_SPINNING, "1") == "1")
-        and not any(name.startswith(_THREADS) and name != _SPINNING for name in each.config)
-        for each in (one, other)
+        side.providers == ("CPU",)
+        and not side.parallel
+        and (side.threads == 1 or side.config.get(_SPINNING, "1") == "1")
+        and not any(name.startswith(_THREADS) and name != _SPINNING for name in side.config)
+        for side in (settings, other)
     )
 
 
 def spins(*settings: SessionSettings) -> bool:
     """Return whether threads of a session go on spinning when a pass has ended."""
     return any(
-        (each.threads or usable_threads()) > 1 and each.config.get(_SPINNING, "1") == "1"
-        for each in settings
+        (side.threads or usable_threads()) > 1 and side.config.get(_SPINNING, "1") == "1"
+        for side in settings
     )
 
 
@@ -379,12 +379,12 @@ def _save_optimized(options: Any, path: Path, weights: str) -> None:
 
 def provider_list(names: Sequence[str], settings: SessionSettings) -> list[Any]:
     """Return the providers with their options, in the form that a session takes."""
-    made: list[Any] = []
+    entries: list[Any] = []
     for name in names:
         device = {"device_id": str(settings.device_id)} if name in _WITH_DEVICE_ID else {}
         options = {**device, **settings.provider_options.get(name, {})}
-        made.append((name + SUFFIX, options) if options else name + SUFFIX)
-    return made
+        entries.append((name + SUFFIX, options) if options else name + SUFFIX)
+    return entries
 
 
 def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
@@ -393,13 +393,13 @@ def parse_pairs(texts: Sequence[str], flag: str) -> dict[str, str]:
     Raises:
         UsageError: One has no ``=`` or no key.
     """
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for text in texts:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
             raise UsageError(f"{flag} is {text!r}", hint=f"Write {flag} KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        entries[key.strip()] = value.strip()
+    return entries
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
@@ -409,12 +409,12 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
         UsageError: A text is not of this form.
     """
     parts = [part for text in texts for part in text.split(",") if part.strip()]
-    found = {}
+    sizes = {}
     for name, size in parse_pairs(parts, "--dim").items():
         if not size.isdecimal() or not 0 < int(size) < 2**31:
             raise UsageError(f"--dim {name}={size} is not a size", hint="Write --dim N=1")
-        found[name] = int(size)
-    return found
+        sizes[name] = int(size)
+    return sizes
 
 
 def options_by_provider(texts: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -423,14 +423,14 @@ def options_by_provider(texts: Sequence[str], names: Sequence[str]) -> dict[str,
     Raises:
         UsageError: A text is not ``KEY=VALUE``.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_provider: dict[str, dict[str, str]] = {}
     for key, value in parse_pairs(texts, "--provider-option").items():
         prefix, dot, rest = key.partition(".")
         wanted = prefix.removesuffix(SUFFIX).lower()
         owner = next((name for name in names if dot and name.lower() == wanted), None)
         name, option = (names[0], key) if owner is None else (owner, rest)
-        found.setdefault(name, {})[option] = value
-    return found
+        by_provider.setdefault(name, {})[option] = value
+    return by_provider
 
 
 _UNREADABLE = ("tensor(bfloat16)",)
@@ -521,10 +521,12 @@ class BoundFeed:
                 outputs[:] = self.binding.copy_outputs_to_cpu()
                 return
             values = self.binding.get_outputs()
-            outputs[:] = [one.numpy() for one in values if one.data_type() not in _UNREADABLE]
+            outputs[:] = [
+                output.numpy() for output in values if output.data_type() not in _UNREADABLE
+            ]
 
         inputs_ms, outputs_ms = _median_ms(bring, passes), _median_ms(fetch, passes)
-        sizes = [int(one.nbytes) for one in outputs if isinstance(one, np.ndarray)]
+        sizes = [int(output.nbytes) for output in outputs if isinstance(output, np.ndarray)]
         moved = sum(int(value.nbytes) for _, value in self._moved.values())
         return Copies(inputs_ms, outputs_ms, moved, sum(sizes))
 
@@ -964,7 +966,7 @@ def save_optimized_model(
     try:
         with tempfile.TemporaryDirectory(prefix=".optimized-", dir=target.parent) as name:
             written = Path(name, target.name)
-            made = replace(
+            saving = replace(
                 settings,
                 profile_prefix=None,
                 optimized_path=written,
@@ -972,7 +974,7 @@ def save_optimized_model(
                 quiet=True,
             )
             try:
-                Session(model, made)
+                Session(model, saving)
             except InputError as error:  # the same model has been read before
                 raise ActivityError(error.message, where=error.where) from error
             if not written.is_file():

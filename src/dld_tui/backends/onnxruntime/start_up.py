@@ -70,15 +70,15 @@ def stages(
         files.append(1000 * (time.perf_counter() - begin))
         for at, kind in enumerate(kinds):
             times[at].append(time_session(model, kind))
-            medians = [statistics.median(one) for one in times if one]
+            medians = [statistics.median(session_times) for session_times in times if session_times]
             steps = [b - a for a, b in zip([0.0, *medians], medians, strict=False)]
             names = [*(name for _, name in _LEVELS), _PACKING]
             file_ms = statistics.median(files)
-            found = [Stage(name, ms) for name, ms in zip(names, steps, strict=False)]
-            found[0] = replace(found[0], ms=found[0].ms - file_ms)
+            stage_times = [Stage(name, ms) for name, ms in zip(names, steps, strict=False)]
+            stage_times[0] = replace(stage_times[0], ms=stage_times[0].ms - file_ms)
             yield (
                 repeat * len(kinds) + at + 1, repeats * len(kinds),
-                [Stage(_FILE, file_ms), *found], medians[-1],
+                [Stage(_FILE, file_ms), *stage_times], medians[-1],
             )  # fmt: skip
 
 
@@ -95,24 +95,24 @@ def placed(model: Path, settings: SessionSettings) -> list[Placed]:
     if parts is None:
         return []
     first = settings.providers[0]
-    said = why_elsewhere(log.read_text(encoding="utf-8", errors="replace"))
+    reasons = why_elsewhere(log.read_text(encoding="utf-8", errors="replace"))
     log.unlink()
-    found = []
+    nodes = []
     for provider, name, op_type in parts:
         is_first = provider == first
-        reason = "" if is_first else said.get(name, f"{first} does not take it")
-        found.append(Placed(name, op_type, provider, reason))
-    return found
+        reason = "" if is_first else reasons.get(name, f"{first} does not take it")
+        nodes.append(Placed(name, op_type, provider, reason))
+    return nodes
 
 
 def why_elsewhere(log: str) -> dict[str, str]:
     """Return why nodes are not on a provider that was preferred, by name, from the log."""
-    found = {}
+    reasons = {}
     for provider, op_type, name in _NO_KERNEL.findall(log):
-        found[name.strip()] = f"{provider} has no kernel of {op_type} for these types"
+        reasons[name.strip()] = f"{provider} has no kernel of {op_type} for these types"
     for name, why in _ON_CPU.findall(log):
-        found[name.strip()] = why.strip()
-    return found
+        reasons[name.strip()] = why.strip()
+    return reasons
 
 
 @contextlib.contextmanager

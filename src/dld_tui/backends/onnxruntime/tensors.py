@@ -203,8 +203,8 @@ class TensorRunner:
             session = kept[1]
         else:
             del kept  # two at a time would take twice the memory
-            made = self._model, self._view, names, self._settings, self._title, given
-            session = TensorSession(*made)
+            arguments = self._model, self._view, names, self._settings, self._title, given
+            session = TensorSession(*arguments)
         if key is not None and self._settings.left_out:  # of many nodes: see MANY_NODES
             self._kept = key, session
         return session
@@ -235,12 +235,12 @@ class TensorSession(Session):
         with errors_of(self._model, "run"):
             if has_text(feed):
                 read = self._session.run(list(names), feed)
-                arrays = [one if isinstance(one, np.ndarray) else None for one in read]
+                arrays = [tensor if isinstance(tensor, np.ndarray) else None for tensor in read]
                 return dict(zip(names, arrays, strict=True))
             values = {name: _as_value(runtime, value) for name, value in feed.items()}
-            found = list(self._session.run_with_ort_values(list(names), values))
-            found.reverse()
-            return {name: _array(found.pop()) for name in names}  # each is held only once
+            results = list(self._session.run_with_ort_values(list(names), values))
+            results.reverse()
+            return {name: _array(results.pop()) for name in names}  # each is held only once
 
 
 def _nodes_for(
@@ -253,17 +253,17 @@ def _nodes_for(
     makers = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     needed = set(names)
     left = [*needed]
-    found: set[int] = set()
+    needed_nodes: set[int] = set()
     while left:
         name = left.pop()
         at = None if name in known else makers.get(name)
-        if at is None or at in found:
+        if at is None or at in needed_nodes:
             continue
-        found.add(at)
+        needed_nodes.add(at)
         more = set(taken_by(graph.node[at])) - needed
         needed |= more
         left += more
-    return [graph.node[at] for at in sorted(found)], needed
+    return [graph.node[at] for at in sorted(needed_nodes)], needed
 
 
 def _with_outputs(
@@ -273,13 +273,13 @@ def _with_outputs(
     graph, given = model.graph, only or {}
     types = {info.name: info for info in (*graph.value_info, *graph.output)}
     nodes, needed = _nodes_for(graph, names, given)
-    made = {name for node in nodes for name in node.output}  # also what is known, by several
+    produced = {name for node in nodes for name in node.output}  # also what is known, by several
     inputs = [
         onnx.helper.make_tensor_value_info(
             name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
         )
         for name, value in given.items()
-        if name in needed and name not in made
+        if name in needed and name not in produced
     ]
     copy = onnx.ModelProto(ir_version=model.ir_version)
     copy.opset_import.extend(model.opset_import)

@@ -43,18 +43,18 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     options = runtime.SessionOptions()
     options.log_severity_level = 4  # what it would say comes again when a session is made
     try:
-        told = runtime.InferenceSession(options, asked.SerializeToString(), False, False)
+        session = runtime.InferenceSession(options, asked.SerializeToString(), False, False)
     # The seam: it has a class of error for each of its codes. The checks say what is wrong.
     except Exception:  # noqa: BLE001
         return []
-    found = []
-    for value in told.outputs_meta:
+    inferred = []
+    for value in session.outputs_meta:
         dtype = dtype_of(value.type) if value.name in wanted else None
         # It gives an unknown rank and a scalar as the same list.
         proto = type_proto_of(ValueType(dtype, tuple(value.shape) or None)) if dtype else None
         if proto is not None and (value.shape or not wanted[value.name]):
-            found.append(onnx.ValueInfoProto(name=value.name, type=proto))
-    return found
+            inferred.append(onnx.ValueInfoProto(name=value.name, type=proto))
+    return inferred
 
 
 def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
@@ -64,19 +64,19 @@ def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
     """
     graph = model.graph
     domains = {domain: frozenset(names) for domain, names in onnx_operators().items()}
-    made = [
+    outputs = [
         name
         for node in graph.node
         if text_of(node.op_type) not in domains.get(plain_domain(text_of(node.domain)), ())
         for name in filter(None, map(text_of, node.output))
     ]
-    found: dict[str, bool] = {}
-    if made:
+    without_shape: dict[str, bool] = {}
+    if outputs:
         kinds = {text_of(info.name): info.type for info in (*graph.value_info, *graph.output)}
-        for name in made:
+        for name in outputs:
             kind = kinds.get(name)
             if kind is None or kind.WhichOneof("value") is None:
-                found[name] = False
+                without_shape[name] = False
             elif kind.HasField("tensor_type") and not kind.tensor_type.HasField("shape"):
-                found[name] = bool(kind.tensor_type.elem_type)
-    return found
+                without_shape[name] = bool(kind.tensor_type.elem_type)
+    return without_shape

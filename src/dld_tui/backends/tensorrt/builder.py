@@ -171,8 +171,8 @@ class _Build:
             pieces = _Chunks(self._host)
             write_pieces(self._built.path, pieces)
             self._built.bytes = len(pieces.view)
-        while (said := self._next()) is not None:  # what closing the log says
-            yield said
+        while (event := self._next()) is not None:  # what closing the log says
+            yield event
         self._built.warnings = self._log.warnings
         self._built.tail = list(self._log.tail)
         return self._built
@@ -181,12 +181,12 @@ class _Build:
         """Return a copy of the model whose casts give the layers their precisions."""
         from dld_tui.core.tensorrt.retyping import retyped
 
-        made = retyped(self._document, self._settings.layer_precision)
-        stack.callback(made.document.close)
-        for line in made.lines():
+        retyping = retyped(self._document, self._settings.layer_precision)
+        stack.callback(retyping.document.close)
+        for line in retyping.lines():
             self._log.note(line)
-        self._built.retyping = {"casts": made.casts, "lines": list[JSON](made.lines())}
-        return made.document
+        self._built.retyping = {"casts": retyping.casts, "lines": list[JSON](retyping.lines())}
+        return retyping.document
 
     # The thread
 
@@ -194,20 +194,22 @@ class _Build:
         thread = threading.Thread(target=self._work, args=(path, wanted), daemon=True)
         thread.start()
         try:
-            said: Progress | None = None
+            reported: Progress | None = None
             while True:
                 try:
                     log = self._queue.get(timeout=_PERIOD_S)
                 except queue.Empty:
                     progress = self._phases.progress() or Progress(0, None, stage=self._stage)
-                    said = progress
+                    reported = progress
                     yield progress  # told again when nothing moved: here the worker may stop
                     continue
                 if log is None:
                     break
                 yield log
-                if (progress_now := self._phases.progress()) is not None and progress_now != said:
-                    said = progress_now
+                if (
+                    progress_now := self._phases.progress()
+                ) is not None and progress_now != reported:
+                    reported = progress_now
                     yield progress_now
         finally:
             self._phases.stopped.set()
@@ -272,9 +274,13 @@ class _Build:
             return trt.Builder(logger)
         # The bindings raise what they have when the library makes no builder.
         except (TypeError, RuntimeError) as error:
-            said = [*self._log.errors, str(error)]
-            found = build_error(said, str(self._document.path), self._library.facts.title)
-            raise UnavailableError(found.message, hint=found.hint, details=found.details) from None
+            log_lines = [*self._log.errors, str(error)]
+            build_failure = build_error(
+                log_lines, str(self._document.path), self._library.facts.title
+            )
+            raise UnavailableError(
+                build_failure.message, hint=build_failure.hint, details=build_failure.details
+            ) from None
 
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[Cuda | None]:
@@ -331,8 +337,8 @@ class _Build:
         where = str(self._document.path or "the model")
         error = build_error(list(self._log.errors), where, self._library.facts.title)
         if self._built.log is not None:
-            told = f"The log is {self._built.log}"
-            error.hint = f"{error.hint}. {told}" if error.hint else told
+            note = f"The log is {self._built.log}"
+            error.hint = f"{error.hint}. {note}" if error.hint else note
         return error
 
 

@@ -106,9 +106,9 @@ def read_batches(
     """
     specs = list(_specs(network, profiles[0] if profiles else {}))
     batches = []
-    for one in load_input_sets(folder, specs):
-        arrays = {name: v for name, v in one.values.items() if not isinstance(v, list)}
-        batches.append(Batch(one.folder, {spec.name: arrays[spec.name] for spec in specs}))
+    for input_set in load_input_sets(folder, specs):
+        arrays = {name: v for name, v in input_set.values.items() if not isinstance(v, list)}
+        batches.append(Batch(input_set.folder, {spec.name: arrays[spec.name] for spec in specs}))
     if not batches:
         raise InputError("there is no set of inputs", where=str(folder))
     first = batches[0]

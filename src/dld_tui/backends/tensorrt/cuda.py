@@ -195,13 +195,13 @@ class Cuda:
 
     def end_capture(self, stream: int) -> int:
         """Return the recorded work as a graph to launch."""
-        graph, made = _HANDLE(), _HANDLE()
+        graph, executable = _HANDLE(), _HANDLE()
         self._call("cuStreamEndCapture", stream, ctypes.addressof(graph))
         try:
-            self._call("cuGraphInstantiateWithFlags", ctypes.addressof(made), graph, 0)
+            self._call("cuGraphInstantiateWithFlags", ctypes.addressof(executable), graph, 0)
         finally:
             self._call("cuGraphDestroy", graph)
-        return made.value or 0
+        return executable.value or 0
 
     def abort_capture(self, stream: int) -> None:
         """Forget what is being recorded, after an error."""
@@ -294,14 +294,14 @@ else:
 
 
 def allocator_of(
-    address: int, size: int, told: Callable[[tuple[int, ...]], None]
+    address: int, size: int, on_shape: Callable[[tuple[int, ...]], None]
 ) -> trt.IOutputAllocator:
     """Return the library's allocator that gives memory which is there already.
 
     Args:
         address: Of the memory.
         size: Its bytes: as many as the library says that it needs at most.
-        told: Gets the shape, in every run.
+        on_shape: Gets the shape, in every run.
     """
 
     class Allocator(trt.IOutputAllocator):
@@ -324,6 +324,6 @@ def allocator_of(
 
         def notify_shape(self, tensor_name: str, shape: Any) -> None:
             """Pass the shape on."""
-            told(tuple(int(dim) for dim in shape))
+            on_shape(tuple(int(dim) for dim in shape))
 
     return Allocator()

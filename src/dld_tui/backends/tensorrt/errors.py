@@ -210,19 +210,19 @@ def parser_problems(parser: trt.OnnxParser, has: Iterable[str]) -> list[ParserPr
 
 
 def parser_error(
-    problems: Sequence[ParserProblem], said: Sequence[str], document: Document, library: str
+    problems: Sequence[ParserProblem], log_lines: Sequence[str], document: Document, library: str
 ) -> DldError:
     """Return the error of a model that the parser refuses; names the node and where it is.
 
     Args:
         problems: Of the parser.
-        said: What it said at level error. Foreign texts.
+        log_lines: What it said at level error. Foreign texts.
         library: Its name and version.
     """
     model = document.path or Path("the model")
-    details = _details(said)
+    details = _details(log_lines)
     if not problems:
-        reason = short(said[-1]) if said else "it gave no reason"
+        reason = short(log_lines[-1]) if log_lines else "it gave no reason"
         return InputError(f"{library} cannot read it: {reason}", where=str(model), details=details)
     problem = problems[0]
     text = problem.message
@@ -241,7 +241,7 @@ def parser_error(
         f"{library}: {message}",
         where=f"{model}{_where(problem)}",
         hint=kind.hint if kind else None,
-        details=details or _details([one.message for one in problems]),
+        details=details or _details([reported.message for reported in problems]),
     )
     error.finding = _finding(problem, document)
     return error
@@ -280,13 +280,13 @@ def _find(problem: ParserProblem, document: Document) -> Node | None:
         node = main.nodes[problem.node]
         if fits(node):
             return node
-    found = [
+    nodes = [
         node
         for scope in document.scopes()
         for node in scope.nodes
         if fits(node) and (problem.name or scope.index_of(node) == problem.node)
     ]
-    return found[0] if found and (problem.name or len(found) == 1) else None
+    return nodes[0] if nodes and (problem.name or len(nodes) == 1) else None
 
 
 def _quoted(name: str) -> str:
@@ -339,8 +339,8 @@ def loading_problem(
         device: Of the machine, such as ``compute capability 9.0``; empty when unknown.
         where: The file.
     """
-    said = list(errors)
-    text = "\n".join(said)
+    log_lines = list(errors)
+    text = "\n".join(log_lines)
     made_with = header.text if header is not None else "an unknown library"
     if match := _CAPABILITIES.search(text):
         return _unsupported(match[1], bool(_NEVER.search(text)), library, device, where)
@@ -372,7 +372,7 @@ def loading_problem(
             details=text,
         )
     return ActivityError(
-        f"{library} does not load the engine{_reason(said)}", where=where, details=text or None
+        f"{library} does not load the engine{_reason(log_lines)}", where=where, details=text or None
     )
 
 
@@ -396,11 +396,11 @@ def _unsupported(listed: str, never: bool, library: str, device: str, where: str
 
 def running_problem(errors: Iterable[str], doing: str, where: str) -> DldError:
     """Return why an engine does not do what was asked of it."""
-    said = list(errors)
-    text = "\n".join(said)
+    log_lines = list(errors)
+    text = "\n".join(log_lines)
     if _RUNTIME_MEMORY.search(text):
         return out_of_memory(where)
-    return ActivityError(f"{doing} failed{_reason(said)}", where=where, details=text or None)
+    return ActivityError(f"{doing} failed{_reason(log_lines)}", where=where, details=text or None)
 
 
 def out_of_memory(where: str) -> ActivityError:
@@ -412,9 +412,9 @@ def out_of_memory(where: str) -> ActivityError:
     )
 
 
-def _reason(said: list[str]) -> str:
+def _reason(errors: list[str]) -> str:
     """Return what was said last but for the places in the library's sources."""
-    for text in reversed(said):
+    for text in reversed(errors):
         plain = _RUNTIME_SOURCE.sub("", _PLACE.sub("", text)).strip()
         if plain:
             return f": {visible(plain).rstrip('.')[:_LONGEST_RUNTIME_LINE]}"

@@ -40,8 +40,10 @@ _RAW = ("int4", "float4e2m1", "float8e8m0")
 def specs_of(bindings: Sequence[Binding]) -> list[InputSpec]:
     """Return the inputs as the readers of input data take them."""
     return [
-        InputSpec(one.name, one.dtype, tuple(None if size < 0 else size for size in one.dims))
-        for one in bindings
+        InputSpec(
+            binding.name, binding.dtype, tuple(None if size < 0 else size for size in binding.dims)
+        )
+        for binding in bindings
     ]
 
 
@@ -71,30 +73,34 @@ def engine_inputs(
         UsageError: A text is malformed or names no input.
         InputError: Data cannot be read or do not fit.
     """
-    names = [one.name for one in inputs]
+    names = [binding.name for binding in inputs]
     given = parse_shapes(shapes, names)
-    found = {one.name: given.get(one.name, one.shape(profile)) for one in inputs if not one.on_host}
+    input_shapes = {
+        binding.name: given.get(binding.name, binding.shape(profile))
+        for binding in inputs
+        if not binding.on_host
+    }
     values: Values = {}
-    for one in inputs:
-        if one.on_host:
-            values[one.name] = _shape_values(one, given.get(one.name), profile)
-            found[one.name] = one.shape(profile)
+    for binding in inputs:
+        if binding.on_host:
+            values[binding.name] = _shape_values(binding, given.get(binding.name), profile)
+            input_shapes[binding.name] = binding.shape(profile)
     raw = {name: _raw_bytes(path) for name, path in _files(files, names).items()}
     if folder is not None:
         data = load_input_sets(folder, specs_of(inputs))[0].values
         arrays = {name: value for name, value in data.items() if not isinstance(value, list)}
         values |= arrays
-        found |= {name: tuple(value.shape) for name, value in arrays.items()}
-    left = [one for one in inputs if one.name not in values and one.name not in raw]
-    values |= _made(left, found, seed, document)
-    return values | raw, found
+        input_shapes |= {name: tuple(value.shape) for name, value in arrays.items()}
+    left = [binding for binding in inputs if binding.name not in values and binding.name not in raw]
+    values |= _made(left, input_shapes, seed, document)
+    return values | raw, input_shapes
 
 
 def fitting_profile(inputs: Sequence[Binding], shapes: Mapping[str, Shape]) -> int:
     """Return the number of the first optimization profile that allows shapes; 0 when none does."""
-    count = max((len(one.ranges) for one in inputs), default=0)
+    count = max((len(binding.ranges) for binding in inputs), default=0)
     for profile in range(count):
-        if all(_allows(one, shapes.get(one.name), profile) for one in inputs):
+        if all(_allows(binding, shapes.get(binding.name), profile) for binding in inputs):
             return profile
     return 0
 
@@ -114,15 +120,15 @@ def _made(
     values: Values = {}
     generator = np.random.default_rng(seed)
     plain = []
-    for one in inputs:
-        if one.dtype in _RAW:
-            count = int(np.prod(shapes[one.name], dtype=np.int64))
-            size = count if one.dtype == "float8e8m0" else (count + 1) // 2
-            values[one.name] = generator.bytes(size)
+    for binding in inputs:
+        if binding.dtype in _RAW:
+            count = int(np.prod(shapes[binding.name], dtype=np.int64))
+            size = count if binding.dtype == "float8e8m0" else (count + 1) // 2
+            values[binding.name] = generator.bytes(size)
         else:
-            plain.append(one)
-    given = {one.name: shapes[one.name] for one in plain}
-    specs = [InputSpec(one.name, one.dtype, given[one.name]) for one in plain]
+            plain.append(binding)
+    given = {binding.name: shapes[binding.name] for binding in plain}
+    specs = [InputSpec(binding.name, binding.dtype, given[binding.name]) for binding in plain]
     values.update(guess_inputs(specs, document, given).values(seed))
     return values
 
@@ -137,10 +143,10 @@ def _shape_values(binding: Binding, given: Shape | None, profile: int) -> AnyArr
                 hint=f"Give them with --shape {visible(binding.name)}:1x3",
             )
         values = binding.ranges[profile][1]
-    made: AnyArray = np.array(values, dtype=binding.dtype).reshape(
+    array: AnyArray = np.array(values, dtype=binding.dtype).reshape(
         () if binding.dims == () else (-1,)
     )
-    return made
+    return array
 
 
 def _files(texts: Sequence[str], names: Sequence[str]) -> dict[str, Path]:

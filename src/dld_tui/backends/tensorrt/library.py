@@ -107,8 +107,8 @@ def find_library(choice: str = AUTO) -> Library:
     """
     choices = MODULES if choice in ("", AUTO) else (choice,)
     tried = []
-    for one in choices:
-        facts = look(one)
+    for candidate in choices:
+        facts = look(candidate)
         if facts.usable:
             return use(sys.modules[facts.module], facts)
         tried.append(facts)
@@ -165,13 +165,13 @@ def _load_from(folder: Path) -> LibraryFacts:
         importlib.invalidate_caches()
         return _load(package.name)
     is_rtx = any("tensorrt_rtx" in library.name for library in libraries)
-    found = _load("tensorrt_rtx" if is_rtx else "tensorrt")
-    if found.usable or found.version:
-        return found
+    facts = _load("tensorrt_rtx" if is_rtx else "tensorrt")
+    if facts.usable or facts.version:
+        return facts
     wheels = sorted(folder.glob(f"python/*cp{sys.version_info[0]}{sys.version_info[1]}*.whl"))
     wheel = wheels[0] if wheels else "the wheel in its folder python"
-    why = f"the folder has the shared libraries but no Python package ({found.why})"
-    return replace(found, path=str(folder), why=why, hint=f"pip install {wheel}")
+    why = f"the folder has the shared libraries but no Python package ({facts.why})"
+    return replace(facts, path=str(folder), why=why, hint=f"pip install {wheel}")
 
 
 def _package_in(folder: Path) -> Path | None:

@@ -243,9 +243,9 @@ def node_names(layer: trt.ILayer, functions: Collection[str] = ()) -> set[str]:
     Behind a node in a body stand the calls around it: ``act | mid (Inner) | one (Outer)``.
     A node of a local function is called ``act (Inner)``, as names are its own there.
     """
-    told = _METADATA.findall(str(getattr(layer, "metadata", "") or ""))
+    texts = _METADATA.findall(str(getattr(layer, "metadata", "") or ""))
     names = set()
-    for text in told or [layer.name]:
+    for text in texts or [layer.name]:
         name, _, around = text.strip().partition(" | ")
         caller = around.partition(" | ")[0].rpartition(" (")[2].removesuffix(")")
         names |= {text.strip(), f"{name} ({caller})" if caller in functions else name}
@@ -339,7 +339,8 @@ def chosen(table: dict[str, Any], names: set[str]) -> list[tuple[str, Any]]:
     patterns = [
         (name, value)
         for name, value in table.items()
-        if "*" in name and any(fnmatch.fnmatchcase(one, _pattern(name)) for one in names)
+        if "*" in name
+        and any(fnmatch.fnmatchcase(candidate, _pattern(name)) for candidate in names)
     ]
     return patterns[-1:]
 
@@ -368,8 +369,8 @@ def _data_type(text: str) -> trt.DataType:
 # --- inputs and outputs ---------------------------------------------------------------------------
 
 
-def _set_formats(made: Network, settings: BuildSettings, facts: LibraryFacts) -> None:
-    network = made.network
+def _set_formats(parsed: Network, settings: BuildSettings, facts: LibraryFacts) -> None:
+    network = parsed.network
     inputs = [network.get_input(index) for index in range(network.num_inputs)]
     outputs = [network.get_output(index) for index in range(network.num_outputs)]
     for texts, tensors, flag in (
@@ -381,7 +382,7 @@ def _set_formats(made: Network, settings: BuildSettings, facts: LibraryFacts) ->
         if len(texts) not in (1, len(tensors)):
             raise UsageError(f"{flag} has {len(texts)} items for {len(tensors)} tensors")
         for index, tensor in enumerate(tensors):
-            _set_format(made, tensor, texts[index if len(texts) > 1 else 0], flag)
+            _set_format(parsed, tensor, texts[index if len(texts) > 1 else 0], flag)
 
 
 def _set_format(network: Network, tensor: trt.ITensor, text: str, flag: str) -> None:

@@ -60,12 +60,12 @@ def reasons_against(
     return {name: reasons.get(name, NO_TENSOR) for name in names if reasons.get(name, NO_TENSOR)}
 
 
-def mark(made: Network, names: Iterable[str]) -> None:
+def mark(parsed: Network, names: Iterable[str]) -> None:
     """Make tensors of a network outputs, in plain row-major order; what is not there is left out.
 
     The outputs that it has stay.
     """
-    network = made.network
+    network = parsed.network
     own = {network.get_output(index).name for index in range(network.num_outputs)}
     wanted = set(names) - own
     for layer in layers(network):
@@ -84,9 +84,11 @@ def _parsed(library: Library, document: Document, settings: BuildSettings) -> It
         builder = trt.Builder(logger_of(log))
     # The bindings raise what they have when the library makes no builder.
     except (TypeError, RuntimeError) as error:
-        said = [*log.errors, str(error)]
-        found = build_error(said, str(document.path), library.facts.title)
-        raise UnavailableError(found.message, hint=found.hint, details=found.details) from None
+        log_lines = [*log.errors, str(error)]
+        failure = build_error(log_lines, str(document.path), library.facts.title)
+        raise UnavailableError(
+            failure.message, hint=failure.hint, details=failure.details
+        ) from None
     load_plugins(builder, settings, library.facts)
     with model_file(document) as path:
         yield parse(builder, path, document, settings, library, log)
@@ -223,7 +225,7 @@ class EngineRun:
             UsageError: A shape is outside all optimization profiles.
             ActivityError: The run fails, or an output has a type that arrays are not made of.
         """
-        values = {one.name: fed(one, feed) for one in self.engine.inputs}
+        values = {binding.name: fed(binding, feed) for binding in self.engine.inputs}
         shapes = {name: tuple(value.shape) for name, value in values.items()}
         profile = fitting_profile(self.engine.inputs, shapes)
         execution = Execution(self._cuda, self.engine, values, shapes, profile)
@@ -251,8 +253,8 @@ def require_gpu(library: Library) -> None:
         trt.Runtime(logger_of(log))
     # The bindings raise what they have when the library makes no runtime.
     except (TypeError, RuntimeError) as error:
-        said = [*log.errors] or [str(error)]
-        raise loading_problem(said, None, library.facts.title, "", "") from None
+        log_lines = [*log.errors] or [str(error)]
+        raise loading_problem(log_lines, None, library.facts.title, "", "") from None
 
 
 def refusal(binding: Binding) -> str:

@@ -236,15 +236,15 @@ def layer_passes(execution: Execution, passes: int) -> list[LayerPass]:
             """Take it."""
             rows.append((layer_name, ms))
 
-    found = []
+    recorded = []
     with execution.profiled(Profiler()):
         for _ in range(passes):
             rows.clear()
             start = time.time_ns()
             execution.enqueue()
             execution.wait()
-            found.append(LayerPass(start, time.time_ns() - start, list(rows)))
-    return found
+            recorded.append(LayerPass(start, time.time_ns() - start, list(rows)))
+    return recorded
 
 
 _TRACK = "engine layers"
@@ -298,8 +298,8 @@ def _by_place(passes: Sequence[LayerPass]) -> list[tuple[str, list[float]]]:
     if not passes:
         return []
     names = [name for name, _ in passes[0].layers]
-    same = [one for one in passes if [name for name, _ in one.layers] == names]
-    return [(name, [one.layers[place][1] for one in same]) for place, name in enumerate(names)]
+    same = [pass_ for pass_ in passes if [name for name, _ in pass_.layers] == names]
+    return [(name, [pass_.layers[place][1] for pass_ in same]) for place, name in enumerate(names)]
 
 
 def rows_of(
@@ -373,14 +373,14 @@ def write_layers(
     names = [name for name, _ in passes[0].layers]
     spans: list[PassSpan] = []
     odd = 0
-    for index, one in enumerate(passes):
-        start_us, took_us = (one.start_ns - origin_ns) / 1000, one.duration_ns / 1000
-        same = [name for name, _ in one.layers] == names
+    for index, pass_ in enumerate(passes):
+        start_us, took_us = (pass_.start_ns - origin_ns) / 1000, pass_.duration_ns / 1000
+        same = [name for name, _ in pass_.layers] == names
         odd += not same
         writer.add_pass(index, start_us, took_us, "measured" if same else "incomplete")
         at = start_us
         samples: list[tuple[int, float, float, float, int | str]] = []
-        for number, (_, ms) in zip(numbers, one.layers, strict=False):
+        for number, (_, ms) in zip(numbers, pass_.layers, strict=False):
             if same and number is not None:
                 samples.append((number, at, 1000 * ms, 1000 * ms, _TRACK))
             at += 1000 * ms
@@ -592,8 +592,8 @@ class ProfilingRun:
             )
 
     def _said(self) -> Iterator[Event]:
-        said, self._logged = self._logged, []
-        yield from said
+        events, self._logged = self._logged, []
+        yield from events
 
     def _load(self, facts: Facts) -> Engine:
         plan = self._plan

@@ -156,9 +156,9 @@ class Engine:
             return trt.Runtime(self.logger)
         # The bindings raise what they have when the library makes no runtime.
         except (TypeError, RuntimeError) as error:
-            said = [*self.log.errors] or [str(error)]
+            log_lines = [*self.log.errors] or [str(error)]
             title = self.library.facts.title
-            raise loading_problem(said, header, title, device, self.where) from None
+            raise loading_problem(log_lines, header, title, device, self.where) from None
 
     def _load_plugins(self, plugins: Sequence[str]) -> None:
         start = getattr(self.library.module, "init_libnvinfer_plugins", None)
@@ -201,24 +201,24 @@ class Engine:
         if values is None:  # TensorRT 8
             values = self.engine.get_profile_shape_input
         for profile in range(self.engine.num_optimization_profiles):
-            found: Any = (
+            shapes: Any = (
                 values(profile, name)
                 if on_host
                 else self.engine.get_tensor_profile_shape(name, profile)
             )
-            if len(found) == 3:
-                low, best, high = (sizes_of(shape) for shape in found)
+            if len(shapes) == 3:
+                low, best, high = (sizes_of(shape) for shape in shapes)
                 yield low, best, high
 
     @property
     def inputs(self) -> tuple[Binding, ...]:
         """The inputs, in the engine's order."""
-        return tuple(one for one in self.bindings if one.is_input)
+        return tuple(binding for binding in self.bindings if binding.is_input)
 
     @property
     def outputs(self) -> tuple[Binding, ...]:
         """The outputs, in the engine's order."""
-        return tuple(one for one in self.bindings if not one.is_input)
+        return tuple(binding for binding in self.bindings if not binding.is_input)
 
     def layer_information(self, context: trt.IExecutionContext | None = None) -> str:
         """Return what the library's inspector says of the layers, as JSON text.
@@ -330,8 +330,8 @@ def failures(engine: Engine, doing: str) -> Iterator[None]:
         raise
     # The seam: bindings raise TypeErrors and RuntimeErrors of their own.
     except (TypeError, ValueError, RuntimeError) as error:
-        said = [*engine.log.errors] or [str(error)]
-        raise running_problem(said, doing, engine.where) from error
+        log_lines = [*engine.log.errors] or [str(error)]
+        raise running_problem(log_lines, doing, engine.where) from error
 
 
 if TYPE_CHECKING:
@@ -378,9 +378,9 @@ def refit(engine: Engine, model: Path) -> int:
 
 
 def _mismatch(engine: Engine, parser: trt.OnnxParserRefitter, model: Path) -> InputError:
-    said = [parser.get_error(index).desc() for index in range(parser.num_errors)]
+    reasons = [parser.get_error(index).desc() for index in range(parser.num_errors)]
     reason = visible(
-        " ".join((said or [*engine.log.errors] or ["it does not say why"])[-1].split())
+        " ".join((reasons or [*engine.log.errors] or ["it does not say why"])[-1].split())
     )
     return InputError(f"its weights do not fit the engine: {reason[:300]}", where=str(model))
 

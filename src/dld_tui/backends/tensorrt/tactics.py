@@ -149,7 +149,9 @@ class Selection:
 
     def problem(self) -> str:
         """Return which layers did not get what was asked for; empty when all did."""
-        lost = [name for name, one in self.forced.items() if self.taken.get(name, one) != one]
+        lost = [
+            name for name, tactic in self.forced.items() if self.taken.get(name, tactic) != tactic
+        ]
         layers = list(dict.fromkeys([*self.missing, *lost]))
         if not layers:
             return ""
@@ -210,8 +212,8 @@ def _selected(
 
 def _tactic_of(context: trt.IAlgorithmContext, algorithm: trt.IAlgorithm) -> Tactic:
     variant = algorithm.algorithm_variant
-    taken, made = context.num_inputs, context.num_outputs
-    forms = [_form(algorithm.get_algorithm_io_info(at)) for at in range(taken + made)]
+    taken, outputs = context.num_inputs, context.num_outputs
+    forms = [_form(algorithm.get_algorithm_io_info(at)) for at in range(taken + outputs)]
     return Tactic(
         int(variant.tactic),
         int(variant.implementation),
@@ -294,8 +296,8 @@ class CacheEditor:
             self._config = self._builder.create_builder_config()
         # The bindings raise what they have when the library makes no builder.
         except (TypeError, RuntimeError) as error:
-            said = visible((*self._log.errors, str(error))[0])
-            raise UnavailableError(f"{self._title}: {said}") from None
+            reason = visible((*self._log.errors, str(error))[0])
+            raise UnavailableError(f"{self._title}: {reason}") from None
         self._config.set_flag(trt.BuilderFlag.EDITABLE_TIMING_CACHE)
 
     def entries(self, path: Path) -> dict[str, Tactic]:

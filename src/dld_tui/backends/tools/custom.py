@@ -84,7 +84,7 @@ def run_program(
     """
     began = time.monotonic()
     timed_out = False
-    said = _Said(began)
+    printed = _Said(began)
     process = _start(command, folder)
     try:
         while process.poll() is None:
@@ -92,19 +92,19 @@ def run_program(
             if limit_s and passed >= limit_s:
                 timed_out = True
                 break
-            yield Progress(round(passed, 1), None, "s", said.current or "Running")
-            _listen(process, said)
-            yield from said.shown(time.monotonic())
+            yield Progress(round(passed, 1), None, "s", printed.current or "Running")
+            _listen(process, printed)
+            yield from printed.shown(time.monotonic())
     finally:
         _end(process)
         for _ in range(_DRAIN // _CHUNK):
-            if not said.read(process, 0):
+            if not printed.read(process, 0):
                 break
         if process.stdout is not None:
             process.stdout.close()
-    yield from said.rest()
+    yield from printed.rest()
     seconds = time.monotonic() - began
-    return ProgramEnd(process.returncode, seconds, timed_out, said.lines, said.left_out)
+    return ProgramEnd(process.returncode, seconds, timed_out, printed.lines, printed.left_out)
 
 
 def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
@@ -122,15 +122,15 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
         raise UsageError(f"cannot be started: {reason}", where=str(command[0])) from None
 
 
-def _listen(process: subprocess.Popen[bytes], said: _Said) -> None:
+def _listen(process: subprocess.Popen[bytes], printed: _Said) -> None:
     """Take what a program prints until it is time to look after it again, or it has ended."""
     until = time.monotonic() + _LOOK_S
     while (rest := until - time.monotonic()) > 0:
-        if said.closed:  # it printed all it ever will
+        if printed.closed:  # it printed all it ever will
             with suppress(subprocess.TimeoutExpired):
                 process.wait(rest)
             return
-        if not said.read(process, rest) and process.poll() is not None:
+        if not printed.read(process, rest) and process.poll() is not None:
             return
 
 

@@ -85,8 +85,8 @@ def run_tool(
             _end(process)
         size = output.seek(0, os.SEEK_END)
         output.seek(max(0, size - _TAIL))
-        said = output.read().decode("utf-8", "replace")
-    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, said)
+        tail = output.read().decode("utf-8", "replace")
+    return ToolEnd(process.returncode, time.monotonic() - began, timed_out, tail)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -147,7 +147,7 @@ class Comparison:
         if by == "layer":
             return rows_of_matches(self.measured, self.matches, self.base)
         if by == MISMATCH:
-            return [found.row for found in self.mismatches]
+            return [mismatch.row for mismatch in self.mismatches]
         return rows_by(self.measured, by, self.base)
 
     # Engines
@@ -306,8 +306,9 @@ class _Pair:
         times = [(row.cells[self.base].time_ms, self._cell(row).time_ms) for row in rows]
         pairs = sorted((after / before, before) for before, after in times if before and after)
         if len(pairs) < _MANY or any(
-            len(set(filter(None, (found.precision[self.base], found.precision[self.index])))) > 1
-            for found in self.comparison.mismatches
+            len(set(filter(None, (mismatch.precision[self.base], mismatch.precision[self.index]))))
+            > 1
+            for mismatch in self.comparison.mismatches
         ):
             return
         whole = sum(before for _, before in pairs)
@@ -410,13 +411,13 @@ class _Pair:
 
     def _fusions(self) -> Iterator[str]:
         for more, fewer in ((self.index, self.base), (self.base, self.index)):
-            found = [m for m in self.comparison.matches if self._is_split(m, more, fewer)]
-            if not found:
+            splits = [m for m in self.comparison.matches if self._is_split(m, more, fewer)]
+            if not splits:
                 continue
-            split = sum(len(match.members[more]) for match in found)
-            fused = sum(len(match.members[fewer]) for match in found)
+            split = sum(len(match.members[more]) for match in splits)
+            fused = sum(len(match.members[fewer]) for match in splits)
             delta = sum(
-                self._time(match, self.index) - self._time(match, self.base) for match in found
+                self._time(match, self.index) - self._time(match, self.base) for match in splits
             )
             cost = f" ({signed(delta)} ms in {self.here})" if self._timed() else ""
             yield (
@@ -424,11 +425,11 @@ class _Pair:
                 f" {label(fewer)} {'does' if fused == 1 else 'do'} the work of {split:,} of"
                 f" {label(more)}{cost}."
             )
-            found.sort(key=lambda match: -self._time(match, more))
-            for match in found[:_NAMED]:
+            splits.sort(key=lambda match: -self._time(match, more))
+            for match in splits[:_NAMED]:
                 yield f"  {self._types(match, fewer)}  =  {self._types(match, more)}"
-            if len(found) > _NAMED:
-                yield f"  and {len(found) - _NAMED:,} more"
+            if len(splits) > _NAMED:
+                yield f"  and {len(splits) - _NAMED:,} more"
 
     @staticmethod
     def _is_split(match: Match, more: int, fewer: int) -> bool:
@@ -465,15 +466,17 @@ class _Pair:
         noun = fmt.plural(len(chosen), "layer")
         yield f"Only in {label(having)}: {noun}{cost} ({kinds}){purpose}."
 
-    def _moved(self, what: str, value: Callable[[Layer], str | None], word: str) -> Iterator[str]:
+    def _moved(
+        self, subject: str, value: Callable[[Layer], str | None], word: str
+    ) -> Iterator[str]:
         """Say which matched layers have another provider or precision."""
-        found: dict[tuple[str, str], list[Match]] = {}
+        by_change: dict[tuple[str, str], list[Match]] = {}
         for match in self.comparison.matches:
             before, after = (self._values(match, i, value) for i in (self.base, self.index))
             if before and after and before != after:
                 pair = (_listed(before), _listed(after))
-                found.setdefault(pair, []).append(match)
-        for (before_text, after_text), matches in found.items():
+                by_change.setdefault(pair, []).append(match)
+        for (before_text, after_text), matches in by_change.items():
             delta = sum(self._time(m, self.index) - self._time(m, self.base) for m in matches)
             fallback = f"Fallback in {self.here}: " if after_text == _CPU else ""
             if not fallback and before_text == _CPU:
@@ -494,13 +497,13 @@ class _Pair:
         if not self.comparison.of_engines:
             return
         pairs = [
-            (found, found.tactic[self.index], found.tactic[self.base])
-            for found in self.comparison.mismatches
+            (mismatch, mismatch.tactic[self.index], mismatch.tactic[self.base])
+            for mismatch in self.comparison.mismatches
         ]
-        other = [found for found, here, there in pairs if here and there and here != there]
+        other = [mismatch for mismatch, here, there in pairs if here and there and here != there]
         if other:
             noun = fmt.plural(len(other), "row")
-            delta = sum(self._cell(found.row).delta_ms or 0.0 for found in other)
+            delta = sum(self._cell(mismatch.row).delta_ms or 0.0 for mismatch in other)
             cost = f" ({signed(delta)} ms)" if self._timed() else ""
             yield f"{noun} with another tactic in {self.here} than in {self.there}{cost}."
 
@@ -509,17 +512,17 @@ class _Pair:
             return
         counts = []
         for index in (self.base, self.index):
-            found = self.comparison.inserted[index]
-            cost = "" if found.time_ms is None else f", {fmt.milliseconds(found.time_ms)} ms"
-            counts.append(f"{fmt.plural(found.layers, 'layer')}{cost} in {label(index)}")
+            inserted = self.comparison.inserted[index]
+            cost = "" if inserted.time_ms is None else f", {fmt.milliseconds(inserted.time_ms)} ms"
+            counts.append(f"{fmt.plural(inserted.layers, 'layer')}{cost} in {label(index)}")
         yield f"Inserted to change a format or type: {'; '.join(counts)}."
 
     def _values(
         self, match: Match, report: int, value: Callable[[Layer], str | None]
     ) -> tuple[str, ...]:
         layers = self.comparison.subjects[report].layers
-        found = {value(layers[index]) for index in match.members[report]}
-        return tuple(sorted(name for name in found if name))
+        values = {value(layers[index]) for index in match.members[report]}
+        return tuple(sorted(name for name in values if name))
 
 
 def _half_width(cell: Cell) -> float:
@@ -552,30 +555,30 @@ def answers(comparison: Comparison, index: int) -> list[str]:
     names = [label(comparison.base), label(index)]
     factor = comparison.speed_up(index)
     if factor is None:
-        found = [f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."]
+        lines = [f"{names[1]} computes mainly in {here.main}, {names[0]} in {there.main}."]
     elif there.main == here.main:
-        found = [
+        lines = [
             f"{names[1]} {_verdict(factor)} {names[0]}, both mainly in {here.main}"
             f" ({comparison.speed_up_source})."
         ]
     else:
-        found = [
+        lines = [
             f"{here.main} against {there.main}: {names[1]}, mainly in {here.main},"
             f" {_verdict(factor)} {names[0]}, mainly in {there.main}"
             f" ({comparison.speed_up_source})."
         ]
     if there.timed and here.timed:
-        found += _why(there, here, names)
-    return found
+        lines += _why(there, here, names)
+    return lines
 
 
 def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
     """Yield what an engine against the base says of their precisions: an answer, then its parts."""
     there, here = comparison.precisions[comparison.base], comparison.precisions[index]
-    told = answers(comparison, index)
-    if not told:
+    lines = answers(comparison, index)
+    if not lines:
         return
-    yield told[0]
+    yield lines[0]
     names = [label(comparison.base), label(index)]
     counts = f"{names[0]} {counts_text(there)}; {names[1]} {counts_text(here)}"
     yield f"Layers by precision: {counts}."
@@ -585,7 +588,7 @@ def precision_lines(comparison: Comparison, index: int) -> Iterator[str]:
             for work, title in WORK.items()
         ]
         yield f"The layers of {names[1]} against those of {names[0]}: {', '.join(parts)}."
-        yield from told[1:]
+        yield from lines[1:]
 
 
 def _why(there: PrecisionFigures, here: PrecisionFigures, names: Sequence[str]) -> Iterator[str]:

@@ -58,19 +58,19 @@ def same_model(subjects: Sequence[Comparable]) -> bool | None:
 def differences(subjects: Sequence[Comparable]) -> list[Difference]:
     """Return what is not the same: of the reports, their settings, their environment."""
     names = _FACTS if same_model(subjects) is False else _FACTS[1:]
-    found = _section("report", [s.facts for s in subjects], names, only=names)
+    rows = _section("report", [s.facts for s in subjects], names, only=names)
     if same_model(subjects) is False:
-        found[:0] = _section("report", [_model_facts(s) for s in subjects], ())
+        rows[:0] = _section("report", [_model_facts(s) for s in subjects], ())
     settings = [_without_shape_request(subject.settings) for subject in subjects]
-    found += _section("settings", settings, _FIRST_SETTINGS)
-    return found + _section(
+    rows += _section("settings", settings, _FIRST_SETTINGS)
+    return rows + _section(
         "environment", [flat(subject.environment) for subject in subjects], _FIRST_ENVIRONMENT
     )
 
 
 def telling(subjects: Sequence[Comparable]) -> list[Difference]:
     """Return the differences that can make one report faster than another."""
-    return [found for found in differences(subjects) if found.name not in _EXTENT]
+    return [difference for difference in differences(subjects) if difference.name not in _EXTENT]
 
 
 def _model_facts(subject: Comparable) -> Mapping[str, JSON]:
@@ -97,20 +97,20 @@ def _section(
     A report that lacks a name, because it was imported or is older, does not differ in it.
     """
     names = dict.fromkeys([*first, *sorted({name for table in tables for name in table})])
-    found = []
+    rows = []
     for name in names:
         if name in _NOT_SETTINGS or name.endswith(_STATES) or (only and name not in only):
             continue
         values = [table[name] for table in tables if name in table]
         if len(values) > 1 and any(_differ(name, value, values[0]) for value in values):
-            found.append(Difference(section, name, tuple(_text(t.get(name)) for t in tables)))
-    return found
+            rows.append(Difference(section, name, tuple(_text(t.get(name)) for t in tables)))
+    return rows
 
 
-def _differ(name: str, one: JSON, other: JSON) -> bool:
-    if "_mhz" in name and isinstance(one, (int, float)) and isinstance(other, (int, float)):
-        return abs(one - other) > _CLOCK_PERCENT / 100 * max(abs(one), abs(other))
-    return one != other
+def _differ(name: str, value: JSON, other: JSON) -> bool:
+    if "_mhz" in name and isinstance(value, (int, float)) and isinstance(other, (int, float)):
+        return abs(value - other) > _CLOCK_PERCENT / 100 * max(abs(value), abs(other))
+    return value != other
 
 
 def _text(value: JSON) -> str:
@@ -127,13 +127,13 @@ def _text(value: JSON) -> str:
 
 def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
     """Return nested facts with one name each, ``clocks.locked``."""
-    found: dict[str, JSON] = {}
+    items: dict[str, JSON] = {}
     for name, value in facts.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{before}{name}.")
+            items |= flat(value, f"{before}{name}.")
         else:
-            found[before + name] = value
-    return found
+            items[before + name] = value
+    return items
 
 
 # What makes it unfair
@@ -141,13 +141,13 @@ def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
 
 def unfair(subjects: Sequence[Comparable], base: int = 0) -> list[str]:
     """Return why the reports did not do the same work, the worst first, as visible text."""
-    found = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
+    lines = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
     known = (subject.facts.get("device") for subject in subjects)
     devices = {_text(device) for device in known if device}
     if len(devices) > 1:
         names = ", ".join(_short(name) for name in sorted(devices))
-        found.append(f"Different devices: {names}. Differences are of the device, too.")
-    return [*found, *_clock_lines(subjects)]
+        lines.append(f"Different devices: {names}. Differences are of the device, too.")
+    return [*lines, *_clock_lines(subjects)]
 
 
 def doubts(subjects: Sequence[Comparable]) -> list[str]:
@@ -253,8 +253,8 @@ def _own_lines(subject: Comparable) -> Iterator[str]:
         yield "there are no times: only layers, types, precisions and tactics can be compared."
     elif not passes and subject.layers:
         kind = subject.facts.get(KIND)
-        what = f"the layers' {kind}" if isinstance(kind, str) else "averages"
-        yield f"only {what} over passes are recorded: nothing tells noise from change."
+        recorded = f"the layers' {kind}" if isinstance(kind, str) else "averages"
+        yield f"only {recorded} over passes are recorded: nothing tells noise from change."
     elif passes < MIN_PASSES:
         noun = "pass" if passes == 1 else "passes"
         yield f"{passes} profiled {noun}: too few to tell noise from change."

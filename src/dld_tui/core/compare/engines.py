@@ -63,7 +63,7 @@ def find_mismatches(
         sides: Their times.
         rows: By layer; rows of one report only are left out.
     """
-    found = []
+    mismatches = []
     for row in rows:
         if sum(bool(cell.layers) for cell in row.cells) < 2:
             continue
@@ -74,8 +74,8 @@ def find_mismatches(
         precisions = tuple(map(_precision, layers))
         tactics = tuple(_tactic(side, own) for side, own in zip(sides, layers, strict=True))
         if _differ(precisions) or _differ(tactics):
-            found.append(Mismatch(_nodes(layers) or row.key, row, precisions, tactics))
-    return found
+            mismatches.append(Mismatch(_nodes(layers) or row.key, row, precisions, tactics))
+    return mismatches
 
 
 def _differ(values: Iterable[str]) -> bool:
@@ -166,21 +166,21 @@ def kind_of_work(layer: Layer) -> str:
 
 def precision_figures(subject: Comparable, side: Measured) -> PrecisionFigures:
     """Return what one engine computes in."""
-    found = PrecisionFigures(timed=side.timed)
+    figures = PrecisionFigures(timed=side.timed)
     heavy: dict[str, tuple[float, int]] = {}
     for layer in subject.layers:
         precision, time_ms = layer.precision or _UNKNOWN, side.medians[layer.index] or 0.0
         work = kind_of_work(layer)
-        found.counts[precision] = found.counts.get(precision, 0) + 1
-        found.times[precision] = found.times.get(precision, 0.0) + time_ms
-        found.work_counts[work] = found.work_counts.get(work, 0) + 1
-        found.work_ms[work] = found.work_ms.get(work, 0.0) + time_ms
+        figures.counts[precision] = figures.counts.get(precision, 0) + 1
+        figures.times[precision] = figures.times.get(precision, 0.0) + time_ms
+        figures.work_counts[work] = figures.work_counts.get(work, 0) + 1
+        figures.work_ms[work] = figures.work_ms.get(work, 0.0) + time_ms
         if work == HEAVY and layer.precision:
             before = heavy.get(precision, (0.0, 0))
             heavy[precision] = (before[0] + time_ms, before[1] + 1)
-    found.counts = dict(sorted(found.counts.items(), key=lambda item: -item[1]))
-    found.main = max(heavy, key=lambda name: heavy[name], default="")
-    return found
+    figures.counts = dict(sorted(figures.counts.items(), key=lambda item: -item[1]))
+    figures.main = max(heavy, key=lambda name: heavy[name], default="")
+    return figures
 
 
 def counts_text(figures: PrecisionFigures) -> str:

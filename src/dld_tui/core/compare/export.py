@@ -49,8 +49,12 @@ def comparison_json(
         "base": comparison.base,
         "by": by,
         "differences": [
-            {"section": found.section, "name": found.name, "values": list(found.values)}
-            for found in comparison.differences
+            {
+                "section": difference.section,
+                "name": difference.name,
+                "values": list(difference.values),
+            }
+            for difference in comparison.differences
         ],
         "warnings": list(comparison.warnings),
         "latency_source": comparison.latency_source,
@@ -60,18 +64,19 @@ def comparison_json(
         "rows_total": len(comparison.rows(by)),
         "speed_ups": [comparison.speed_up(index) for index in range(len(comparison.subjects))],
         "speed_up_source": comparison.speed_up_source or None,
-        "mismatches": [_mismatch(found, comparison) for found in comparison.mismatches],
+        "mismatches": [_mismatch(mismatch, comparison) for mismatch in comparison.mismatches],
         "precisions": [
             {
-                "main": found.main,
-                "layers": dict(found.counts),
-                "time_ms": dict(found.times) if found.timed else None,
-                "work_ms": dict(found.work_ms) if found.timed else None,
+                "main": figures.main,
+                "layers": dict(figures.counts),
+                "time_ms": dict(figures.times) if figures.timed else None,
+                "work_ms": dict(figures.work_ms) if figures.timed else None,
             }
-            for found in (comparison.precisions if comparison.of_engines else ())
+            for figures in (comparison.precisions if comparison.of_engines else ())
         ],
         "inserted": [
-            {"layers": found.layers, "time_ms": found.time_ms} for found in comparison.inserted
+            {"layers": insertion.layers, "time_ms": insertion.time_ms}
+            for insertion in comparison.inserted
         ],
         "explanation": list(comparison.explanation()),
         "noise_method": METHOD,
@@ -119,17 +124,17 @@ def _row(row: Row, comparison: Comparison) -> JSON:
     }
 
 
-def _mismatch(found: Mismatch, comparison: Comparison) -> JSON:
-    cells = found.row.cells
+def _mismatch(mismatch: Mismatch, comparison: Comparison) -> JSON:
+    cells = mismatch.row.cells
     return {
-        "node": found.node,
-        "what": found.what,
-        "precision": list(found.precision),
-        "tactic": list(found.tactic),
+        "node": mismatch.node,
+        "what": mismatch.what,
+        "precision": list(mismatch.precision),
+        "tactic": list(mismatch.tactic),
         "time_ms": [cell.time_ms for cell in cells],
         "delta_ms": cells[comparison.target].delta_ms,
         "deltas_ms": [cell.delta_ms for cell in cells],
-        "match": found.row.match,
+        "match": mismatch.row.match,
         "layers": [
             [subject.layers[index].name for index in cell.layers]
             for subject, cell in zip(comparison.subjects, cells, strict=True)
@@ -206,15 +211,15 @@ def _answer(comparison: Comparison) -> list[Section]:
             [
                 Bar(
                     title,
-                    tuple(one.work_ms.get(work) if one.timed else None for one in figures),
+                    tuple(engine.work_ms.get(work) if engine.timed else None for engine in figures),
                     tuple(
-                        f"{fmt.milliseconds(one.work_ms.get(work))} ms" if one.timed else ""
-                        for one in figures
+                        f"{fmt.milliseconds(engine.work_ms.get(work))} ms" if engine.timed else ""
+                        for engine in figures
                     ),
                 )
                 for work, title in WORK.items()
             ],
-            [f"{letter} {one.main}" for letter, one in zip(letters, figures, strict=True)],
+            [f"{letter} {engine.main}" for letter, engine in zip(letters, figures, strict=True)],
         )
         picture += html_of("precision-table", precision_table(comparison).pick(
             ("engine", "mainly", "counts")))  # fmt: skip
@@ -222,10 +227,10 @@ def _answer(comparison: Comparison) -> list[Section]:
         row = comparison.end_to_end
         picture = _bars(comparison, [row])
     others = [index for index in range(len(letters)) if index != comparison.base]
-    said = [line for index in others for line in answers(comparison, index)]
-    if not said:  # reports, and engines of which no precision is known
-        said = comparison.explanation()[:1]
-    return [Section("answer", "In short", paragraphs([(line, "info") for line in said]) + picture)]
+    lines = [line for index in others for line in answers(comparison, index)]
+    if not lines:  # reports, and engines of which no precision is known
+        lines = comparison.explanation()[:1]
+    return [Section("answer", "In short", paragraphs([(line, "info") for line in lines]) + picture)]
 
 
 def _engine_sections(comparison: Comparison) -> list[Section]:
@@ -251,21 +256,21 @@ def _mismatches(comparison: Comparison) -> str:
 
 def _tiles(comparison: Comparison) -> str:
     row = comparison.end_to_end
-    found = [
+    figures = [
         Tile(f"{label(index)}, {comparison.latency_source}, ms", fmt.milliseconds(cell.time_ms))
         for index, cell in enumerate(row.cells)
     ]
     target = row.cells[comparison.target]
     pair = f"{label(comparison.base)} to {label(comparison.target)}"
-    found.append(Tile(f"{pair}, ms", signed(target.delta_ms)))
-    found.append(Tile(f"{pair}, ratio", ratio_text(target)))
+    figures.append(Tile(f"{pair}, ms", signed(target.delta_ms)))
+    figures.append(Tile(f"{pair}, ratio", ratio_text(target)))
     if comparison.of_engines:
-        found += [
+        figures += [
             Tile(f"Speed-up of {label(index)}", f"{factor:.2f}x")
             for index in range(len(comparison.subjects))
             if index != comparison.base and (factor := comparison.speed_up(index)) is not None
         ]
-    return tiles(found)
+    return tiles(figures)
 
 
 def _differences(comparison: Comparison) -> str:

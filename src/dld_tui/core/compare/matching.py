@@ -172,9 +172,9 @@ class _Matcher:
                 rows = groups.setdefault(key, [[] for _ in self.subjects])
                 rows[report].append(members)
         for rows in groups.values():
-            present = [found for found in rows if found]
-            lengths = {len(members) for found in present for members in found}
-            alike = len({len(found) for found in present}) == 1
+            present = [of_report for of_report in rows if of_report]
+            lengths = {len(members) for of_report in present for members in of_report}
+            alike = len({len(of_report) for of_report in present}) == 1
             if len(present) > 1 and alike and lengths == {1, 2}:
                 for chosen in zip(*present, strict=True):
                     self._take([member for members in chosen for member in members], "order")
@@ -185,9 +185,9 @@ class _Matcher:
         """Match layers with the same key one by one, where reports agree on how many there are."""
         groups: dict[Hashable, list[list[Member]]] = {}
         for member, layer in self.left.items():
-            found = key(layer)
-            if found is not None:
-                rows = groups.setdefault(found, [[] for _ in self.subjects])
+            group = key(layer)
+            if group is not None:
+                rows = groups.setdefault(group, [[] for _ in self.subjects])
                 rows[member[0]].append(member)
         for rows in groups.values():
             present = [row for row in rows if row]
@@ -218,7 +218,9 @@ class _Matcher:
                 for other, more in list(waiting):
                     if not having & other and len(more) == len(rows):
                         gone.update(map(id, (*rows, *more)))
-                        rows = [_joined(one, two) for one, two in zip(rows, more, strict=True)]
+                        rows = [
+                            _joined(left, right) for left, right in zip(rows, more, strict=True)
+                        ]
                         having |= other
                         waiting.remove((other, more))
                         self.found += rows
@@ -237,14 +239,14 @@ def _pooled(report: int, layers: Sequence[Layer]) -> Iterator[tuple[list[Member]
                 for other in after
                 if "Pool" in other.type and other.input_dims[:1] == layer.output_dims[:1]
             )
-            found = next(pooling, None)
-            if found is not None:
-                members = [(report, layer.index), (report, found.index)]
-                yield members, (layer.input_dims[:1], found.output_dims)
+            pooling_layer = next(pooling, None)
+            if pooling_layer is not None:
+                members = [(report, layer.index), (report, pooling_layer.index)]
+                yield members, (layer.input_dims[:1], pooling_layer.output_dims)
 
 
-def _joined(one: Match, other: Match) -> Match:
-    members = zip(one.members, other.members, strict=True)
+def _joined(match: Match, other: Match) -> Match:
+    members = zip(match.members, other.members, strict=True)
     return Match(tuple(first or second for first, second in members), "order")
 
 
@@ -343,11 +345,11 @@ def intervals(
     Returns:
         One interval a row, None for those with fewer than `MIN_PASSES` values.
     """
-    found: list[Interval | None] = [None] * len(first)
+    limits: list[Interval | None] = [None] * len(first)
     batches: dict[tuple[int, int], list[int]] = {}
-    for row, (one, other) in enumerate(zip(first, second, strict=True)):
-        if min(len(one), len(other)) >= MIN_PASSES:
-            batches.setdefault((len(one), len(other)), []).append(row)
+    for row, (values, other) in enumerate(zip(first, second, strict=True)):
+        if min(len(values), len(other)) >= MIN_PASSES:
+            batches.setdefault((len(values), len(other)), []).append(row)
     for rows in batches.values():
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             part = rows[start : start + _ROWS_AT_ONCE]
@@ -355,8 +357,8 @@ def intervals(
             moved -= _medians([first[row] for row in part], 0)
             low, high = _bounds(moved)
             for row, below, above in zip(part, low.tolist(), high.tolist(), strict=True):
-                found[row] = Interval(below - resolution_ms, above + resolution_ms)
-    return found
+                limits[row] = Interval(below - resolution_ms, above + resolution_ms)
+    return limits
 
 
 def _medians(samples: Sequence[FloatArray], stream: int) -> FloatArray:

@@ -165,8 +165,10 @@ class Row:
     @property
     def layer(self) -> tuple[int, int] | None:
         """The first (report, layer) that the row is of: the same whichever report is the base."""
-        found = ((report, cell.layers[0]) for report, cell in enumerate(self.cells) if cell.layers)
-        return next(found, None)
+        members = (
+            (report, cell.layers[0]) for report, cell in enumerate(self.cells) if cell.layers
+        )
+        return next(members, None)
 
     def state(self, index: int, base: int) -> str:
         """Return ``added`` or ``removed`` when a report or the base has nothing of this row."""

@@ -94,8 +94,8 @@ class Measured:
         if len(part.layers) == 1:
             alone = self.times[part.layers[0]]
             ran = ~np.isnan(alone)
-            found = np.sort(alone if ran.all() else alone[ran]) * part.shares[0]
-            return np.asarray(found) if found.size else None
+            times = np.sort(alone if ran.all() else alone[ran]) * part.shares[0]
+            return np.asarray(times) if times.size else None
         chosen = self.times[part.layers]
         ran = ~np.isnan(chosen)
         if not ran.any(axis=1).all():
@@ -161,7 +161,7 @@ def rows_of_matches(sides: Sequence[Measured], matches: Sequence[Match], base: i
     """Return one row a match, largest difference first."""
     drafts = []
     for match in matches:
-        part = [Part(list(found), [1.0] * len(found)) for found in match.members]
+        part = [Part(list(indices), [1.0] * len(indices)) for indices in match.members]
         layer = _most_telling(sides, match, base)
         drafts.append(_Draft(layer.name, part, match.how, name=known_name(layer)))
     return _rows(sides, drafts, base)
@@ -184,19 +184,19 @@ def rows_by(sides: Sequence[Measured], by: str, base: int) -> list[Row]:
         by: ``node``, ``type``, ``op``, ``scope``, ``provider`` or ``precision``.
         base: The report that the others are compared with.
     """
-    found: dict[str, list[Part]] = {}
+    by_key: dict[str, list[Part]] = {}
     estimates: set[str] = set()
     for report, side in enumerate(sides):
         for layer in side.layers:
             if side.timed and not side.ran(layer.index):
                 continue
             for key, share, estimated in parts(layer, by):
-                part = found.setdefault(key, [Part() for _ in sides])[report]
+                part = by_key.setdefault(key, [Part() for _ in sides])[report]
                 part.layers.append(layer.index)
                 part.shares.append(share)
                 if estimated:
                     estimates.add(key)
-    drafts = [_Draft(key, part, estimate=key in estimates) for key, part in found.items()]
+    drafts = [_Draft(key, part, estimate=key in estimates) for key, part in by_key.items()]
     return _rows(sides, drafts, base)
 
 
@@ -225,11 +225,11 @@ def _rows(sides: Sequence[Measured], drafts: Sequence[_Draft], base: int) -> lis
     for at, draft in enumerate(drafts):
         names[draft.key] = names.get(draft.key, 0) + 1
         again = "" if names[draft.key] == 1 else f" #{names[draft.key]}"
-        found = [column[at] for column in cells]
+        row_cells = [column[at] for column in cells]
         if draft.estimate:
-            found = _judged(found, draft.parts, base)
+            row_cells = _judged(row_cells, draft.parts, base)
         name = draft.name and f"{draft.name}{again}"
-        rows.append(Row(draft.key + again, tuple(found), draft.match, draft.estimate, name))
+        rows.append(Row(draft.key + again, tuple(row_cells), draft.match, draft.estimate, name))
     return sort_rows(rows, "delta", base)
 
 
@@ -274,7 +274,7 @@ def column_cells(
         if side.series is not None and other.series is not None
     ]
     sure = intervals([other for _, _, other in both], [side for _, side, _ in both], step_ms)
-    bounds = {row: found for (row, _, _), found in zip(both, sure, strict=True)}
+    bounds = {row: interval for (row, _, _), interval in zip(both, sure, strict=True)}
     chances = {row: p_value(other, side) for row, side, other in both if bounds[row] is not None}
     holds = dict(zip(chances, discoveries(list(chances.values())), strict=True))
     cells = []

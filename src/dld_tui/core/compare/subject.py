@@ -35,7 +35,7 @@ def subject_of(report: Report) -> Subject:
         profiled_ms=(
             []  # passes that are but sums of layers, of a file without end-to-end times
             if report.profiled_latency is None
-            else [found.duration_us / 1000 for found in report.counted_passes]
+            else [pass_.duration_us / 1000 for pass_ in report.counted_passes]
         ),
         facts={
             "status": report.status,
@@ -96,8 +96,8 @@ def batch_sizes(shapes: Sequence[JSON]) -> list[int] | None:
     Inputs are compared in their order, as engines of one model may name them otherwise.
     """
     batches, rest = [], []
-    for one in shapes:
-        dims = list(one.values()) if isinstance(one, dict) else []
+    for shape in shapes:
+        dims = list(shape.values()) if isinstance(shape, dict) else []
         known = [dim for dim in dims if isinstance(dim, list) and dim]
         firsts = {dim[0] for dim in known if isinstance(dim[0], int)}
         if not known or len(known) != len(dims) or len(firsts) != 1:
@@ -107,7 +107,7 @@ def batch_sizes(shapes: Sequence[JSON]) -> list[int] | None:
             return None
         batches.append(batch)
         rest.append([dim[1:] for dim in known])
-    return batches if all(one == rest[0] for one in rest) else None
+    return batches if all(shape == rest[0] for shape in rest) else None
 
 
 def _per_item(subject: Comparable, batch: int) -> Comparable:
@@ -140,7 +140,7 @@ def _layer_per_item(layer: Layer, batch: int) -> Layer:
 
 def _of_one_item(dims: tuple[Dims, ...], batch: int) -> tuple[Dims, ...]:
     """Return shapes as they would be with a batch of one, so that layers are matched by them."""
-    return tuple((1, *one[1:]) if one and one[0] == batch else one for one in dims)
+    return tuple((1, *shape[1:]) if shape and shape[0] == batch else shape for shape in dims)
 
 
 def _divided(times: FloatArray | None, batch: int) -> FloatArray | None:

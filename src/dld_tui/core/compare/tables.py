@@ -166,7 +166,7 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
         Column("estimate", "estimate", lambda row: row.estimate, FLAG),
     ]  # fmt: skip
     times = [f"time_ms_{letter}" for letter in letters]
-    one = letters[target]
+    target_letter = letters[target]
     keys = ["key", *times]
     if view == "csv":
         names = ["delta_ms", "ratio", "low_ms", "high_ms", "within_noise", "share_percent"]
@@ -175,20 +175,25 @@ def compare_table(comparison: Comparison, by: str, rows: Sequence[Row], view: st
     elif view == "html":
         names = ["delta_ms", "margin", "ratio"]
         keys += [f"{name}_{letters[at]}" for at in others for name in names]
-        keys += [f"share_percent_{one}", "remark"]
+        keys += [f"share_percent_{target_letter}", "remark"]
     elif view == "text":
         names = ["delta_ms", "margin", "ratio", *(["share_percent"] if by else [])]
-        keys += [*(f"{name}_{one}" for name in names), "remark"]
+        keys += [*(f"{name}_{target_letter}" for name in names), "remark"]
     else:
-        keys += [f"delta_ms_{one}", "bar"]
-        keys += [*(f"{name}_{one}" for name in ("ratio", "margin", "share_percent")), "remark"]
+        keys += [f"delta_ms_{target_letter}", "bar"]
+        keys += [
+            *(f"{name}_{target_letter}" for name in ("ratio", "margin", "share_percent")),
+            "remark",
+        ]
     # A layer's row is named after the longest one of the base; a group keeps its name.
     return Table(
         columns, rows, name=by, row_key=lambda row: row.layer if by == "layer" else row.key
     ).pick(keys)
 
 
-def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str) -> Table[Mismatch]:
+def mismatch_table(
+    comparison: Comparison, mismatches: Sequence[Mismatch], view: str
+) -> Table[Mismatch]:
     """Return layers with another precision or tactic as a table of a view, as above."""
     base, target = comparison.base, comparison.target
     letters = [label(index) for index in range(len(comparison.subjects))]
@@ -201,26 +206,26 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
 
     def side(at: int, letter: str) -> list[Column[Mismatch]]:
         return [
-            Column(f"precision_{letter}", letter, lambda one: one.precision[at], width=6,
-                   priority=late(at, 0), style=lambda one: precision_style(one.precision[at])),
-            Column(f"tactic_{letter}", f"{letter} tactic", lambda one: one.tactic[at], width=24,
+            Column(f"precision_{letter}", letter, lambda item: item.precision[at], width=6,
+                   priority=late(at, 0), style=lambda item: precision_style(item.precision[at])),
+            Column(f"tactic_{letter}", f"{letter} tactic", lambda item: item.tactic[at], width=24,
                    priority=late(at, 2), keep="middle", style="dim"),
-            Column(f"time_ms_{letter}", f"{letter} ms", lambda one: one.row.cells[at].time_ms,
+            Column(f"time_ms_{letter}", f"{letter} ms", lambda item: item.row.cells[at].time_ms,
                    MS, 9),
             Column(f"delta_ms_{letter}",
                    f"{letter}-{letters[base]} ms" if view == "screen" else f"delta{pair(letter)}",
-                   lambda one: one.row.cells[at].delta_ms, _DELTA, 10,
-                   style=lambda one: delta_style(one.row.cells[at])),
+                   lambda item: item.row.cells[at].delta_ms, _DELTA, 10,
+                   style=lambda item: delta_style(item.row.cells[at])),
         ]  # fmt: skip
 
     columns: list[Column[Mismatch]] = [
         Column("node", "node" if view != "text" else "other precision or tactic",
-               lambda one: one.node, least=16, keep="end"),
-        Column("layer", "layer", lambda one: one.row.key, keep="end"),
-        Column("what", "what", lambda one: one.what),
-        Column("ratio", "ratio", lambda one: one.row.cells[target].ratio, RATIO, 7, priority=1,
-               text=lambda one: ratio_text(one.row.cells[target])),
-        Column("match", "match", lambda one: one.row.match, NOTE),
+               lambda item: item.node, least=16, keep="end"),
+        Column("layer", "layer", lambda item: item.row.key, keep="end"),
+        Column("what", "what", lambda item: item.what),
+        Column("ratio", "ratio", lambda item: item.row.cells[target].ratio, RATIO, 7, priority=1,
+               text=lambda item: ratio_text(item.row.cells[target])),
+        Column("match", "match", lambda item: item.row.match, NOTE),
         *(column for at, letter in enumerate(letters) for column in side(at, letter)),
     ]  # fmt: skip
     precisions, tactics, times, deltas = (
@@ -234,12 +239,14 @@ def mismatch_table(comparison: Comparison, found: Sequence[Mismatch], view: str)
         "html": ["node", *precisions, *tactics, *times, delta],
         "screen": ["node", *precisions, delta, "ratio", *tactics],
     }[view]
-    return Table(columns, found, name="mismatch", row_key=lambda one: one.row.layer).pick(keys)
+    return Table(columns, mismatches, name="mismatch", row_key=lambda item: item.row.layer).pick(
+        keys
+    )
 
 
 def mismatches_of(comparison: Comparison, rows: Sequence[Row]) -> list[Mismatch]:
     """Return what some rows of ``mismatch`` stand for, in their order."""
-    known = {id(found.row): found for found in comparison.mismatches}
+    known = {id(mismatch.row): mismatch for mismatch in comparison.mismatches}
     return [known[id(row)] for row in rows]
 
 
@@ -247,9 +254,11 @@ def difference_table(comparison: Comparison) -> Table[Difference]:
     """Return the settings and facts that are not the same."""
 
     def value(at: int) -> Column[Difference]:
-        return Column(label(at), label(at), lambda one: one.values[at])
+        return Column(label(at), label(at), lambda difference: difference.values[at])
 
-    name: Column[Difference] = Column("name", "what differs", lambda one: one.name, width=30)
+    name: Column[Difference] = Column(
+        "name", "what differs", lambda difference: difference.name, width=30
+    )
     values = map(value, range(len(comparison.subjects)))
     return Table((name, *values), comparison.differences)
 
@@ -260,14 +269,14 @@ def precision_table(comparison: Comparison) -> Table[tuple[str, PrecisionFigures
     def work_ms(work: str, title: str) -> Column[tuple[str, PrecisionFigures]]:
         return Column(
             f"{work}_ms", f"{title}, ms",
-            lambda one: one[1].work_ms.get(work, 0.0) if one[1].timed else None, MS,
+            lambda row: row[1].work_ms.get(work, 0.0) if row[1].timed else None, MS,
         )  # fmt: skip
 
     columns: list[Column[tuple[str, PrecisionFigures]]] = [
-        Column("engine", "engine", lambda one: one[0], width=6),
-        Column("mainly", "mainly", lambda one: one[1].main, width=8),
-        Column("counts", "layers by precision", lambda one: counts_text(one[1])),
+        Column("engine", "engine", lambda row: row[0], width=6),
+        Column("mainly", "mainly", lambda row: row[1].main, width=8),
+        Column("counts", "layers by precision", lambda row: counts_text(row[1])),
         *(work_ms(work, title) for work, title in WORK.items()),
     ]
-    rows = [(label(at), one) for at, one in enumerate(comparison.precisions)]
+    rows = [(label(at), row) for at, row in enumerate(comparison.precisions)]
     return Table(columns, rows)

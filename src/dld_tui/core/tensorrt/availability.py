@@ -102,26 +102,28 @@ def reasons(facts: LibraryFacts) -> dict[str, str]:
     """
     if not facts.usable:
         return {}
-    found = _typing_reasons() if facts.world == STRONG else {}
+    by_setting = _typing_reasons() if facts.world == STRONG else {}
     name = facts.title
     for setting, flags in _FLAGS.items():
         if not any(flag in facts.flags for flag in flags):
-            found.setdefault(setting, f"{name} has no such flag")
+            by_setting.setdefault(setting, f"{name} has no such flag")
     for setting, members in _MEMBERS.items():
         if not any(member in facts.has for member in members):
-            found.setdefault(setting, f"{name} cannot do this")
+            by_setting.setdefault(setting, f"{name} cannot do this")
     if facts.module == _RTX:
-        found["hardware_compatible"] = "TensorRT-RTX does not heed it"
-        found["build_route"] = "TensorRT-RTX has no knobs"  # though 1.6 on have the property
+        by_setting["hardware_compatible"] = "TensorRT-RTX does not heed it"
+        by_setting["build_route"] = "TensorRT-RTX has no knobs"  # though 1.6 on have the property
     if facts.module == "tensorrt" and (11,) <= facts.version_numbers < _DLA_AGAIN:
-        found.setdefault("dla_core", "none in 11.0 to 11.4.0; 11.4.1 has it on AGX Orin")
-    if "dla_core" in found:
-        found |= dict.fromkeys(("gpu_fallback", "layer_device", *_FOR_DLA), found["dla_core"])
+        by_setting.setdefault("dla_core", "none in 11.0 to 11.4.0; 11.4.1 has it on AGX Orin")
+    if "dla_core" in by_setting:
+        by_setting |= dict.fromkeys(
+            ("gpu_fallback", "layer_device", *_FOR_DLA), by_setting["dla_core"]
+        )
     if problem := reason_against(CACHE, facts):
-        found["editable_timing_cache"] = problem
+        by_setting["editable_timing_cache"] = problem
     if not facts.tactic_sources:
-        found.setdefault("tactic_sources", f"{name} has none to choose from")
-    return found
+        by_setting.setdefault("tactic_sources", f"{name} has none to choose from")
+    return by_setting
 
 
 def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
@@ -131,10 +133,10 @@ def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> d
 
 def route_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
     """Return the same for a search of build routes; that of ``""`` says why there is none."""
-    found = library_reasons(values, facts)
-    if problem := found.get("build_route"):
-        found[""] = f"no build routes: {problem}"
-    return {**found, "build_route": "this is what is searched"}
+    by_setting = library_reasons(values, facts)
+    if problem := by_setting.get("build_route"):
+        by_setting[""] = f"no build routes: {problem}"
+    return {**by_setting, "build_route": "this is what is searched"}
 
 
 def _typing_reasons() -> dict[str, str]:

@@ -57,15 +57,15 @@ def read_knobs(text: str) -> Knobs:
     except ValueError:
         data = {}
     options = data.get("tuner_options") if isinstance(data, dict) else None
-    found = {}
+    knobs = {}
     for option in options if isinstance(options, list) else ():
         name = option.get("option") if isinstance(option, dict) else None
         if isinstance(name, str) and name:
             keys = ("allowed_values", "default_value", "help")
             allowed, default, help = (_text(option.get(key)) for key in keys)
-            found[name] = Knob(name, _allowed(allowed), default, help)
+            knobs[name] = Knob(name, _allowed(allowed), default, help)
     version = data.get("tuner_version", "") if isinstance(data, dict) else ""
-    return Knobs(str(version), found)
+    return Knobs(str(version), knobs)
 
 
 def _text(value: object) -> str:
@@ -92,7 +92,7 @@ def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
     Raises:
         UsageError: It cannot be read, or names a knob or a value that there is not.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    routes: dict[str, tuple[str, ...]] = {}
     text, at = expression.strip(), 0
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -102,13 +102,13 @@ def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
                 hint="Write -knob=value or -knob=[a|b|c], separated by spaces",
             )
         name, at = match[1], match.end()
-        if name in found:
+        if name in routes:
             raise UsageError(f"the knob {visible(name)} is given twice")
-        found[name] = _listed(match[2]) if match[2] is not None else (match[3],)
-        _check(name, found[name], knobs)
-    if not found:
+        routes[name] = _listed(match[2]) if match[2] is not None else (match[3],)
+        _check(name, routes[name], knobs)
+    if not routes:
         raise UsageError("no knob is given", hint="dld routes MODEL lists them")
-    return found
+    return routes
 
 
 def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:

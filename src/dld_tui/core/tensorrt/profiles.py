@@ -64,7 +64,7 @@ def shape_inputs(document: Document) -> dict[str, int]:
     """
     main = document.main
     defaults = main.named("initializer")
-    found = {}
+    counts = {}
     for name in main.inputs:
         known = main.value_type(name)
         if name in defaults or known is None or known.dtype not in _INTEGERS or known.dims is None:
@@ -72,8 +72,8 @@ def shape_inputs(document: Document) -> dict[str, int]:
         if len(known.dims) <= 1 and all(isinstance(dim, int) for dim in known.dims):
             count = next((dim for dim in known.dims if isinstance(dim, int)), 1)
             if _is_shape(main, name):
-                found[name] = count
-    return found
+                counts[name] = count
+    return counts
 
 
 def _is_shape(scope: Scope, name: str) -> bool:
@@ -113,9 +113,9 @@ class Profiles:
         if self.guess is None:
             return []
         return [
-            f"Input {one.text}: the engine takes no other shape; --opt-shapes"
-            f" {visible(one.option)}, with --min-shapes and --max-shapes, sets it"
-            for one in self.guess.guessed[:_MOST_NAMED]
+            f"Input {guess.text}: the engine takes no other shape; --opt-shapes"
+            f" {visible(guess.option)}, with --min-shapes and --max-shapes, sets it"
+            for guess in self.guess.guessed[:_MOST_NAMED]
         ]
 
 
@@ -159,28 +159,28 @@ def _guessed(
 ) -> tuple[list[dict[str, Range]], Guess]:
     """Return profiles with guesses where they lack an input, and the guess of the first."""
     first: Guess | None = None
-    found = []
+    full_profiles = []
     for profile in profiles:
         given = {
-            name: tuple(one.opt)
-            for name, one in profile.items()
-            if name not in needed.values and len(one.opt) == len(needed.dims.get(name, ()))
+            name: tuple(range_.opt)
+            for name, range_ in profile.items()
+            if name not in needed.values and len(range_.opt) == len(needed.dims.get(name, ()))
         }
         guess = guess_inputs(input_specs(document), document, given, batch=batch, empty=False)
         first = first or guess
         full = dict(profile)
-        for one in guess.inputs:
-            if one.name not in needed.ranged or one.name in full:
+        for guessed in guess.inputs:
+            if guessed.name not in needed.ranged or guessed.name in full:
                 continue
-            shape = one.shape
-            if one.name in needed.values:
-                if one.fill.kind != "constant" or one.fill.low < 0:
+            shape = guessed.shape
+            if guessed.name in needed.values:
+                if guessed.fill.kind != "constant" or guessed.fill.low < 0:
                     continue
-                shape = (int(one.fill.low),) * max(1, needed.values[one.name])
-            full[one.name] = Range(shape, shape, shape)
-        found.append(full)
+                shape = (int(guessed.fill.low),) * max(1, needed.values[guessed.name])
+            full[guessed.name] = Range(shape, shape, shape)
+        full_profiles.append(full)
     assert first is not None
-    return found, first
+    return full_profiles, first
 
 
 def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> list[Profile]:
@@ -230,10 +230,10 @@ class _Needed:
     def completed(self, profile: Mapping[str, Range]) -> dict[str, Range]:
         """Return a profile with the inputs whose free dimensions those of others tell."""
         sizes: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
-        for name, found in profile.items():
+        for name, given in profile.items():
             dims = self.dims.get(name, ())
             for kind in KINDS:
-                shape = found.shape(kind)
+                shape = given.shape(kind)
                 if name not in self.values and len(shape) == len(dims):
                     pairs = zip(dims, shape, strict=True)
                     sizes[kind] |= {dim: size for dim, size in pairs if isinstance(dim, str)}
@@ -241,9 +241,9 @@ class _Needed:
         for name in self.ranged:
             declared = self.dims.get(name)
             if name not in full and declared is not None and name not in self.values:
-                told = [_told(declared, sizes[kind]) for kind in KINDS]
-                if all(shape is not None for shape in told):
-                    full[name] = Range(*(shape for shape in told if shape is not None))
+                declared_shapes = [_told(declared, sizes[kind]) for kind in KINDS]
+                if all(shape is not None for shape in declared_shapes):
+                    full[name] = Range(*(shape for shape in declared_shapes if shape is not None))
         return full
 
     def batched(self, batch: int | None) -> dict[str, Range]:
@@ -259,26 +259,26 @@ class _Needed:
     def check(self, profile: Mapping[str, Range], number: int, *, several: bool) -> None:
         """Refuse a profile that lacks an input or does not fit one."""
         where = f"profile {number}" if several else None
-        for name, found in profile.items():
-            problem = self._problem(name, found)
+        for name, given in profile.items():
+            problem = self._problem(name, given)
             if problem:
                 raise UsageError(f"input {shortened(name)}: {problem}", where=where)
         missing = [name for name in self.ranged if name not in profile]
         if missing:
             raise _missing(missing, self.dims, self.values, where)
 
-    def _problem(self, name: str, found: Range) -> str | None:
+    def _problem(self, name: str, given: Range) -> str | None:
         if name not in self.names:
             return "the model has no such input"
         count = self.values.get(name)
-        shapes = [found.shape(kind) for kind in KINDS]
+        shapes = [given.shape(kind) for kind in KINDS]
         if count is not None and all(len(shape) == max(count, 1) for shape in shapes):
             return _values_problem(shapes)
         if any(size < 0 for shape in shapes for size in shape):
             return "a dimension is negative"
         if count is not None:
             return f"it holds {fmt.plural(count, 'value')}, which a profile must give"
-        return problem_of(self.dims.get(name), found)
+        return problem_of(self.dims.get(name), given)
 
     def without_fixed(self, profile: Mapping[str, Range]) -> Profile:
         """Return a profile without inputs that need no range."""

@@ -261,17 +261,19 @@ def _assign(document: Document, specs: Sequence[Spec]) -> None:
 
 def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     """Set the precisions of nodes that have none and fit a pattern; return them."""
-    found: dict[Node, str] = {}
+    assigned: dict[Node, str] = {}
     nodes = [node for scope in document.main.walk() for node in scope.nodes] if specs else []
     free = [node for node in nodes if not precision_of(node)]
     for name, precision in specs:
         fitting = [node for node in free if fnmatch.fnmatchcase(node.name, name)]
         if not fitting:
             raise UsageError(f"no node fits {visible(name)!r}", hint="See dld inspect --nodes")
-        found.update(dict.fromkeys(fitting, precision))
-    for precision in dict.fromkeys(found.values()):
-        assign(document, [node for node, given in found.items() if given == precision], precision)
-    return set(found)
+        assigned.update(dict.fromkeys(fitting, precision))
+    for precision in dict.fromkeys(assigned.values()):
+        assign(
+            document, [node for node, given in assigned.items() if given == precision], precision
+        )
+    return set(assigned)
 
 
 def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
@@ -296,19 +298,19 @@ def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator
 
 
 def _weight(cast: Cast) -> Tensor | None:
-    found = cast.scope.resolve(cast.source)
-    if found is None:
+    definition = cast.scope.resolve(cast.source)
+    if definition is None:
         return None
-    if found.node is None:
-        return found.scope.initializer(cast.source)
-    values = [a.value for a in found.node.attributes() if a.name == "value"]
+    if definition.node is None:
+        return definition.scope.initializer(cast.source)
+    values = [a.value for a in definition.node.attributes() if a.name == "value"]
     return values[0] if values and isinstance(values[0], Tensor) else None
 
 
 def inline_marked(copy: Document, *, everything: bool) -> int:
     """Replace calls of functions that hold layers with a precision, or have one themselves."""
     marked = {key_of(f) for f in copy.functions} if everything else _marked_functions(copy)
-    made = 0
+    count = 0
     for _ in range(_ROUNDS):
         calls = [
             node
@@ -321,8 +323,8 @@ def inline_marked(copy: Document, *, everything: bool) -> int:
             break
         for call in calls:
             _inline_call(copy, call)
-        made += len(calls)
-    return made
+        count += len(calls)
+    return count
 
 
 def _marked_functions(copy: Document) -> set[FunctionKey]:
@@ -390,19 +392,26 @@ def switchable(document: Document, precision: str) -> Switched:
         inline_marked(copy, everything=False)
         infer(copy, document.path)
         precisions = {
-            node: found for node, found in precisions_of(copy).items()
+            node: layer_precision for node, layer_precision in precisions_of(copy).items()
             if enclosing_function(node.scope) is None
         }  # fmt: skip
         rounded = {node: name for node in precisions if (name := _switch_of(node))}
-        fixed = {node: found for node, found in precisions.items() if node not in rounded}
+        fixed = {
+            node: layer_precision
+            for node, layer_precision in precisions.items()
+            if node not in rounded
+        }
         plan = plan_rounding(copy, fixed)
         if plan.relinks:
             carry_out_casts(copy, plan)
         switched = add_switches(copy, {node: precisions[node] for node in rounded}, rounded)
-    found = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
-    inputs = [*dict.fromkeys(found.values())]
+    layer_precision = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
+    inputs = [*dict.fromkeys(layer_precision.values())]
     return Switched(
-        copy, [*found], inputs, lambda kept: {found[node] for node in found if node not in kept}
+        copy,
+        [*layer_precision],
+        inputs,
+        lambda kept: {layer_precision[node] for node in layer_precision if node not in kept},
     )
 
 

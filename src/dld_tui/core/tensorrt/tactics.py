@@ -67,10 +67,10 @@ class Tactic:
         family = f"{self.implementation & 0xFFFFFFFFFFFFFFFF:#x}:" if self.implementation else ""
         types = ""
         if self.inputs or self.outputs:
-            taken, made = (
+            taken, output = (
                 "+".join(f.dtype.lower() for f in s) for s in (self.inputs, self.outputs)
             )
-            types = f" {taken}→{made}"
+            types = f" {taken}→{output}"
         return f"{self.name} ({family}{number})" if self.name else f"{family}{number}{types}"
 
 
@@ -110,7 +110,7 @@ def parse_replay(text: str, where: str) -> dict[str, Tactic]:
     """
     try:
         data = json.loads(text)
-        return {str(layer): _tactic(found) for layer, found in data["replay"].items()}
+        return {str(layer): _tactic(choice) for layer, choice in data["replay"].items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError("this is no tactic replay file", where=where) from None
 
@@ -139,12 +139,12 @@ def _tactic(data: Mapping[str, Any]) -> Tactic:
     inputs, outputs = (
         tuple(
             TensorForm(
-                str(one["dtype"]).rpartition(".")[2],
-                tuple(int(stride) for stride in one["strides"]),
-                one.get("vectorized_dim"),
-                one.get("components_per_element"),
+                str(format_["dtype"]).rpartition(".")[2],
+                tuple(int(stride) for stride in format_["strides"]),
+                format_.get("vectorized_dim"),
+                format_.get("components_per_element"),
             )
-            for one in data[side]
+            for format_ in data[side]
         )
         for side in ("inputs", "outputs")
     )
@@ -175,20 +175,20 @@ class Measured:
 
 def measured_tactics(lines: Iterable[str]) -> dict[str, Measured]:
     """Return what was measured, by the text of the layer's key in the timing cache."""
-    found: dict[str, Measured] = {}
+    by_layer: dict[str, Measured] = {}
     current: Measured | None = None
     for line in lines:
         head = _LAYER.search(line)
         if head is not None:
-            current = found.setdefault(head[2].lower(), Measured(head[1].strip()))
+            current = by_layer.setdefault(head[2].lower(), Measured(head[1].strip()))
         elif current is not None and (row := _ROW.match(line)) is not None:
             time = _number(row[1])
             current.tactics.append(Tactic(int(row[3], 16), name=row[2].strip(), ms=time))
         elif _END.search(line):
             current = None
-    for one in found.values():
-        one.tactics = list(by_time(one.tactics))
-    return found
+    for measured in by_layer.values():
+        measured.tactics = list(by_time(measured.tactics))
+    return by_layer
 
 
 def _number(text: str) -> float | None:

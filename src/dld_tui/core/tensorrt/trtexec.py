@@ -391,16 +391,16 @@ def parse_command(text: str, version: str = "") -> Parsed:
     Raises:
         UsageError: It is no such command, or a value cannot be read.
     """
-    found = command_words(text)
-    reader = _Reader(found.tool)
-    for word in found.notes:
+    command = command_words(text)
+    reader = _Reader(command.tool)
+    for word in command.notes:
         reader.notes.append(word)
-    if _is_of_11(found, version):
+    if _is_of_11(command, version):
         reader.values |= dict.fromkeys(DEFAULT_ON_IN_11, True)
-    reader.read(plain_arguments(found.words))
+    reader.read(plain_arguments(command.words))
     reader.tool = _OURS
-    reader.read(plain_arguments(found.left_out))
-    return reader.finished("--skipInference" in found.words or "--buildOnly" in found.words)
+    reader.read(plain_arguments(command.left_out))
+    return reader.finished("--skipInference" in command.words or "--buildOnly" in command.words)
 
 
 def for_build(parsed: Parsed) -> Parsed:
@@ -479,11 +479,11 @@ def _tool(tokens: list[str]) -> tuple[str, list[str]]:
     raise UsageError("not a command of trtexec or polygraphy", hint='Write "trtexec --onnx=…"')
 
 
-def _is_of_11(found: Words, version: str) -> bool:
-    version = version or found.version
+def _is_of_11(command: Words, version: str) -> bool:
+    version = version or command.version
     if version:
         return version_of(version) >= (11, 0)
-    options = {word.partition("=")[0] for word in found.words}
+    options = {word.partition("=")[0] for word in command.words}
     return any(off in options for _, off in DEFAULT_ON_IN_11.values())
 
 
@@ -537,11 +537,11 @@ class _Reader:
             return None
         if option in ("-v", "-vv"):
             option = "--verbose"
-        found = _settings().get(option)
-        if found is None and option.startswith("--no-"):
-            found = _settings().get(f"--{option.removeprefix('--no-')}")
-            found = found if found is not None and found.type is bool else None
-        return found
+        setting = _settings().get(option)
+        if setting is None and option.startswith("--no-"):
+            setting = _settings().get(f"--{option.removeprefix('--no-')}")
+            setting = setting if setting is not None and setting.type is bool else None
+        return setting
 
     def _is_flag(self, option: str) -> bool:
         return any(option == flag for s in settings_of(RunSettings) for flag, _ in s.param.flags)
@@ -700,9 +700,9 @@ def explain(text: str, version: str = "11") -> list[Explained]:
     Raises:
         UsageError: It is no command of trtexec.
     """
-    found = command_words(text)
+    command = command_words(text)
     release = version_of(version)
-    options = [word.partition("=")[0] for word in found.words if word.startswith("-")]
+    options = [word.partition("=")[0] for word in command.words if word.startswith("-")]
     lines = [_explained(option, release) for option in dict.fromkeys(options)]
     if release >= (11, 0):
         lines += _defaults(options)

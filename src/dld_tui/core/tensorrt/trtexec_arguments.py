@@ -150,8 +150,8 @@ def plain_texts(texts: Iterable[str], flag: str) -> tuple[str, ...]:
     profiles = parse_profile_shapes(texts, None, flag)
     if len(profiles) == 1:
         return _texts(profiles[0])
-    found = enumerate(map(_texts, profiles))
-    return tuple(with_profile(number, text) for number, shapes in found for text in shapes)
+    numbered = enumerate(map(_texts, profiles))
+    return tuple(with_profile(number, text) for number, shapes in numbered for text in shapes)
 
 
 def _texts(shapes: Mapping[str, Shape]) -> tuple[str, ...]:
@@ -199,8 +199,8 @@ def _known(name: str, names: Collection[str] | None, flag: str) -> list[str]:
             return [candidate]
     if bare.count("*") == 1:
         start, _, end = bare.partition("*")
-        found = [n for n in names if len(n) >= len(start + end) and n.startswith(start)]
-        if matching := [n for n in found if n.endswith(end)]:
+        candidates = [n for n in names if len(n) >= len(start + end) and n.startswith(start)]
+        if matching := [n for n in candidates if n.endswith(end)]:
             return matching
     listed = ", ".join(map(shortened, list(names)[:20])) or "none"
     raise UsageError(
@@ -280,12 +280,12 @@ def _following(option: str, waiting: list[str]) -> list[str]:
         if option in SHAPE_OPTIONS and waiting and not waiting[0].startswith("--"):
             return [waiting.pop(0)]
         return []
-    found = []
+    following = []
     while waiting and form.fullmatch(waiting[0]):
-        found.append(waiting.pop(0))
-    if not found and option in _EMPTY:
-        found.append(_EMPTY[option])
-    return found
+        following.append(waiting.pop(0))
+    if not following and option in _EMPTY:
+        following.append(_EMPTY[option])
+    return following
 
 
 def _profile(values: Sequence[str]) -> int:

@@ -245,9 +245,9 @@ class Agent:
 
     def _no_answer(self, done: Finished) -> DldError:
         lines = done.error_text.strip().splitlines() or done.text.strip().splitlines()
-        said = clip(visible(lines[-1]), 300) if lines else "nothing"
+        last_line = clip(visible(lines[-1]), 300) if lines else "nothing"
         return UnavailableError(
-            f"its Python ended with status {done.code} and said: {said}", where=self.where
+            f"its Python ended with status {done.code} and said: {last_line}", where=self.where
         )
 
 

@@ -190,10 +190,10 @@ class Deployment:
     async def _modules(self, python: str, needs: Needs) -> dict[str, str]:
         modules = {need.module: list(need.packages) for need in needs.modules}
         answer = await self._agent.call("modules", python=python, modules=modules)
-        found = answer.get("found")
+        installed = answer.get("found")
         return {
             str(module): str(version)
-            for module, version in (found.items() if isinstance(found, dict) else ())
+            for module, version in (installed.items() if isinstance(installed, dict) else ())
             if _VERSION.fullmatch(str(version))
         }
 
@@ -258,8 +258,8 @@ def machine_checks(machine: Machine) -> list[Check]:
     folder = Check("Target", "folder", GOOD, visible(machine.root))
     if not machine.writable:
         fix = "choose another folder with --directory"
-        found = f"{visible(machine.here)} is not writable"
-        folder = Check("Target", "folder", BROKEN, found, fix)
+        text = f"{visible(machine.here)} is not writable"
+        folder = Check("Target", "folder", BROKEN, text, fix)
     worker = Check("Target", "worker", GOOD, "this version is there")
     if not machine.package:
         worker = Check("Target", "worker", MISSING, "sent with the first job")
@@ -286,8 +286,8 @@ def _check(need: Need, there: dict[str, str]) -> Check:
         fix = need.fix or "installed with the first job"
         return Check("Packages", need.module, MISSING, "not there", fix)
     if not need.serves(version):
-        found = f"{version}, older than {need.oldest}"
-        return Check("Packages", need.module, MISSING, found, "installed with the first job")
+        text = f"{version}, older than {need.oldest}"
+        return Check("Packages", need.module, MISSING, text, "installed with the first job")
     return Check("Packages", need.module, GOOD, version or "there")
 
 
@@ -308,8 +308,8 @@ def platform_tags(machine: Machine) -> list[str]:
     name, version = machine.libc
     kind = machine.machine
     if machine.system != "Linux" or not _MACHINE.fullmatch(kind):
-        what = clip(visible(f"{machine.system} {kind}"), 60)
-        raise UnavailableError(f"packages for {what} cannot be fetched here")
+        platform = clip(visible(f"{machine.system} {kind}"), 60)
+        raise UnavailableError(f"packages for {platform} cannot be fetched here")
     if name != "glibc":  # Alpine: Python does not say which musl it is
         return [f"musllinux_1_{minor}_{kind}" for minor in range(_NEWEST_MUSL, -1, -1)]
     numbers = re.findall(r"\d+", version)
@@ -501,7 +501,7 @@ def _time_pair(request: Mapping[str, JSON]) -> Needs:
     own = (request.get(name) for name in ("base_settings", "new_settings"))
     versions = [request, *(settings for settings in own if isinstance(settings, dict))]
     needs = [_profile_onnxruntime(version) for version in versions]
-    return next((one for one in needs if one.flavour == "gpu"), needs[0])
+    return next((need for need in needs if need.flavour == "gpu"), needs[0])
 
 
 def _tensorrt(request: Mapping[str, JSON], more: tuple[Need, ...] = ()) -> Needs:

@@ -648,7 +648,7 @@ def external_files(path: Path) -> Sequence[tuple[str, Path]]:
         if is_external(tensor)
     }
     files = ExternalFiles(path)
-    found = []
+    pairs = []
     for location in sorted(locations):
         try:
             file = files.resolve(location)
@@ -662,8 +662,8 @@ def external_files(path: Path) -> Sequence[tuple[str, Path]]:
                 where=str(path),
                 hint="Save the model in another folder: its data gets a plain name there",
             )
-        found.append((location, file))
-    return found
+        pairs.append((location, file))
+    return pairs
 
 
 def _skeleton(path: Path) -> onnx.ModelProto | None:

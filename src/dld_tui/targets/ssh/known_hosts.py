@@ -150,10 +150,10 @@ def _matches_one(pattern: str, name: str) -> bool:
         try:
             _, magic, salt, digest = pattern.split("|")
             wanted = base64.b64decode(digest)
-            made = hmac.new(base64.b64decode(salt), name.encode(), hashlib.sha1).digest()
+            computed = hmac.new(base64.b64decode(salt), name.encode(), hashlib.sha1).digest()
         except ValueError:
             return False
-        return magic == "1" and hmac.compare_digest(wanted, made)
+        return magic == "1" and hmac.compare_digest(wanted, computed)
     # Brackets are part of [host]:port here, and no set of characters.
     escaped = pattern.lower().replace("[", "[[]")
     return re.fullmatch(translate(escaped), name) is not None

@@ -129,8 +129,8 @@ class JobsStore:
         """
         jobs = [job for job in self.all() if job_id and job.id.endswith(job_id)]
         if len(jobs) != 1:
-            what = "is no job that was started from here" if not jobs else "means several jobs"
-            raise UsageError(f"{job_id!r} {what}", hint="dld target jobs lists them")
+            problem = "is no job that was started from here" if not jobs else "means several jobs"
+            raise UsageError(f"{job_id!r} {problem}", hint="dld target jobs lists them")
         return jobs[0]
 
     def _path(self, job_id: str) -> Path:

@@ -305,28 +305,30 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
     ended = _run(link, "Python", [connection.python, "-c", _LOOK, connection.directory], done)
     if ended is None:
         return
-    said = last_answer(ended.stdout)
-    if said is None:
+    answer = last_answer(ended.stdout)
+    if answer is None:
         done(Step("Python", BAD, f"{connection.python}: {_last(ended)}", _other_python(connection)))
         return
-    _judge(said, connection, done)
+    _judge(answer, connection, done)
 
 
-def _judge(said: Mapping[str, JSON], connection: Connection, done: Callable[[Step], None]) -> None:
-    version = said.get("python")
+def _judge(
+    answer: Mapping[str, JSON], connection: Connection, done: Callable[[Step], None]
+) -> None:
+    version = answer.get("python")
     parts = [part for part in version if isinstance(part, int)] if isinstance(version, list) else []
-    text = f"{'.'.join(map(str, parts))}, {said.get('program')}"
+    text = f"{'.'.join(map(str, parts))}, {answer.get('program')}"
     if tuple(parts[:2]) < OLDEST_PYTHON:
         done(Step("Python", BAD, f"{text} is too old", _other_python(connection)))
         return
     done(Step("Python", GOOD, text))
-    folder = str(said.get("folder") or connection.directory)
-    if "error" in said:
+    folder = str(answer.get("folder") or connection.directory)
+    if "error" in answer:
         fix = f"Choose another folder: dld target edit {connection.name} --directory DIR"
-        done(Step("directory", BAD, f"{folder}: {said['error']}", fix))
+        done(Step("directory", BAD, f"{folder}: {answer['error']}", fix))
         return
     done(Step("directory", GOOD, folder))
-    free = said.get("free")
+    free = answer.get("free")
     amount = free if isinstance(free, int) else 0
     enough = amount >= _ROOM_BYTES
     fix = "" if enough else f"Models and parts want {fmt.size(_ROOM_BYTES)}; make room there"

@@ -203,8 +203,8 @@ class Upload:
         self._hashes.save()
         return names
 
-    def _note(self, found: dict[LocalFile, str], file: LocalFile, sha256: str) -> None:
-        found[file] = sha256
+    def _note(self, names: dict[LocalFile, str], file: LocalFile, sha256: str) -> None:
+        names[file] = sha256
         self._hashes.put(file, sha256)
 
     async def _look(self, files: Sequence[LocalFile]) -> dict[LocalFile, str]:
@@ -225,8 +225,8 @@ class Upload:
         if read:
             answer = await self._agent.call("look", sizes=[], names=list(read.values()))
             there |= set(strings(answer.get("there")))
-        found = {file: name for file, name in {**known, **read}.items() if name in there}
-        return found
+        present = {file: name for file, name in {**known, **read}.items() if name in there}
+        return present
 
     async def _persist_pack(self, pack: Sequence[LocalFile]) -> list[str]:
         return await persist(lambda: self._send_pack(pack), self._patience, lost_note(self.amount))

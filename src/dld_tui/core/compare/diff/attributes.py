@@ -132,8 +132,8 @@ def _value_fields(label: str, old: Attribute, new: Attribute, meter: Meter) -> I
         if len(first) != len(second):
             yield Field(label, f"{len(first)} tensors", f"{len(second)} tensors")
             return
-        for index, (one, other) in enumerate(zip(first, second, strict=True)):
-            yield from tensor_fields(f"{label}[{index}]", one, other, meter)
+        for index, (tensor, other) in enumerate(zip(first, second, strict=True)):
+            yield from tensor_fields(f"{label}[{index}]", tensor, other, meter)
     elif old.kind == "sparse_tensor":
         yield from _sparse_fields(label, old, new, meter)
     elif old.kind == "string":
@@ -178,8 +178,8 @@ def _same_message(old: Attribute, new: Attribute) -> bool:
         if len(first) != len(second):
             return False
         return all(
-            one == other or (one != one and other != other)
-            for one, other in zip(first, second, strict=True)
+            value == other or (value != value and other != other)
+            for value, other in zip(first, second, strict=True)
         )
     if isinstance(first, float):
         return repr(first) == repr(second)  # NaN is itself, and -0.0 is not 0.0
@@ -197,11 +197,11 @@ def tensor_fields(label: str, old: Tensor, new: Tensor, meter: Meter) -> Iterato
     if (old.dtype, old.shape) != (new.dtype, new.shape):
         yield Field(label, tensor_text(old), tensor_text(new))
         return
-    found = values_difference(old, new, meter)
-    if isinstance(found, TensorDifference):
-        yield Field(label, tensor_text(old), f"{tensor_text(new)}: {found.text}")
-    elif found is not None:
-        yield Field(label, *found)
+    difference = values_difference(old, new, meter)
+    if isinstance(difference, TensorDifference):
+        yield Field(label, tensor_text(old), f"{tensor_text(new)}: {difference.text}")
+    elif difference is not None:
+        yield Field(label, *difference)
 
 
 def values_difference(

@@ -65,8 +65,8 @@ class _Comparison:
             meter.total = payload_bytes(new)
 
     def run(self) -> ModelDiff:
-        found = self.found
-        found.changes += model_changes(self.old, self.new)
+        diff = self.found
+        diff.changes += model_changes(self.old, self.new)
         self._scopes(self.old.main, self.new.main, None, None)
         functions = {scope.step: scope for scope in self.new.functions}
         for scope in self.old.functions:
@@ -74,17 +74,17 @@ class _Comparison:
             if other is not None:
                 self._scopes(scope, other, None, None)
             else:
-                found.changes.append(_function(scope, "removed"))
-        found.changes += [_function(scope, "added") for scope in functions.values()]
+                diff.changes.append(_function(scope, "removed"))
+        diff.changes += [_function(scope, "added") for scope in functions.values()]
         self._find_moved()
         if self.weights:
-            for one in weight_noise(self.old, self.new):
+            for noise in weight_noise(self.old, self.new):
                 self.meter.check()
-                if isinstance(one, str):
-                    found.notes.append(one)
+                if isinstance(noise, str):
+                    diff.notes.append(noise)
                 else:
-                    found.weights.append(one)
-        return found
+                    diff.weights.append(noise)
+        return diff
 
     # --- scopes ---------------------------------------------------------------------------------
 
@@ -154,17 +154,17 @@ class _Comparison:
             return
         mine, theirs = (_by_identity(loose) for loose in self._unmatched)
         gone: dict[int, set[int]] = {}
-        for key, one in mine.items():
+        for key, removed in mine.items():
             other = theirs.get(key)
-            if one is None or other is None:
+            if removed is None or other is None:
                 continue
-            one.result.changes[one.at] = Change(
+            removed.result.changes[removed.at] = Change(
                 "node",
                 "moved",
-                one.side.ref(one.index),
+                removed.side.ref(removed.index),
                 other.side.ref(other.index),
                 signature(other.side, other.index),
-                old_node=one.side.nodes[one.index],
+                old_node=removed.side.nodes[removed.index],
                 new_node=other.side.nodes[other.index],
                 new_place=other.side.path,
             )
@@ -205,13 +205,13 @@ class _Loose:
 
 def _by_identity(loose: list[_Loose]) -> dict[tuple[object, ...], _Loose | None]:
     """Return the nodes by name, operator and attributes; None where several are alike."""
-    found: dict[tuple[object, ...], _Loose | None] = {}
-    for one in loose:
-        name = one.side.names[one.index]
+    by_key: dict[tuple[object, ...], _Loose | None] = {}
+    for item in loose:
+        name = item.side.names[item.index]
         if name:
-            key = (name, one.side.operators[one.index], one.side.attributes(one.index))
-            found[key] = None if key in found else one
-    return found
+            key = (name, item.side.operators[item.index], item.side.attributes(item.index))
+            by_key[key] = None if key in by_key else item
+    return by_key
 
 
 def _only(side: Side, index: int, status: str) -> Change:

@@ -96,34 +96,46 @@ class NodeComparison:
         if old.operators[index] != new.operators[other]:
             yield Field("op_type", old.operators[index], new.operators[other])
         values = old.values
-        for number, (one, two) in enumerate(zip_longest(old.ins[index], new.ins[other])):
-            plainly = one and two and values.get(one) == two
-            if not plainly and not self.same_value(one, two):
-                yield Field(f"input {number}", *self._described(one, two))
-        for number, (one, two) in enumerate(zip_longest(old.outs[index], new.outs[other])):
-            if one != two:
-                yield Field(f"output {number}", _shown(one), _shown(two), is_name=bool(one and two))
+        for number, (old_name, new_name) in enumerate(zip_longest(old.ins[index], new.ins[other])):
+            plainly = old_name and new_name and values.get(old_name) == new_name
+            if not plainly and not self.same_value(old_name, new_name):
+                yield Field(f"input {number}", *self._described(old_name, new_name))
+        for number, (old_name, new_name) in enumerate(
+            zip_longest(old.outs[index], new.outs[other])
+        ):
+            if old_name != new_name:
+                yield Field(
+                    f"output {number}",
+                    _shown(old_name),
+                    _shown(new_name),
+                    is_name=bool(old_name and new_name),
+                )
         if _has_more(first.proto) or _has_more(second.proto):
             yield from attribute_fields(first, second, self._meter, self._notes)
             yield from text_fields(first.proto, second.proto, ("doc_string",))
             yield from metadata_fields(first.proto, second.proto)
             yield from other_fields(first.proto, second.proto, _KNOWN)
 
-    def _described(self, one: str | None, two: str | None) -> tuple[str | None, str | None]:
+    def _described(
+        self, old_name: str | None, new_name: str | None
+    ) -> tuple[str | None, str | None]:
         """Return two inputs as text, with their makers where the names are the same."""
-        if one != two or not one or not two:
-            return _shown(one), _shown(two)
-        return f"{one} of {source(self.old, one)}", f"{two} of {source(self.new, two)}"
+        if old_name != new_name or not old_name or not new_name:
+            return _shown(old_name), _shown(new_name)
+        return (
+            f"{old_name} of {source(self.old, old_name)}",
+            f"{new_name} of {source(self.new, new_name)}",
+        )
 
-    def same_value(self, one: str | None, two: str | None) -> bool:
+    def same_value(self, old_name: str | None, new_name: str | None) -> bool:
         """Return whether two inputs mean the same value; None is one that is not there."""
-        if one is None or two is None or not one or not two:
-            return one == two
-        partner = self.old.counterpart(one)
+        if old_name is None or new_name is None or not old_name or not new_name:
+            return old_name == new_name
+        partner = self.old.counterpart(old_name)
         if partner is None:
             # Made by something that is gone, or by nothing: then the name is what it says.
-            return one == two and self.new.counterpart(two) is None
-        return partner == self.new.home(two)
+            return old_name == new_name and self.new.counterpart(new_name) is None
+        return partner == self.new.home(new_name)
 
 
 def _has_more(proto: Any) -> bool:
@@ -293,8 +305,11 @@ class ItemComparison:
         if kind == "output" and not self.nodes.same_value(name, other):
             yield Field("source", source(self.old, name), source(self.new, other))
         records = [
-            next((r for r in side.scope.records.get(kind, ()) if record_name(kind, r) == one), None)
-            for side, one in ((self.old, name), (self.new, other))
+            next(
+                (r for r in side.scope.records.get(kind, ()) if record_name(kind, r) == terminal),
+                None,
+            )
+            for side, terminal in ((self.old, name), (self.new, other))
         ]
         if records[0] is not None and records[1] is not None:
             yield from text_fields(records[0], records[1], ("doc_string",))
@@ -386,16 +401,16 @@ class ItemComparison:
         if not self._weights or any(field.name in ("dtype", "shape") for field in fields):
             return None
         try:
-            found = values_difference(old, new, self._meter)
+            difference = values_difference(old, new, self._meter)
         except InputError as error:
             where = visible(new.name)
             self._notes.append(f"the values of {where} cannot be compared: {error.message}")
             return None
-        if isinstance(found, TensorDifference):
-            fields.append(Field("values", None, found.text))
-            return found
-        if found is not None:
-            fields.append(Field("values", *found))
+        if isinstance(difference, TensorDifference):
+            fields.append(Field("values", None, difference.text))
+            return difference
+        if difference is not None:
+            fields.append(Field("values", *difference))
         return None
 
     def _sparse_fields(self, name: str, other: str) -> Iterator[Field]:

@@ -158,12 +158,12 @@ class Matches:
         old.partners[first], new.partners[second] = second, first
         self.open_old -= 1
         self.open_new -= 1
-        for one, other in zip(old.outs[first], new.outs[second], strict=False):
-            if one and other:
-                self.link(one, other)
+        for old_value, new_value in zip(old.outs[first], new.outs[second], strict=False):
+            if old_value and new_value:
+                self.link(old_value, new_value)
         if old.initializers and new.initializers:
-            for one, other in zip(old.ins[first], new.ins[second], strict=False):
-                self._link_renamed_initializers(one, other)
+            for old_value, new_value in zip(old.ins[first], new.ins[second], strict=False):
+                self._link_renamed_initializers(old_value, new_value)
 
     def link(self, first: str, second: str) -> None:
         """Match two values, unless one of them is matched."""
@@ -190,24 +190,24 @@ class Matches:
         old, new = self.old, self.new
         support = doubt = 0
         pairs = zip_longest(old.ins[index], new.ins[other], fillvalue="")
-        for number, (one, two) in enumerate(pairs):
-            if not one or not two:
+        for number, (old_value, new_value) in enumerate(pairs):
+            if not old_value or not new_value:
                 continue
-            weight = _WEIGHT if one in old.initializers else 1
-            partner = old.counterpart(one)
-            if partner is not None and partner == new.home(two):
+            weight = _WEIGHT if old_value in old.initializers else 1
+            partner = old.counterpart(old_value)
+            if partner is not None and partner == new.home(new_value):
                 support += weight
             elif partner is not None and (
-                new.counterpart(two) is not None
+                new.counterpart(new_value) is not None
                 or self.open_users(new, partner[1], number, old.operators[index])
             ):
                 doubt += weight
-        for one, two in zip(old.outs[index], new.outs[other], strict=False):
-            for user, number in users_of(old, one):
+        for old_value, new_value in zip(old.outs[index], new.outs[other], strict=False):
+            for user, number in users_of(old, old_value):
                 partner_user = old.partners[user]
                 if partner_user >= 0:
                     inputs = new.ins[partner_user]
-                    support += number < len(inputs) and inputs[number] == two
+                    support += number < len(inputs) and inputs[number] == new_value
         return support, doubt
 
     def is_likely(self, index: int, other: int) -> bool:
@@ -262,11 +262,11 @@ _FEW = 2
 def match_unchanged(matches: Matches) -> None:
     """Pair the nodes whose name, operator and links are the same, and those of their neighbours."""
     old, new = matches.old, matches.new
-    found = {key: index for index, key in enumerate(new.keys)}
+    by_key = {key: index for index, key in enumerate(new.keys)}
     candidates = [-1] * len(old.nodes)
     taken = [-1] * len(new.nodes)
     for index, key in enumerate(old.keys):
-        other = found.get(key, -1) if key else -1
+        other = by_key.get(key, -1) if key else -1
         if (
             other >= 0
             and taken[other] < 0
@@ -346,13 +346,13 @@ def _candidates_by_name(matches: Matches, by_output: bool) -> list[Place]:
 
 
 def _by_key(side: Side, by_output: bool) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_key: dict[str, list[int]] = {}
     for index in open_nodes(side):
         key = side.keys[index]
         if by_output:
             key = next((name for name in side.outs[index] if name), "")
-        found.setdefault(key, []).append(index)
-    return found
+        by_key.setdefault(key, []).append(index)
+    return by_key
 
 
 def _names_hold(matches: Matches, candidates: list[Place]) -> bool:
@@ -517,10 +517,10 @@ def match_order(matches: Matches, intern: Interner) -> None:
     mine, theirs = open_nodes(matches.old), open_nodes(matches.new)
     first = [_key(matches.old, index, intern) for index in mine]
     second = [_key(matches.new, index, intern) for index in theirs]
-    for one, other in common_subsequence(first, second):
-        support, doubt = matches.evidence(mine[one], theirs[other])
+    for old_at, new_at in common_subsequence(first, second):
+        support, doubt = matches.evidence(mine[old_at], theirs[new_at])
         if support > doubt:
-            matches.pair(mine[one], theirs[other], guessed=True)
+            matches.pair(mine[old_at], theirs[new_at], guessed=True)
 
 
 def _key(side: Side, index: int, intern: Interner) -> int:
@@ -547,7 +547,7 @@ def common_subsequence(
     head = [(place, place) for place in range(start)]
     tail = [(len(first) - place, len(second) - place) for place in range(end, 0, -1)]
     middle = _greedy(first[start : len(first) - end], second[start : len(second) - end], budget)
-    return [*head, *((one + start, other + start) for one, other in middle), *tail]
+    return [*head, *((old_at + start, new_at + start) for old_at, new_at in middle), *tail]
 
 
 def _greedy(first: list[int], second: list[int], budget: int) -> list[tuple[int, int]]:
@@ -640,7 +640,7 @@ def _is_bijection(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
 
 
 def _structures(matches: Matches, intern: Interner) -> tuple[Structure, Structure]:
-    old_outputs = {one: number for number, (one, _) in enumerate(matches.outputs)}
+    old_outputs = {old_name: number for number, (old_name, _) in enumerate(matches.outputs)}
     new_outputs = {other: number for number, (_, other) in enumerate(matches.outputs)}
     old, new = matches.old, matches.new
     return (

@@ -114,7 +114,9 @@ class ModelDiff:
 
     def to_json(self) -> JSON:
         """Return the document of ``dld diff --json``. Fields may be added, never renamed."""
-        counts: dict[str, JSON] = {kind: dict(found) for kind, found in self.counts().items()}
+        counts: dict[str, JSON] = {
+            kind: dict(by_status) for kind, by_status in self.counts().items()
+        }
         return {
             "old": self.old,
             "new": self.new,
@@ -134,7 +136,7 @@ def _json(scope: ScopeDiff | None, change: Change) -> JSON:
         "old": change.old,
         "new": change.new,
         "about": change.about,
-        "fields": [one.to_json() for one in change.fields],
+        "fields": [field.to_json() for field in change.fields],
     }
     if change.new_place is not None:
         entry["new_scope"] = list(change.new_place)

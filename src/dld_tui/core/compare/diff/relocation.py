@@ -212,10 +212,10 @@ class Relocation:
         known = self._digests.get(id(tensor.proto))
         if known is None:
             try:
-                found = digest(tensor, self._meter)
+                content = digest(tensor, self._meter)
             except InputError:
-                found = None
-            known = self._digests[id(tensor.proto)] = (tensor.proto, found)
+                content = None
+            known = self._digests[id(tensor.proto)] = (tensor.proto, content)
         return known[1]
 
 
@@ -261,15 +261,15 @@ class _Line:
     def _steps(self, steps: JSON) -> JSON:
         if not isinstance(steps, list):
             return steps
-        found: list[JSON] = []
+        relocated: list[JSON] = []
         for step in steps:
             if isinstance(step, list) and len(step) == 2 and isinstance(step[1], dict):
                 line = _Line(self._relocation, str(step[0]))
-                found.append([step[0], line.arguments(step[1])])
+                relocated.append([step[0], line.arguments(step[1])])
                 self.relocated += line.relocated
             else:
-                found.append(step)
-        return found
+                relocated.append(step)
+        return relocated
 
     def _path(self, path: list[str]) -> list[JSON]:
         pair = self._relocation.scope(path)
@@ -287,18 +287,18 @@ class _Line:
             return {self._node(scope, ref): place for ref, place in nodes.items()}
         if not isinstance(nodes, list):
             return nodes
-        found: list[JSON] = []
+        relocated: list[JSON] = []
         for item in nodes:
             if isinstance(item, list) and len(item) == 2:
                 first, second = item
                 if _is_path(first) and isinstance(second, str):
-                    found.append([self._path(first), self._node([*first], second)])
+                    relocated.append([self._path(first), self._node([*first], second)])
                     continue
                 if isinstance(first, str):
-                    found.append([self._node(scope, first), second])
+                    relocated.append([self._node(scope, first), second])
                     continue
-            found.append(self._node(scope, item) if isinstance(item, str) else item)
-        return found
+            relocated.append(self._node(scope, item) if isinstance(item, str) else item)
+        return relocated
 
     def _node(self, scope: JSON, ref: str) -> str:
         pair = self._relocation.scope(scope) if _is_path(scope) else None

@@ -169,8 +169,8 @@ class Side:
     def type_text(self, name: str) -> str:
         """Return the declared type of a value, or nothing. Foreign text."""
         proto = self.types.get(name)
-        found = value_type_of(proto) if proto is not None else None
-        return found.text if found is not None else ""
+        value_type = value_type_of(proto) if proto is not None else None
+        return value_type.text if value_type is not None else ""
 
     def tensor(self, name: str) -> Tensor | None:
         """Return a dense initializer by name."""
@@ -190,15 +190,15 @@ class Side:
 
     def attributes(self, index: int) -> tuple[Any, ...]:
         """Return what is equal for two nodes whose attributes are; payloads count by length."""
-        found = self._attributes.get(index)
-        if found is None:
-            found = self._attributes[index] = attribute_key(self.nodes[index])
-        return found
+        key = self._attributes.get(index)
+        if key is None:
+            key = self._attributes[index] = attribute_key(self.nodes[index])
+        return key
 
 
 def _texts(names: Any) -> tuple[str, ...]:
-    found = tuple(names)
-    return texts_of(found) if bytes in map(type, found) else found
+    texts = tuple(names)
+    return texts_of(texts) if bytes in map(type, texts) else texts
 
 
 _PENDING = -2
@@ -278,17 +278,17 @@ class Structure:
                 place = producers.get(name)
                 key.append(-1 if place is not None and place[0] in ids else leaves(name))
             for name in side.outs[index]:
-                found = [
+                users = [
                     (0, ids[user], number)
                     if user in ids
                     else (1, user if is_old else partners[user], number)
                     for user, number in consumers.get(name, ())
                 ]
                 if name in outputs:
-                    found.append((2, outputs[name], 0))
-                if len(found) > 1:
-                    found.sort()
-                key.append(tuple(found))
+                    users.append((2, outputs[name], 0))
+                if len(users) > 1:
+                    users.sort()
+                key.append(tuple(users))
             ids[index] = intern(tuple(key))
         return ids
 
@@ -309,10 +309,10 @@ class _Leaves:
         self._known: dict[str, int] = {}
 
     def __call__(self, name: str) -> int:
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self.intern(self._key(name))
-        return found
+        number = self._known.get(name)
+        if number is None:
+            number = self._known[name] = self.intern(self._key(name))
+        return number
 
     def _key(self, name: str) -> Hashable:
         side = self.side
@@ -386,13 +386,13 @@ def nearby_ids(
                     around.append(leaves(name))
             for name in side.outs[index]:
                 users = consumers.get(name, ())
-                found = [
+                neighbour_ids = [
                     ("open", ids[user], number)
                     if user in ids
                     else ("matched", user if is_old else partners[user], number)
                     for user, number in users[:_MOST_NEARBY]
                 ]
-                around.append((len(users), *sorted(found)))
+                around.append((len(users), *sorted(neighbour_ids)))
             following[index] = intern(("near", *around))
         ids = following
     return ids

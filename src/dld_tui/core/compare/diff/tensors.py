@@ -249,22 +249,22 @@ def digest(tensor: Tensor, meter: Meter) -> str:
         CancelledError: The user stopped it.
     """
     meter.check()
-    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     payload = _inline(tensor) or _fixed(tensor)
     if isinstance(payload, Blob):
         for part in payload.chunks(PART_ELEMENTS * 8):
-            found.update(part)
+            hasher.update(part)
             meter.add(len(part))
     elif payload is not None:
-        found.update(payload)
+        hasher.update(payload)
     else:
         values = tensor.read()
         if values.dtype == np.object_:
             for text in values:
-                found.update(b"%d:" % len(text) + text)
+                hasher.update(b"%d:" % len(text) + text)
         else:
-            found.update(_stored(values, tensor.bits or 8))
-    return found.hexdigest()
+            hasher.update(_stored(values, tensor.bits or 8))
+    return hasher.hexdigest()
 
 
 def _stored(values: np.ndarray[Any, Any], bits: int) -> bytes:
@@ -381,9 +381,9 @@ def _compared(
     # What is exact is the floating point weight, or the old one of two in few bits.
     exact, rounded = (parts, mine) if is_new or other is None else (mine, parts)
     signal = noise = worst = 0.0
-    for one, two in _in_step(exact, rounded):
-        error = one.astype(np.float64) - two
-        signal += float(np.square(one, dtype=np.float64).sum())
+    for reference, rounded_part in _in_step(exact, rounded):
+        error = reference.astype(np.float64) - rounded_part
+        signal += float(np.square(reference, dtype=np.float64).sum())
         noise += float(np.square(error).sum())
         worst = max(worst, float(np.abs(error).max(initial=0.0)))
     ratio = signal / noise if noise else inf
@@ -398,11 +398,11 @@ def _shape(weight: BlockedWeight) -> tuple[int, ...]:
     return weight.shape[::-1] if weight.is_transposed else weight.shape
 
 
-def _same(one: BlockedWeight, other: BlockedWeight) -> bool:
+def _same(weight: BlockedWeight, other: BlockedWeight) -> bool:
     """Return whether two weights are stored alike, byte for byte."""
-    if one.format != other.format:
+    if weight.format != other.format:
         return False
-    parts = [[w.levels, w.scales, w.zero_points, w.groups] for w in (one, other)]
+    parts = [[w.levels, w.scales, w.zero_points, w.groups] for w in (weight, other)]
     return all(
         (mine is None and theirs is None)
         or (mine is not None and theirs is not None and np.array_equal(mine.read(), theirs.read()))
@@ -418,14 +418,14 @@ def _rows(tensor: Tensor) -> Iterator[Array]:
         yield part.reshape(-1, *tensor.shape[1:])
 
 
-def _in_step(one: Iterator[Array], other: Iterator[Array]) -> Iterator[tuple[Array, Array]]:
+def _in_step(first: Iterator[Array], second: Iterator[Array]) -> Iterator[tuple[Array, Array]]:
     """Yield parts of the same rows of two matrices that come in parts of any size."""
     left = right = np.empty((0,), np.float32)
     while True:
         if not len(left):
-            left = next(one, left)
+            left = next(first, left)
         if not len(right):
-            right = next(other, right)
+            right = next(second, right)
         count = min(len(left), len(right))
         if not count:
             return

@@ -122,8 +122,8 @@ def _whole(attribute: Attribute) -> str:
     text = attribute_text(attribute, limit=_NO_LIMIT)
     if len(text) <= _LONG:
         return text
-    found = hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16)
-    return f"{clip(text, _LONG)} blake2b {found.hexdigest()}"
+    hasher = hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=16)
+    return f"{clip(text, _LONG)} blake2b {hasher.hexdigest()}"
 
 
 def text_or_number(value: Any) -> str:
@@ -181,7 +181,7 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
     if diff.weights:
         yield [("weights in few bits, signal to noise", "head")]
         worst = noisiest(diff)
-        yield from ([(noise_text(one), "")] for one in worst[:_MOST_WEIGHTS])
+        yield from ([(noise_text(noise), "")] for noise in worst[:_MOST_WEIGHTS])
         if len(worst) > _MOST_WEIGHTS:
             yield [(f"  {fmt.count(len(worst) - _MOST_WEIGHTS)} more have less noise", "")]
     yield []
@@ -193,13 +193,13 @@ def noisiest(diff: ModelDiff) -> list[WeightNoise]:
     return sorted(diff.weights, key=lambda weight: inf if weight.snr_db is None else weight.snr_db)
 
 
-def noise_text(one: WeightNoise) -> str:
+def noise_text(noise: WeightNoise) -> str:
     """Return the line of a weight in few bits. Fit to be shown."""
-    name = f"{visible(one.weight)} {fmt.shape(one.shape)}"
-    if one.snr_db is None:
-        return f"     same  {name}  {one.format}"
+    name = f"{visible(noise.weight)} {fmt.shape(noise.shape)}"
+    if noise.snr_db is None:
+        return f"     same  {name}  {noise.format}"
     # What a reader looks for comes first: names are long, and terminals are not wide.
-    return f"{one.snr_db:6.1f} dB  {name}  max |Δ| {one.max_abs:.3g}, {one.format}"
+    return f"{noise.snr_db:6.1f} dB  {name}  max |Δ| {noise.max_abs:.3g}, {noise.format}"
 
 
 def scope_title(scope: ScopeDiff) -> str:
@@ -213,8 +213,8 @@ def summary(diff: ModelDiff) -> str:
     if diff.same:
         return "no differences"
     parts = []
-    for kind, found in diff.counts().items():
-        figures = ", ".join(f"{fmt.count(count)} {status}" for status, count in found.items())
+    for kind, by_status in diff.counts().items():
+        figures = ", ".join(f"{fmt.count(count)} {status}" for status, count in by_status.items())
         parts.append(f"{_PLURALS.get(kind, kind + 's')}: {figures}")
     return "; ".join(parts)
 
@@ -277,13 +277,13 @@ def _scope_lines(scope: ScopeDiff) -> Iterator[list[Part]]:
     )
     counted: set[str] = set()
     renamed = Counter(change.kind for change in scope.changes if change.status == "renamed")
-    told: Counter[str] = Counter()
+    shown_kinds: Counter[str] = Counter()
     for change in scope.changes:
         if change.status == "renamed" and renamed[change.kind] > _MOST_RENAMED:
-            told[change.kind] += 1
-            if told[change.kind] <= _RENAMED_SHOWN:
+            shown_kinds[change.kind] += 1
+            if shown_kinds[change.kind] <= _RENAMED_SHOWN:
                 yield next(change_lines(change))
-            elif told[change.kind] == _RENAMED_SHOWN + 1:
+            elif shown_kinds[change.kind] == _RENAMED_SHOWN + 1:
                 more = fmt.count(renamed[change.kind] - _RENAMED_SHOWN)
                 yield [(f"  {MARKS['renamed']} {more} more {change.kind}s are renamed", "renamed")]
             continue

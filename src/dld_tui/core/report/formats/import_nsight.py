@@ -248,8 +248,8 @@ def _join(
     """Note which range holds which, and which launched what."""
     threads: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     # A range comes before a launch at the same time. Ranges are by start, the longest first.
-    for index, one in enumerate(ranges):
-        threads[one.thread].append((one.start, 0, index))
+    for index, named_range in enumerate(ranges):
+        threads[named_range.thread].append((named_range.start, 0, index))
     for index, done in enumerate(work):
         launch = launches.get(done.key)
         if launch is not None:
@@ -272,12 +272,16 @@ def _join(
 def _passes(ranges: Sequence[_Range]) -> list[int]:
     """Return the outermost ranges that come most often, where they are passes; else none."""
     outermost = [
-        index for index, one in enumerate(ranges) if one.works and one.holder is None
-    ]  # fmt: skip
+        index
+        for index, named_range in enumerate(ranges)
+        if named_range.works and named_range.holder is None
+    ]
     names = Counter(ranges[index].name for index in outermost)
     name, count = max(names.items(), key=lambda item: item[1], default=("", 0))
     passes = [index for index in outermost if ranges[index].name == name]
-    apart = all(ranges[one].end <= ranges[following].start for one, following in pairwise(passes))
+    apart = all(
+        ranges[outer].end <= ranges[following].start for outer, following in pairwise(passes)
+    )
     return passes if count > 1 and apart else []
 
 
@@ -301,11 +305,11 @@ def _write(writer: ReportWriter, export: _Export) -> None:
     writer.set_fact("execution_provider", "GPU")
     if isinstance(export.device, str):
         writer.set_fact("device", export.device)
-    places = sorted({one.place for one in work}, key=str)
+    places = sorted({activity.place for activity in work}, key=str)
     streams = dict(
         zip(places, _labels(places, ("process", "GPU", "context", "stream")), strict=True)
     )
-    starting = [one.start for one in ranges if one.works]
+    starting = [named_range.start for named_range in ranges if named_range.works]
     origin = min(starting + [done.start for done in work])
     layers: dict[str, int] = {}
 
@@ -317,26 +321,32 @@ def _write(writer: ReportWriter, export: _Export) -> None:
     def us(time: int) -> float:
         return time / 1000
 
-    if not any(one.works for one in ranges):
-        writer.add_pass(0, 0.0, us(max(one.end for one in work) - origin))
+    if not any(named_range.works for named_range in ranges):
+        writer.add_pass(0, 0.0, us(max(activity.end for activity in work) - origin))
         rows = [
-            (layer(one.name, one.kind), us(one.start - origin), *(us(one.end - one.start),) * 2,
-             streams[one.place])
-            for one in work
-        ]  # fmt: skip
+            (
+                layer(activity.name, activity.kind),
+                us(activity.start - origin),
+                *(us(activity.end - activity.start),) * 2,
+                streams[activity.place],
+            )
+            for activity in work
+        ]
         writer.add_samples(0, rows)
         writer.note("no NVTX range launched anything: the kernels and copies are the layers")
         _remark(writer, export)
         return
-    own = [one.end - one.start for one in ranges]
+    own = [named_range.end - named_range.start for named_range in ranges]
     roots: list[int] = []
-    for index, one in enumerate(ranges):
-        roots.append(index if one.holder is None else roots[one.holder])
-        if one.works and one.holder is not None:
-            own[one.holder] -= min(one.end, ranges[one.holder].end) - one.start
+    for index, named_range in enumerate(ranges):
+        roots.append(index if named_range.holder is None else roots[named_range.holder])
+        if named_range.works and named_range.holder is not None:
+            own[named_range.holder] -= (
+                min(named_range.end, ranges[named_range.holder].end) - named_range.start
+            )
     marks = _passes(ranges)
     pass_of = {root: number for number, root in enumerate(marks)}
-    threads = sorted({one.thread for one in ranges if one.works})
+    threads = sorted({named_range.thread for named_range in ranges if named_range.works})
     pairs: list[tuple[int | None, ...]] = [
         (thread >> _ID_BITS & (1 << _ID_BITS) - 1, thread & (1 << _ID_BITS) - 1)
         for thread in threads
@@ -345,21 +355,30 @@ def _write(writer: ReportWriter, export: _Export) -> None:
     starts = [ranges[root].start for root in marks] or [origin]
     ends = [ranges[root].end for root in marks]
     if not marks:
-        ends = [max([one.end for one in ranges if one.works] + [done.end for done in work])]
+        ends = [
+            max(
+                [named_range.end for named_range in ranges if named_range.works]
+                + [done.end for done in work]
+            )
+        ]
         writer.note("no outermost NVTX range comes again: all is shown as one pass")
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         writer.add_pass(number, us(start - origin), us(end - start))
     samples: dict[int, list[tuple[int, float, float, float, int | str]]] = defaultdict(list)
     outside = unowned = 0
-    for index, one in enumerate(ranges):
+    for index, named_range in enumerate(ranges):
         place = pass_of.get(roots[index]) if marks else 0
-        if not one.works:
+        if not named_range.works:
             continue
         if place is None:
             outside += 1
             continue
-        row = (us(one.start - origin), us(one.end - one.start), us(max(own[index], 0)))
-        samples[place].append((layer(one.name, "NVTX"), *row, tracks[one.thread]))
+        row = (
+            us(named_range.start - origin),
+            us(named_range.end - named_range.start),
+            us(max(own[index], 0)),
+        )
+        samples[place].append((layer(named_range.name, "NVTX"), *row, tracks[named_range.thread]))
     events: dict[int, list[GpuEvent]] = defaultdict(list)
     for done in work:
         place = None if marks else 0

@@ -142,8 +142,8 @@ class EngineLayer:
 
 def type_of_name(name: str) -> str:
     """Return the type of a layer by its name; empty when that tells nothing."""
-    found = layer_type(name)
-    return "" if found == UNKNOWN else found
+    by_name = layer_type(name)
+    return "" if by_name == UNKNOWN else by_name
 
 
 @dataclass(frozen=True)
@@ -218,20 +218,20 @@ class EnginePlan:
 
 def missing(plan: EnginePlan) -> list[str]:
     """Return a sentence for each thing that would be worth having, the most important first."""
-    found: list[str] = []
+    lines: list[str] = []
     if plan.passes is None and plan.total_ms is None:
-        found.append(
+        lines.append(
             "No times of the layers: trtexec --loadEngine=ENGINE --exportProfile=NAME.profile.json "
             "--separateProfileRun writes them; keep the file beside this one."
         )
     if plan.timing is None:
-        found.append(
+        lines.append(
             "No times of whole inferences: trtexec --loadEngine=ENGINE "
             "--exportTimes=NAME.timing.json writes them."
         )
     if not plan.device:
-        found.append(
+        lines.append(
             "The device is not known, so no roofline can be drawn: keep the log of trtexec, or "
             "NAME.profile.metadata.json, beside this file."
         )
-    return found
+    return lines

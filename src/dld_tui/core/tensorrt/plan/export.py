@@ -112,8 +112,8 @@ def timing_json(timing: TimingSummary | None) -> JSON:
         return None
     document: dict[str, JSON] = {"source": timing.source, "throughput": timing.throughput}
     for name in ("latency", "compute", "h2d", "d2h", "enqueue"):
-        found = getattr(timing, name)
-        document[name] = None if found is None else dict(dataclasses.asdict(found))
+        statistics = getattr(timing, name)
+        document[name] = None if statistics is None else dict(dataclasses.asdict(statistics))
     return document
 
 
@@ -168,7 +168,7 @@ def _layer(layer: EngineLayer, plan: EnginePlan, mapping: Mapping[int, LayerNode
 
 
 def _tensor(tensor: EngineTensor, binding: bool = False) -> JSON:
-    found: dict[str, JSON] = {
+    document: dict[str, JSON] = {
         "name": tensor.name,
         "dims": None if tensor.dims is None else list(tensor.dims),
         "dtype": tensor.dtype,
@@ -177,9 +177,9 @@ def _tensor(tensor: EngineTensor, binding: bool = False) -> JSON:
         "bytes": tensor.bytes,
     }
     if binding:
-        found["mode"] = tensor.mode
-        found["profiles"] = [[list(dims) for dims in one] for one in tensor.profile_dims]
-    return found
+        document["mode"] = tensor.mode
+        document["profiles"] = [[list(dims) for dims in profile] for profile in tensor.profile_dims]
+    return document
 
 
 # --- a workbook -----------------------------------------------------------------------------------
@@ -244,15 +244,15 @@ def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.Mode
     from onnx import helper
 
     now: dict[str, str] = {}
-    made: set[str] = set()
+    used: set[str] = set()
 
     def write(tensor: EngineTensor) -> onnx.ValueInfoProto:
         shown = visible(tensor.name)
         name, number = shown, 1
-        while name in made:
+        while name in used:
             number += 1
             name = f"{shown} ({number})"
-        made.add(name)
+        used.add(name)
         now[tensor.name] = name
         return _info(tensor, name)
 
@@ -271,10 +271,10 @@ def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.Mode
         for tensor in plan.bindings
         if tensor.mode == "output" and tensor.name in now
     ]
-    told = {info.name for info in outputs}
+    output_names = {info.name for info in outputs}
     graph = helper.make_graph(
         nodes, visible(plan.title) or "engine", outer, outputs,
-        value_info=[info for info in infos if info.name not in told],
+        value_info=[info for info in infos if info.name not in output_names],
     )  # fmt: skip
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(DOMAIN, 1)]
     return helper.make_model(

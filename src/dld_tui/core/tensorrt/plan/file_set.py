@@ -244,8 +244,12 @@ def _graph(plan: EnginePlan) -> str:
         text = text_of_file(Path(source))
         # Concatenated layers and lists are forms that TREx does not read.
         if text.lstrip().startswith("{"):
-            found, _ = documents(text, source)
-            if len(found) == 1 and isinstance(found[0], dict) and "Layers" in found[0]:
+            parsed_documents, _ = documents(text, source)
+            if (
+                len(parsed_documents) == 1
+                and isinstance(parsed_documents[0], dict)
+                and "Layers" in parsed_documents[0]
+            ):
                 return text
     if not plan.all_layers:
         return ""
@@ -290,8 +294,8 @@ def _timing(plan: EnginePlan) -> str:
 
 
 def _metadata(metadata: Mapping[str, JSON], keys: tuple[str, ...]) -> str:
-    found: dict[str, JSON] = {key: metadata[key] for key in keys if key in metadata}
-    return _text(found) if found else ""
+    content: dict[str, JSON] = {key: metadata[key] for key in keys if key in metadata}
+    return _text(content) if content else ""
 
 
 def _text(value: JSON) -> str:
@@ -328,23 +332,23 @@ def io_modes(metadata: Mapping[str, JSON]) -> dict[str, str]:
     """Return ``input`` or ``output`` for the bindings that an archive tells of."""
     plan = metadata.get("plan_cfg")
     tensors = plan.get("io_tensors") if isinstance(plan, dict) else None
-    found = {}
+    modes = {}
     for name, tensor in tensors.items() if isinstance(tensors, dict) else ():
         word = text_of(tensor.get("mode")).lower() if isinstance(tensor, dict) else ""
         if "input" in word or "output" in word:
-            found[name] = "input" if "input" in word else "output"
-    return found
+            modes[name] = "input" if "input" in word else "output"
+    return modes
 
 
 def device_of(metadata: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Return what is known of the device; empty when nothing is."""
     build = metadata.get("build")
     for source in (metadata, build if isinstance(build, dict) else {}):
-        found = first(source, *_DEVICE_KEYS)
-        if isinstance(found, dict) and found:
-            return found
-        if isinstance(found, str) and found:
-            return {"Name": found}
+        device = first(source, *_DEVICE_KEYS)
+        if isinstance(device, dict) and device:
+            return device
+        if isinstance(device, str) and device:
+            return {"Name": device}
     return {}
 
 
@@ -362,7 +366,7 @@ def model_of(metadata: Mapping[str, JSON]) -> str:
     if isinstance(build, dict):
         settings = build.get("settings")
         for source in (build, settings if isinstance(settings, dict) else {}):
-            found = text_of(source.get("model"))
-            if found:
-                return found
+            model = text_of(source.get("model"))
+            if model:
+                return model
     return ""

@@ -108,14 +108,14 @@ def _folded(
 
 def _view(tensor: EngineTensor, others: Sequence[EngineTensor]) -> EngineTensor:
     """Return a tensor under the name of what it is a view of; the rest stays its own."""
-    found = dataclasses.replace(
+    view = dataclasses.replace(
         tensor,
         dims=others[0].dims if tensor.dims is None else tensor.dims,
         dtype=tensor.dtype or others[0].dtype,
     )
     if len(others) == 1:
-        return dataclasses.replace(found, name=others[0].name)
-    return dataclasses.replace(found, sources=tuple(other.name for other in others))
+        return dataclasses.replace(view, name=others[0].name)
+    return dataclasses.replace(view, sources=tuple(other.name for other in others))
 
 
 def _resolved(
@@ -123,11 +123,11 @@ def _resolved(
 ) -> tuple[EngineTensor, ...]:
     """Follow a chain of NoOps to what it reads; a cycle ends where it began."""
     seen = set()
-    found: tuple[EngineTensor, ...] = (tensor,)
-    while len(found) == 1 and found[0].name in sources and found[0].name not in seen:
-        seen.add(found[0].name)
-        found = sources[found[0].name]
-    return found
+    tensors: tuple[EngineTensor, ...] = (tensor,)
+    while len(tensors) == 1 and tensors[0].name in sources and tensors[0].name not in seen:
+        seen.add(tensors[0].name)
+        tensors = sources[tensors[0].name]
+    return tensors
 
 
 def profile_indices(layers: Sequence[EngineLayer]) -> list[int]:
@@ -144,12 +144,12 @@ def profile_indices(layers: Sequence[EngineLayer]) -> list[int]:
         group = _MYELIN.search(layer.name)
         if group and mark is not None:
             groups[group[1]] = mark
-    found = []
+    indices = []
     for layer, mark in zip(layers, marks, strict=True):
         group = _MYELIN.search(layer.name)
         inherited = groups.get(group[1], 0) if group else 0
-        found.append(mark if mark is not None else inherited)
-    return found
+        indices.append(mark if mark is not None else inherited)
+    return indices
 
 
 def _mark(layer: EngineLayer) -> int | None:
@@ -176,15 +176,15 @@ def is_pointwise(layer: EngineLayer) -> bool:
 def operations(layer: EngineLayer) -> tuple[str, ...]:
     """Return the operations inside a layer, as its attributes or its name say. Foreign text."""
     for key in ("Operations", "Instructions"):
-        found = layer.attributes.get(key)
-        if isinstance(found, list):
-            return tuple(_text(item) for item in found[:_MOST])
+        listed = layer.attributes.get(key)
+        if isinstance(listed, list):
+            return tuple(_text(item) for item in listed[:_MOST])
     for name in (layer.tactic, layer.name):
         myelin = _MYELIN_NAME.match(name)
         if myelin:
             return tuple(_WORD.findall(myelin[1])[:_MOST])
-    _, found, nested = layer.name.partition("PWN(")
-    parts = [part.strip() for part in _NEST.split(nested)] if found else []
+    _, listed, nested = layer.name.partition("PWN(")
+    parts = [part.strip() for part in _NEST.split(nested)] if listed else []
     return tuple(part for part in parts if part)[:_MOST]
 
 

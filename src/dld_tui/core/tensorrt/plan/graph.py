@@ -130,19 +130,19 @@ class _Builder:
 
 def _bindings(plan: EnginePlan) -> tuple[Sequence[str], Sequence[str]]:
     """Return the names of inputs and outputs: as the file says, else as the layers need them."""
-    made = {tensor.name for layer in plan.layers for tensor in layer.outputs}
+    produced = {tensor.name for layer in plan.layers for tensor in layer.outputs}
     read = dict.fromkeys(
         name for layer in plan.layers for tensor in layer.inputs for name in tensor.source_names
     )
     inputs: list[str] = []
     outputs: list[str] = []
     for tensor in plan.bindings:
-        if tensor.mode == "output" or (not tensor.mode and tensor.name in made):
+        if tensor.mode == "output" or (not tensor.mode and tensor.name in produced):
             outputs.append(tensor.name)
         elif tensor.mode == "input" or tensor.name in read:
             inputs.append(tensor.name)
     if not plan.bindings:
-        inputs = [name for name in read if name not in made]
+        inputs = [name for name in read if name not in produced]
         outputs = [
             name
             for name in dict.fromkeys(t.name for layer in plan.layers for t in layer.outputs)
@@ -159,8 +159,8 @@ def category_of_layer(layer: EngineLayer) -> str:
 def category_of_type(kind: str) -> str:
     """Return the category of a layer type of TensorRT; empty when it is not known."""
     small = kind.lower()
-    found = (name for part, name in _CATEGORIES if re.search(part, small))
-    return next(found, "") if small else ""
+    categories = (name for part, name in _CATEGORIES if re.search(part, small))
+    return next(categories, "") if small else ""
 
 
 def colour_of_type(kind: str) -> str:
@@ -226,7 +226,7 @@ def layer_tips(layer: EngineLayer) -> list[str]:
         for title, size in (("moves", layer.footprint), ("weights", layer.weights_bytes or None))
         if size is not None
     ]
-    found = [
+    lines = [
         f"tactic {visible(layer.tactic)}" if layer.tactic else "",
         ", ".join(sizes),
         f"{fmt.short_count(count)} MACs" if count else "",
@@ -235,17 +235,17 @@ def layer_tips(layer: EngineLayer) -> list[str]:
             for tensor in layer.inputs[:4]
         ),
     ]
-    return [line for line in found if line]
+    return [line for line in lines if line]
 
 
 def layer_notes(layer: EngineLayer) -> list[str]:
     """Return the lines below the type of a layer: name, precision, time."""
-    found = [visible(layer.name)] if layer.name else []
+    lines = [visible(layer.name)] if layer.name else []
     precision = precision_text(layer)
     time = "" if layer.time_ms is None else f"{fmt.milliseconds(layer.time_ms)} ms"
     share = "" if layer.percent is None else f"{fmt.percent(layer.percent)} %"
     figures = "  ".join(part for part in (precision, time, share) if part)
-    return [*found, figures] if figures else found
+    return [*lines, figures] if figures else lines
 
 
 def precision_text(layer: EngineLayer) -> str:

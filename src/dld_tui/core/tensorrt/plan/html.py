@@ -94,8 +94,8 @@ def roofline_chart(plan: EnginePlan) -> str:
             f' text-anchor="end">{text(kind)} {top:g}</text>'
         )
     for layer, x, y in points:
-        found = placement(layer, peaks)
-        share = found.efficiency if found is not None else None
+        placed = placement(layer, peaks)
+        share = placed.efficiency if placed is not None else None
         of_roof = "" if share is None else f", {100 * share:.0f} % of its roof"
         parts.append(
             _point(kinds, layer, across.at(x), up.at(y), f"{x:.3g} a byte, {y:.3g}{of_roof}")
@@ -122,8 +122,8 @@ def scatter_chart(plan: EnginePlan) -> str:
     if peaks is not None:
         parts += _bandwidth(peaks, across, up)
     for layer, x, y in points:
-        told = f"{fmt.size(int(x))}, {fmt.milliseconds(y, digits=4)} ms"
-        parts.append(_point(kinds, layer, across.at(x), up.at(y), told))
+        figures = f"{fmt.size(int(x))}, {fmt.milliseconds(y, digits=4)} ms"
+        parts.append(_point(kinds, layer, across.at(x), up.at(y), figures))
     return _drawing(parts, kinds, "time against bytes")
 
 
@@ -188,10 +188,10 @@ def precision_chart(plan: EnginePlan) -> str:
 def convolution_chart(plan: EnginePlan) -> str:
     """Return the slowest convolutions, and how near to their roof they come."""
     peaks = peaks_of(plan.device)
-    found = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
-    found.sort(key=lambda layer: -(layer.time_ms or 0.0))
+    convolutions = [layer for layer in plan.layers if is_convolution(layer) and layer.time_ms]
+    convolutions.sort(key=lambda layer: -(layer.time_ms or 0.0))
     rows = []
-    for layer in found[:_TOP]:
+    for layer in convolutions[:_TOP]:
         place = placement(layer, peaks) if peaks is not None else None
         share = place.efficiency if place is not None else None
         of_roof = "" if share is None else f", {100 * share:.0f} %"
@@ -220,8 +220,8 @@ class _LogAxis:
         """Return 1, 2 and 5 times the powers of ten within it; fewer where there are many."""
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         steps = (1, 2, 5) if last - first <= _FEW_DECADES else (1,)
-        found = (step * 10.0**power for power in range(first, last + 1) for step in steps)
-        return [value for value in found if self.low <= value <= self.high]
+        values = (step * 10.0**power for power in range(first, last + 1) for step in steps)
+        return [value for value in values if self.low <= value <= self.high]
 
 
 _FEW_DECADES = 4
@@ -257,12 +257,12 @@ def _axes(
     return parts
 
 
-def _point(kinds: Sequence[str], layer: EngineLayer, x: float, y: float, told: str) -> str:
+def _point(kinds: Sequence[str], layer: EngineLayer, x: float, y: float, figures: str) -> str:
     kind = layer.precision or UNKNOWN
     place = kinds.index(kind) if kind in kinds else len(kinds)
     return (
         f'<circle {fill(place)} cx="{number(x)}" cy="{number(y)}" r="4" fill-opacity="0.75">'
-        f"<title>{text(layer.name)}: {text(kind)}, {text(told)}</title></circle>"
+        f"<title>{text(layer.name)}: {text(kind)}, {text(figures)}</title></circle>"
     )
 
 
@@ -333,18 +333,20 @@ def _convolution_title(plan: EnginePlan) -> str:
 
 def _tiles(plan: EnginePlan) -> str:
     summary = summary_of(plan)
-    found = []
+    figures = []
     if plan.timing is not None and plan.timing.compute is not None:
-        found.append(Tile("GPU compute, median, ms", fmt.milliseconds(plan.timing.compute.median)))
+        figures.append(
+            Tile("GPU compute, median, ms", fmt.milliseconds(plan.timing.compute.median))
+        )
     if plan.timing is not None and plan.timing.throughput:
-        found.append(Tile("inferences/s", f"{plan.timing.throughput:,.1f}"))
+        figures.append(Tile("inferences/s", f"{plan.timing.throughput:,.1f}"))
     if plan.total_ms is not None:
-        found.append(Tile("sum of layers, ms", fmt.milliseconds(plan.total_ms)))
-    found.append(Tile("layers", fmt.count(summary.layers)))
+        figures.append(Tile("sum of layers, ms", fmt.milliseconds(plan.total_ms)))
+    figures.append(Tile("layers", fmt.count(summary.layers)))
     if not plan.names_only:
-        found.append(Tile("weights", weights_text(summary)))
-        found.append(Tile("activations", activations_text(summary)))
-    return tiles(found)
+        figures.append(Tile("weights", weights_text(summary)))
+        figures.append(Tile("activations", activations_text(summary)))
+    return tiles(figures)
 
 
 def _findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> str:
@@ -398,11 +400,11 @@ def _layers(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> str:
     return html_of("layer-table", layer_table(layer_records(plan, mapping), "engine html"))
 
 
-def _special(found: Table[Any]) -> Section:
-    shown = found.telling()
+def _special(table: Table[Any]) -> Section:
+    shown = table.telling()
     columns = tuple(column for column in shown.columns if column.key != "tactic")
-    body = html_of(f"{found.name}-table", replace(shown, columns=columns))
-    return Section(found.name, f"{found.title} ({len(found):,})", body)
+    body = html_of(f"{table.name}-table", replace(shown, columns=columns))
+    return Section(table.name, f"{table.title} ({len(table):,})", body)
 
 
 def _graph(plan: EnginePlan) -> tuple[str, str]:

@@ -46,16 +46,16 @@ def number_of(value: JSON) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def time_of(value: JSON) -> float | None:
     """Return a time in milliseconds that can be one; None for anything else."""
-    found = number_of(value)
-    return found if found is not None and 0 <= found <= _LONGEST_MS else None
+    time = number_of(value)
+    return time if time is not None and 0 <= time <= _LONGEST_MS else None
 
 
 def dims_of(value: JSON) -> tuple[int, ...] | None:
@@ -108,9 +108,9 @@ def dtype_of(phrase: str) -> str:
     """
     for word in _WORD.findall(phrase[:400]):
         lower = word.lower()
-        found = _TYPES.get(lower) or (_TYPES.get(lower[1:]) if lower.startswith("k") else None)
-        if found:
-            return found
+        dtype = _TYPES.get(lower) or (_TYPES.get(lower[1:]) if lower.startswith("k") else None)
+        if dtype:
+            return dtype
     return ""
 
 
@@ -258,18 +258,18 @@ def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
             if len(several) < 2:
                 raise
             return several, []
-    found: list[JSON] = []
+    values: list[JSON] = []
     damaged = 0
     for piece in _DIVIDER.split(text):
         if not piece.strip():
             continue
         try:
-            found.append(parsed(piece, where))
+            values.append(parsed(piece, where))
         except CorruptFileError:
             damaged += 1
-    if not found:
+    if not values:
         raise CorruptFileError("no layer of it is whole JSON", where=where)
-    return found, [f"{damaged} of the layers are not whole JSON and left out"] if damaged else []
+    return values, [f"{damaged} of the layers are not whole JSON and left out"] if damaged else []
 
 
 def lists_of(text: str) -> tuple[list[JSON], bool]:
@@ -288,16 +288,16 @@ def lists_of(text: str) -> tuple[list[JSON], bool]:
 
 def _one_after_another(text: str) -> list[JSON]:
     """Return the documents of a text in which nothing else stands; empty when something does."""
-    found: list[JSON] = []
+    values: list[JSON] = []
     position = _blank(text, 0)
-    while position < len(text) and len(found) < _MOST_DOCUMENTS:
+    while position < len(text) and len(values) < _MOST_DOCUMENTS:
         try:
             value, position = _DECODER.raw_decode(text, position)
         except (ValueError, RecursionError):
             return []
-        found.append(value)
+        values.append(value)
         position = _blank(text, position)
-    return found
+    return values
 
 
 def _blank(text: str, position: int) -> int:

@@ -84,8 +84,8 @@ def _kind_of(layer_type: str, parameter_type: str) -> str:
 def macs(layer: EngineLayer) -> int | None:
     """Return the multiply-accumulates of a layer; None when it is of another kind or not known."""
     if is_convolution(layer):
-        found = convolution(layer)
-        return found.macs if found else None
+        conv = convolution(layer)
+        return conv.macs if conv else None
     product = gemm(layer)
     return product.macs if product else None
 
@@ -118,8 +118,8 @@ def convolution(layer: EngineLayer) -> Convolution | None:
     )
 
 
-def _sane(found: Convolution) -> Convolution | None:
-    return found if 0 <= found.macs < _LARGEST else None
+def _sane(conv: Convolution) -> Convolution | None:
+    return conv if 0 <= conv.macs < _LARGEST else None
 
 
 def _fused(layer: EngineLayer) -> bool:
@@ -155,8 +155,8 @@ def attribute(layer: EngineLayer, name: str) -> JSON:
 def gemm(layer: EngineLayer) -> Gemm | None:
     """Return the matrix product of a layer, a convolution's too; None when it is not known."""
     if is_convolution(layer):
-        found = convolution(layer)
-        return found.gemm if found else None
+        conv = convolution(layer)
+        return conv.gemm if conv else None
     dims = gemm_dims(layer)
     if dims.batch is None or dims.m is None or dims.n is None or dims.k is None:
         return None
@@ -195,9 +195,9 @@ def gemm_dims(layer: EngineLayer) -> GemmDims:
 
 
 def _convolution_dims(layer: EngineLayer) -> GemmDims:
-    found = convolution(layer)
-    if found is not None:
-        product = found.gemm
+    whole = convolution(layer)
+    if whole is not None:
+        product = whole.gemm
         return GemmDims(product.batch, product.m, product.n, product.k)
     out_channels = whole_of(attribute(layer, "OutMaps"))
     if out_channels is None:

@@ -174,12 +174,12 @@ def tensor_of(raw: Mapping[str, JSON], mode: str = "") -> EngineTensor:
 
 def precision_of(tensors: Sequence[EngineTensor]) -> str:
     """Return the type of the first tensor that carries data, else of the first of any type."""
-    found = ""
+    precision = ""
     for tensor in tensors:
         if tensor.dtype in _DATA:
             return tensor.dtype
-        found = found or tensor.dtype
-    return found
+        precision = precision or tensor.dtype
+    return precision
 
 
 def _is_impossible(tensor: EngineTensor) -> bool:
@@ -237,9 +237,9 @@ def layer_of_line(line: str) -> dict[str, JSON] | None:
     layer: dict[str, JSON] = {"Name": head["name"], "LayerType": head["type"]}
     rest = head["rest"]
     for name in _LIST_NAMES:
-        found, rest = _cut_list(rest, name)
-        if found is not None:
-            layer[name] = found
+        items, rest = _cut_list(rest, name)
+        if items is not None:
+            layer[name] = items
     for pair in _PAIR.split(rest):
         key, colon, value = pair.removeprefix(", ").partition(":")
         if colon and key:
@@ -250,8 +250,8 @@ def layer_of_line(line: str) -> dict[str, JSON] | None:
 # Foreign text of any length goes through these, so nothing in them searches twice.
 def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
     """Return the tensors of a list and the text without it; None where there is no such list."""
-    before, found, after = text.partition(f", {name}: [")
-    if not found:
+    before, separator, after = text.partition(f", {name}: [")
+    if not separator:
         return None, text
     if after.startswith("]"):
         return [], before + after[1:]
@@ -265,14 +265,14 @@ def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
 def _tensor(text: str) -> JSON:
     form = ""
     for key in _FORMATS:
-        head, found, tail = text.rpartition(key)
-        if found:
+        head, separator, tail = text.rpartition(key)
+        if separator:
             text, form = head, tail
             break
     text, _, dims = text.rpartition(", Dimensions: [")
-    name, found, location = text.rpartition(", Location: ")
-    tensor: dict[str, JSON] = {"Name": (name if found else text).removeprefix("Name: ")}
-    if found:
+    name, separator, location = text.rpartition(", Location: ")
+    tensor: dict[str, JSON] = {"Name": (name if separator else text).removeprefix("Name: ")}
+    if separator:
         tensor["Location"] = location
     tensor["Dimensions"] = _dims(dims)
     tensor["Format/Datatype"] = form.strip()
@@ -311,23 +311,23 @@ def _verbose(line: str) -> dict[str, JSON] | None:
 def _verbose_tensors(text: str) -> list[JSON]:
     tensors: list[JSON] = []
     begin = 0
-    for found in _VALUE_TYPE.finditer(text):
-        dims = found["new_dims"] if found["new_dims"] is not None else found["old_dims"]
+    for match in _VALUE_TYPE.finditer(text):
+        dims = match["new_dims"] if match["new_dims"] is not None else match["old_dims"]
         # ``32:8`` is 32 channels in vectors of 8.
         numbers: list[JSON] = [
             int(part.partition(":")[0])
             for part in dims.split(",")
             if re.fullmatch(r"\s*-?\d{1,18}(?::\d+)?\s*", part)
         ]
-        name = text[begin : found.start()].removeprefix(",").strip()
+        name = text[begin : match.start()].removeprefix(",").strip()
         tensors.append(
             {
                 "Name": name,
                 "Dimensions": numbers,
-                "Format/Datatype": found["new"] or found["old"],
+                "Format/Datatype": match["new"] or match["old"],
             }
         )
-        begin = found.end()
+        begin = match.end()
     return tensors
 
 
@@ -360,32 +360,32 @@ def find_layers(text: str, where: str) -> RawPlan:
         return _of_lines(text)
     if _JSON_START.match(text) is None:
         raise CorruptFileError("is neither layer information nor a log of trtexec", where=where)
-    found, notes = documents(text, where)
-    plan = _of_documents(found, where)
+    values, notes = documents(text, where)
+    plan = _of_documents(values, where)
     plan.notes[:0] = notes
     return plan
 
 
-def _of_documents(found: Sequence[JSON], where: str) -> RawPlan:
-    if len(found) > 1 or (found and _is_layer(found[0])):
-        whole = [document for document in found if isinstance(document, dict)]
+def _of_documents(values: Sequence[JSON], where: str) -> RawPlan:
+    if len(values) > 1 or (values and _is_layer(values[0])):
+        whole = [document for document in values if isinstance(document, dict)]
         whole = [document for document in whole if first(document, *_LISTS) is not None]
-        if len(whole) > 1 and len(whole) == len(found):
+        if len(whole) > 1 and len(whole) == len(values):
             plan = _of_documents(whole[-1:], where)
             plan.notes.append(f"the file has the layers of {len(whole)} engines: the last is shown")
             return plan
-        lists = [nested for nested in map(_list_of, found) if nested is not None]
-        if len(lists) > 1 and len(lists) == len(found):
+        lists = [nested for nested in map(_list_of, values) if nested is not None]
+        if len(lists) > 1 and len(lists) == len(values):
             note = f"the file has the layers of {len(lists)} engines: the last is shown"
             return RawPlan(lists[-1], notes=[note])
         layers: list[JSON] = []
-        for document in found:
+        for document in values:
             nested = _list_of(document)
             layers.extend([document] if nested is None else nested)
         if not any(isinstance(layer, str) or _is_layer(layer) for layer in layers):
             raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
         return RawPlan(layers)
-    document = found[0] if found else None
+    document = values[0] if values else None
     listed = _list_of(document)
     if listed is None:
         raise CorruptFileError(NO_LAYERS, where=where, hint=_HINT)
@@ -438,17 +438,17 @@ def read_bindings(value: JSON) -> tuple[tuple[EngineTensor, ...], int, list[str]
         return (), 0, []
     if not isinstance(value, list):
         return (), 0, ["the list of inputs and outputs is of a wrong type and left out"]
-    found = []
+    bindings = []
     profiles = 0
     for item in value:
         if isinstance(item, str):
-            found.append(EngineTensor(item, None, "", "", ""))
+            bindings.append(EngineTensor(item, None, "", "", ""))
         elif isinstance(item, dict):
             tensor, count = _io_tensor(item)
             profiles = max(profiles, count)
-            found.append(tensor)
-    left = len(value) - len(found)
-    return tuple(found), profiles, [f"{left} inputs or outputs left out"] if left else []
+            bindings.append(tensor)
+    left = len(value) - len(bindings)
+    return tuple(bindings), profiles, [f"{left} inputs or outputs left out"] if left else []
 
 
 def _io_tensor(raw: Foreign) -> tuple[EngineTensor, int]:

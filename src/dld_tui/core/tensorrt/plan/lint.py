@@ -237,13 +237,13 @@ def on_tensor_cores(tactic: str) -> bool | None:
 
 def channels(layer: EngineLayer) -> tuple[int, int] | None:
     """Return the channels that go in and come out of a convolution; None when unknown."""
-    found = []
+    counts = []
     for tensors in (layer.inputs, layer.outputs):
         dims = tensors[0].dims if tensors else None
         if dims is None or len(dims) < 3 or dims[1] <= 0:
             return None
-        found.append(dims[1])
-    return found[0], found[1]
+        counts.append(dims[1])
+    return counts[0], counts[1]
 
 
 _MOST_STEPS = 64
@@ -370,22 +370,24 @@ def layer_findings(links: Links, nodes: Mapping[int, LayerNodes]) -> Iterator[Pl
         for place, layer in enumerate(links.layers)
         if _writes_floats(layer) and not links.is_at_output(place)
     }
-    told = {reader for readers in float_outputs.values() for reader in readers}
+    quantizable = {reader for readers in float_outputs.values() for reader in readers}
     timed = sum(layer.percent is not None for layer in links.layers)
     for place, layer in enumerate(links.layers):
-        found = [
-            _layer_finding(layer, *said) for rule in _RULES for said in rule(layer, links, place)
+        findings = [
+            _layer_finding(layer, *text) for rule in _RULES for text in rule(layer, links, place)
         ]
         if place in float_outputs:
-            found.append(_float_output(links, place, float_outputs[place]))
+            findings.append(_float_output(links, place, float_outputs[place]))
         role = roles.get(place, "")
-        if role and place not in told:
-            found = [one for one in found if not one.rule.endswith("-converts-type")]
-            found += _unfused(links, place, role)
-        elif place in told:
-            found = []
-        yield from found
-        if not found and place not in told:
+        if role and place not in quantizable:
+            findings = [
+                finding for finding in findings if not finding.rule.endswith("-converts-type")
+            ]
+            findings += _unfused(links, place, role)
+        elif place in quantizable:
+            findings = []
+        yield from findings
+        if not findings and place not in quantizable:
             yield from _long(layer, timed)
 
 
@@ -414,7 +416,7 @@ def _float_output(links: Links, place: int, quantizers: list[int]) -> PlanFindin
     if quantizers:
         noun = fmt.plural(len(involved) - 1, "Quantize layer")
         hazard += f", and {noun} {'reads' if len(involved) == 2 else 'read'} it"
-    percents = [one.percent for one in involved if one.percent is not None]
+    percents = [neighbour.percent for neighbour in involved if neighbour.percent is not None]
     return PlanFinding(
         layer.index,
         "quantized-conv-float-output",
@@ -423,7 +425,7 @@ def _float_output(links: Links, place: int, quantizers: list[int]) -> PlanFindin
         "Quantize its result, at a residual connection both inputs of the Add: float outputs take"
         f" two to four times the memory traffic ({command_of(_RESIDUAL)})",
         sum(percents) if percents else None,
-        tuple(one.index for one in involved) if quantizers else (),
+        tuple(neighbour.index for neighbour in involved) if quantizers else (),
         _RESIDUAL,
     )
 
@@ -472,18 +474,18 @@ def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) 
     if on_tensor_cores(layer.tactic) is not False or _is_vector(layer):
         return
     advice = "Look for another tactic: other channel counts, another precision, a newer TensorRT"
-    found = channels(layer)
+    counts = channels(layer)
     multiple = QUANTIZED.get(layer.precision, CHANNELS)
     if is_depthwise(layer):
         advice = (
             "A depthwise convolution has too little work for each channel; a plain or grouped"
             " convolution may be faster"
         )
-    elif found is not None and found[0] < _FEW_CHANNELS:
-        advice = f"With only {found[0]} input channels Tensor Cores may not be of use"
-    elif found is not None and any(count % multiple for count in found):
+    elif counts is not None and counts[0] < _FEW_CHANNELS:
+        advice = f"With only {counts[0]} input channels Tensor Cores may not be of use"
+    elif counts is not None and any(count % multiple for count in counts):
         advice = (
-            f"Its {found[0]:,} input and {found[1]:,} output channels are no multiples of"
+            f"Its {counts[0]:,} input and {counts[1]:,} output channels are no multiples of"
             f" {multiple}, in which Tensor Cores take {layer.precision}"
         )
     hazard = f"A convolution in {layer.precision} does not use Tensor Cores, by its tactic's name"
@@ -491,17 +493,17 @@ def _convolution_off_tensor_cores(layer: EngineLayer, links: Links, place: int) 
 
 
 def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterator[_Said]:
-    found = channels(layer) if is_convolution(layer) else None
-    if found is None or is_depthwise(layer) or layer.precision in ("fp32", "", "int32", "bool"):
+    counts = channels(layer) if is_convolution(layer) else None
+    if counts is None or is_depthwise(layer) or layer.precision in ("fp32", "", "int32", "bool"):
         return
     uses = on_tensor_cores(layer.tactic)
     multiple = QUANTIZED.get(layer.precision, CHANNELS)
-    if uses is False or all(count % multiple == 0 for count in found) or _is_vector(layer):
+    if uses is False or all(count % multiple == 0 for count in counts) or _is_vector(layer):
         return
     # An image has the channels that it has, and a classifier its classes.
     ends = (links.is_at_input(place), links.is_at_output(place))
     padded = 1.0
-    for count, is_fixed in zip(found, ends, strict=True):
+    for count, is_fixed in zip(counts, ends, strict=True):
         if not is_fixed:
             padded *= -(-count // multiple) * multiple / count
     percent = 100 * (padded - 1)
@@ -511,7 +513,7 @@ def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterato
     yield (
         "conv-channels-unaligned",
         "warning" if uses else "note",
-        f"A convolution in {layer.precision} has {found[0]:,} input and {found[1]:,} output"
+        f"A convolution in {layer.precision} has {counts[0]:,} input and {counts[1]:,} output"
         f" channels: {kernel} them to multiples of {multiple}, which is {percent:.0f} % more work",
         f"Make the channels a multiple of {multiple}, padding them where that is cheaper",
     )
@@ -656,14 +658,14 @@ def _together(
     chosen: Callable[[EngineLayer], bool],
     least: float,
     rule: str,
-    what: str,
+    subject: str,
     mitigation: str,
     rules: tuple[str, ...] = (),
 ) -> Iterator[PlanFinding]:
     layers = [layer for layer in plan.layers if layer.percent is not None and chosen(layer)]
     percent = _percent(layers)
     if layers and percent >= least:
-        hazard = f"{what} take {fmt.percent(percent)} % of the time ({_count(layers)})"
+        hazard = f"{subject} take {fmt.percent(percent)} % of the time ({_count(layers)})"
         advice = f"{mitigation} ({command_of(rules)})" if rules else mitigation
         indices = _indices(layers)
         yield PlanFinding(None, rule, "warning", hazard, advice, percent, indices, rules)
@@ -681,7 +683,7 @@ def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:
     percent = _percent(layers)
     if len(layers) < 2 or percent < LAYOUT_PERCENT:
         return
-    what = "format or type" if plan.names_only else "memory format"
+    noun = "format or type" if plan.names_only else "memory format"
     pairs = Counter(
         (layer.inputs[0].format, layer.outputs[0].format)
         for layer in layers
@@ -695,7 +697,7 @@ def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:
         None,
         "layout-conversions",
         "warning",
-        f"Layers that only change a {what} take {fmt.percent(percent)} % of the time"
+        f"Layers that only change a {noun} take {fmt.percent(percent)} % of the time"
         f" ({_count(layers)}{usual})",
         "Find the layers that ask for another format than their neighbours: often a plugin, a"
         " pooling or a slice between convolutions, or inputs and outputs of the engine (trtexec"
@@ -743,8 +745,8 @@ def _all_fp32(plan: EnginePlan) -> Iterator[PlanFinding]:
     on_cores = sum("tf32" in layer.tactic.lower() for layer in slow)
     tf32 = f", {on_cores:,} of them on Tensor Cores as TF32" if on_cores else ""
     options = plan.metadata.get("build_options")
-    told = text_of(options.get("Precision")) if isinstance(options, dict) else ""
-    allowed = [name for name in ("FP16", "BF16", "INT8", "FP8") if name in told.upper()]
+    precision_option = text_of(options.get("Precision")) if isinstance(options, dict) else ""
+    allowed = [name for name in ("FP16", "BF16", "INT8", "FP8") if name in precision_option.upper()]
     advice = (
         "Allow a type of fewer bits when building; on strongly typed TensorRT the model itself has"
         " to say it"
@@ -955,12 +957,12 @@ def findings(
     nodes = mapping or {}
     with collector_paused():
         links = Links(plan)
-        found = [
+        unsorted = [
             *timing_findings(plan),
             *plan_findings(plan, links, nodes),
             *layer_findings(links, nodes),
         ]
-        return sorted(found, key=_rank)
+        return sorted(unsorted, key=_rank)
 
 
 def _rank(finding: PlanFinding) -> tuple[int, bool, float, int]:

@@ -109,12 +109,12 @@ def bare_name(name: str, known: Callable[[str], bool]) -> LayerName:
 
 def ranges_of(text: str) -> tuple[list[str], str]:
     """Return what is in the brackets of each range, and the text with helpers in their places."""
-    return [found["inner"] for found in _RANGE.finditer(text)], _RANGE.sub("ONNXTRT_range", text)
+    return [match["inner"] for match in _RANGE.finditer(text)], _RANGE.sub("ONNXTRT_range", text)
 
 
 def ends_of(inner: str) -> list[tuple[str, str]]:
     """Return the ways to split what is in the brackets into the first and the last layer."""
-    cuts = [found.start() for found in re.finditer(r"(?=\.\.\.)", inner)]
+    cuts = [match.start() for match in re.finditer(r"(?=\.\.\.)", inner)]
     return [(inner[:cut], inner[cut + 3 :]) for cut in cuts if inner[:cut] and inner[cut + 3 :]]
 
 
@@ -209,26 +209,26 @@ def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
 def _strict(text: str) -> Iterator[tuple[int, int]]:
     """Yield where separators are; brackets and commas count where they belong to ``PWN(``."""
     around: list[str] = []
-    for found in _TOKENS.finditer(text):
-        kind = found.lastgroup or ""
+    for match in _TOKENS.finditer(text):
+        kind = match.lastgroup or ""
         if kind in ("pwn", "open"):
             around.append(kind)
         closed = around.pop() if kind == "close" and around else ""
         inside = around[-1:] == ["pwn"]
         if kind in ("between", "pwn") or (kind == "comma" and inside) or closed == "pwn":
-            yield found.span()
+            yield match.span()
 
 
 def _loose(text: str) -> Iterator[tuple[int, int]]:
     """Yield where separators may be, overlapping ones too: the names of the model decide."""
-    helpers = [found.span() for found in _UNNAMED_LAYERS.finditer(text)]
+    helpers = [match.span() for match in _UNNAMED_LAYERS.finditer(text)]
     helpers.append((len(text), len(text)))
     at = 0
-    for found in _ANYWHERE.finditer(text):
-        while helpers[at][1] <= found.start() and at < len(helpers) - 1:
+    for match in _ANYWHERE.finditer(text):
+        while helpers[at][1] <= match.start() and at < len(helpers) - 1:
             at += 1
-        if not helpers[at][0] <= found.start() < helpers[at][1]:
-            yield found.span(1)
+        if not helpers[at][0] <= match.start() < helpers[at][1]:
+            yield match.span(1)
 
 
 def may_be_split(name: str) -> bool:
@@ -261,19 +261,19 @@ def softer(text: str) -> list[tuple[str, bool]]:
     beside = _BESIDE.fullmatch(text)
     if beside is not None:
         return [(beside["of"], True)]
-    found = []
+    names = []
     plain = _OF_NODE.sub("", text)
     if plain != text:
-        found.append((plain, False))
+        names.append((plain, False))
     cloned = _CLONE.sub("", text)
     if cloned != text:
-        found.append((cloned, False))
+        names.append((cloned, False))
     compiled = _MYELIN.sub("", text)
     if compiled != text:
-        found.append((compiled, False))
+        names.append((compiled, False))
     # Layers of the same node get numbers behind its name.
-    found.append((_NUMBERED.sub("", compiled), False))
-    return [(name, aside) for name, aside in found if name and name != text]
+    names.append((_NUMBERED.sub("", compiled), False))
+    return [(name, aside) for name, aside in names if name and name != text]
 
 
 LIMIT_BYTES = 4000
@@ -320,15 +320,15 @@ def read_metadata(text: str) -> Told:
     if _OPENING not in text:
         return Told((), False)
     truncated = len(text.encode("utf-8", "surrogatepass")) >= LIMIT_BYTES
-    found: dict[Entry, None] = {}
+    entries: dict[Entry, None] = {}
     for piece in _pieces(text, truncated):
         if not piece.startswith(_OPENING):
             continue
         if not piece.endswith("]"):
             truncated = True
             continue
-        found[_entry(piece[len(_OPENING) : -1])] = None
-    return Told(tuple(found), truncated)
+        entries[_entry(piece[len(_OPENING) : -1])] = None
+    return Told(tuple(entries), truncated)
 
 
 def _pieces(text: str, long: bool) -> list[str]:
@@ -505,10 +505,10 @@ class ModelNames:
 
     def find(self, text: str) -> Found:
         """Return what a part of a layer's name stands for."""
-        found = self._found.get(text)
-        if found is None:
-            found = self._found[text] = self._search(text)
-        return found
+        match = self._found.get(text)
+        if match is None:
+            match = self._found[text] = self._search(text)
+        return match
 
     def _search(self, text: str) -> Found:
         if text in self._names:
@@ -611,9 +611,9 @@ class ModelNames:
         """Return the nodes in the body of the innermost function that has one of them."""
         nodes = list(nodes)
         for frame in reversed(frames):
-            found = [node for node in nodes if _function_name(node.scope) == frame.function]
-            if found:
-                return found
+            inner = [node for node in nodes if _function_name(node.scope) == frame.function]
+            if inner:
+                return inner
         return []
 
     def _outermost_first(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
@@ -758,19 +758,19 @@ def share_times(
         parts, used = shares_of(nodes.nodes, rule, elements_of(layer))
         owners: Sequence[tuple[NodeRef | None, float]] = parts or [(None, 1.0)]
         for ref, share in owners:
-            found = sums.setdefault(ref, _Sum())
-            found.time_ms += share * layer.time_ms
-            found.layers.append(layer.index)
+            total = sums.setdefault(ref, _Sum())
+            total.time_ms += share * layer.time_ms
+            total.layers.append(layer.index)
             if nodes.inserted:
-                found.inserted_ms += share * layer.time_ms
+                total.inserted_ms += share * layer.time_ms
             if len(parts) > 1:
-                found.rules[used] = None
+                total.rules[used] = None
     times = [
         NodeTime(
-            NO_NODE if ref is None else ref.label, found.time_ms, bool(found.rules),
-            tuple(found.layers), tuple(found.rules), found.inserted_ms, ref,
+            NO_NODE if ref is None else ref.label, total.time_ms, bool(total.rules),
+            tuple(total.layers), tuple(total.rules), total.inserted_ms, ref,
         )
-        for ref, found in sums.items()
+        for ref, total in sums.items()
     ]  # fmt: skip
     return sorted(times, key=lambda time: (-time.time_ms, time.name))
 
@@ -848,40 +848,40 @@ def map_plan(plan: EnginePlan, document: Document | None = None) -> dict[int, La
     """
     names = names_of(document)
     layers = {layer.index: layer for layer in (*plan.all_layers, *plan.layers)}
-    found: dict[int, LayerNodes] = {}
+    mapping: dict[int, LayerNodes] = {}
     ranges: list[EngineLayer] = []
     for index, layer in layers.items():
-        told = _by_metadata(layer, names)
-        if told is not None:
-            found[index] = told
+        by_metadata = _by_metadata(layer, names)
+        if by_metadata is not None:
+            mapping[index] = by_metadata
         elif "{ForeignNode[" in layer.name:
             ranges.append(layer)
-            found[index] = NOTHING  # keeps the order
+            mapping[index] = NOTHING  # keeps the order
         else:
-            found[index] = _by_name(layer.name, names)
+            mapping[index] = _by_name(layer.name, names)
     claimed = {
         ref
-        for nodes in found.values()
+        for nodes in mapping.values()
         if nodes.confidence == "exact" and not nodes.inserted
         for ref in nodes.nodes
     }
     for layer in ranges:
-        found[layer.index] = _by_range(layer.name, names, claimed)
-    return found
+        mapping[layer.index] = _by_range(layer.name, names, claimed)
+    return mapping
 
 
 def _by_metadata(layer: EngineLayer, names: TextNames | ModelNames) -> LayerNodes | None:
-    told = read_metadata(layer.metadata)
-    if not told.entries:
+    metadata = read_metadata(layer.metadata)
+    if not metadata.entries:
         return None
-    found = [(entry.name, names.told(entry)) for entry in told.entries]
-    missing = tuple(name for name, one in found if not one.explained)
-    nodes = _together(one for _, one in found)
-    sure = all(one.sure for _, one in found) and not told.truncated and not missing
+    matches = [(entry.name, names.told(entry)) for entry in metadata.entries]
+    missing = tuple(name for name, match in matches if not match.explained)
+    nodes = _together(match for _, match in matches)
+    sure = all(match.sure for _, match in matches) and not metadata.truncated and not missing
     confidence: Sureness = "exact" if sure else "likely"
     inserted = layer.type == "Reformat" and bare_name(layer.name, names.known).inserted
     return LayerNodes(
-        nodes, "metadata", confidence if nodes else "none", inserted, told.truncated, missing
+        nodes, "metadata", confidence if nodes else "none", inserted, metadata.truncated, missing
     )
 
 
@@ -896,10 +896,10 @@ def _by_name(name: str, names: TextNames | ModelNames) -> LayerNodes:
         pieces = [Piece(name, names.known(name)) for name in listed]
     else:
         pieces = split_name(bare.text, known, names.longest)
-    found = [(piece, names.find(piece.text)) for piece in pieces]
-    parts = [one for _, one in found]
+    matches = [(piece, names.find(piece.text)) for piece in pieces]
+    parts = [match for _, match in matches]
     nodes = _together(parts)
-    missing = tuple(piece.text for piece, one in found if not one.explained)
+    missing = tuple(piece.text for piece, match in matches if not match.explained)
     inserted = bare.inserted or (bool(nodes) and all(part.aside for part in parts if part.nodes))
     if not nodes:
         how: How = "myelin" if is_myelin(bare.text) else "none"
@@ -951,42 +951,42 @@ def _of_range(inner: str, names: TextNames | ModelNames) -> tuple[tuple[NodeRef,
     return names.between(*(ways or ends)[0])
 
 
-def _together(found: Iterable[Found]) -> tuple[NodeRef, ...]:
+def _together(matches: Iterable[Found]) -> tuple[NodeRef, ...]:
     nodes: dict[NodeRef, None] = {}
-    for one in found:
-        nodes.update(dict.fromkeys(one.nodes))
+    for match in matches:
+        nodes.update(dict.fromkeys(match.nodes))
     return tuple(nodes)
 
 
 def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
     """Return what is to be said of a mapping as a whole, one sentence each."""
     kinds = list(mapping.values())
-    said = []
+    notes = []
     cut = sum(nodes.truncated for nodes in kinds)
     if cut:
-        said.append(
+        notes.append(
             f"The metadata of {fmt.plural(cut, 'layer')} was cut at 4,000 bytes: nodes are missing"
         )
     absent = sum(bool(nodes.missing) for nodes in kinds)
     if absent:
-        said.append(f"{fmt.plural(absent, 'layer')} name nodes that the model does not have")
+        notes.append(f"{fmt.plural(absent, 'layer')} name nodes that the model does not have")
     guessed = sum(nodes.confidence == "guess" for nodes in kinds)
     if guessed:
-        said.append(f"The nodes of {fmt.plural(guessed, 'layer')} are guessed from names")
+        notes.append(f"The nodes of {fmt.plural(guessed, 'layer')} are guessed from names")
     none = sum(not nodes.nodes for nodes in kinds)
     if none:
-        said.append(f"No ONNX node is known for {fmt.plural(none, 'layer')}")
-    return said
+        notes.append(f"No ONNX node is known for {fmt.plural(none, 'layer')}")
+    return notes
 
 
 def node_times(plan: EnginePlan, document: Document, rule: Rule = "cost") -> dict[Node, float]:
     """Return the milliseconds of the nodes of a model, for the overlay of its graph."""
-    found: dict[Node, float] = {}
+    times: dict[Node, float] = {}
     for time in share_times(plan, map_plan(plan, document), rule):
         if time.node is not None and time.node.node is not None:
             node = time.node.node
-            found[node] = found.get(node, 0.0) + time.time_ms
-    return found
+            times[node] = times.get(node, 0.0) + time.time_ms
+    return times
 
 
 __all__ = [

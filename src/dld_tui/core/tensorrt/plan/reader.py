@@ -113,30 +113,30 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
     """Return the times of whole inferences, of the files that are of this engine."""
     summary = _own_summary(parts)
     log = parts.log
-    told: TimingSummary | None
+    printed: TimingSummary | None
     if log is not None and summary == log.sections.get("performance_summary"):
-        told = timing_of_summary(summary, log.percentiles, "log")
+        printed = timing_of_summary(summary, log.percentiles, "log")
         parts.notes += summary_doubts(summary, log.percentiles)
     else:
-        told = timing_of_summary(summary)
+        printed = timing_of_summary(summary)
         parts.notes += summary_doubts(summary)
     path = _timing_file(parts)
     if path is None:
-        return told
+        return printed
     listed = rows_of_file(text_of_file(path), str(path))
     parts.notes += listed.notes("timing file")
-    found, notes = timing_of_rows(listed.rows, _warm_up(parts, path))
+    computed, notes = timing_of_rows(listed.rows, _warm_up(parts, path))
     parts.notes += notes
-    if found is None:
-        return told
+    if computed is None:
+        return printed
     parts.files["timing"] = str(path)
-    compute = found.compute.median if found.compute is not None else 0.0
+    compute = computed.compute.median if computed.compute is not None else 0.0
     if total_ms and compute and not 1 / _TOO_FAR < compute / total_ms < _TOO_FAR:
         parts.notes.append(
             f"an inference takes {fmt.milliseconds(compute)} ms and the layers"
             f" {fmt.milliseconds(total_ms)} ms: {path.name} is probably of another engine"
         )
-    return with_summary(found, told) if told is not None else found
+    return with_summary(computed, printed) if printed is not None else computed
 
 
 def _warm_up(parts: Parts, timing: Path) -> float | None:
@@ -157,11 +157,11 @@ def _own_summary(parts: Parts) -> JSON:
     # It is kept where a timing file that was paired with the engine says the same.
     path = _timing_file(parts, quiet=True)
     if path is not None:
-        found, _ = timing_of_rows(
+        computed, _ = timing_of_rows(
             rows_of_file(text_of_file(path), str(path)).rows, _warm_up(parts, path)
         )
-        told = timing_of_summary(summary)
-        if found is not None and told is not None and agree(found, told):
+        printed = timing_of_summary(summary)
+        if computed is not None and printed is not None and agree(computed, printed):
             return summary
     parts.notes.append(
         f"{Path(of).name} may be of another engine that lies beside: its times are left out"
@@ -219,10 +219,10 @@ def _by_rank(parts: Parts, candidates: Sequence[Path]) -> Path | None:
             rows = rows_of_file(text_of_file(path), str(path)).rows
         except InputError:
             return None
-        found, _ = timing_of_rows(rows, _warm_up(parts, path))
-        if found is None or found.compute is None:
+        computed, _ = timing_of_rows(rows, _warm_up(parts, path))
+        if computed is None or computed.compute is None:
             return None
-        medians[path] = found.compute.median
+        medians[path] = computed.compute.median
     if own is None or len(medians) != len(parts.sums) or len(medians) != len(candidates):
         return None
     for values in (sorted(medians.values()), sorted(parts.sums.values())):
@@ -265,9 +265,12 @@ def assemble(parts: Parts) -> EnginePlan:
     joined.layers = _with_tactics(joined.layers, parts.tactics)
     layers, index, count = _of_one_profile(parts, joined.layers)
     modes = io_modes(parts.metadata) | (parts.log.modes if parts.log is not None else {})
-    told = raw.bindings or tuple(EngineTensor(name, None, "", "", "") for name in modes)
+    listed = raw.bindings or tuple(EngineTensor(name, None, "", "", "") for name in modes)
     bindings = _bindings(
-        tuple(replace(one, mode=one.mode or modes.get(one.name, "")) for one in told), layers
+        tuple(
+            replace(binding, mode=binding.mode or modes.get(binding.name, "")) for binding in listed
+        ),
+        layers,
     )
     return EnginePlan(
         path=str(parts.path),
@@ -407,7 +410,7 @@ def _best_profile(parts: Parts, layers: list[EngineLayer]) -> _Timed:
     # Ties are won by the first: the one whose name fits best.
     best, profile, path = max(candidates, key=lambda item: (item[0].matched, -item[0].left))
     parts.files["profile"] = str(path)
-    parts.sums = {path: found.sum_ms for _, found, path in candidates}
+    parts.sums = {path: profile_.sum_ms for _, profile_, path in candidates}
     note_choice(parts, "profile", path, [item[2] for item in candidates])
     timed = _timed(best, profile)
     timed.notes[:0] = problems
@@ -421,14 +424,14 @@ def _read_metadata(parts: Parts) -> None:
         given = path in parts.roles.get("given", [])
         own = file_name(path.name)
         try:
-            found = read_metadata(text_of_file(path), str(path), own.role if own else role)
+            metadata = read_metadata(text_of_file(path), str(path), own.role if own else role)
         except InputError as error:
             if given:
                 raise
             parts.notes.append(str(error))
             continue
         parts.files[own.role if own and given else role] = str(path)
-        for key, value in found.items():
+        for key, value in metadata.items():
             parts.metadata.setdefault(key, value)
 
 
@@ -540,22 +543,22 @@ def open_plan(
     head = _head(target)
     header = engine_header(head)
     archived = head.startswith(_ZIP)
-    found = archive_set(target) if archived else find_set(target) if beside else FileSet()
-    graph = _graph(target, found, header, archived)
+    files = archive_set(target) if archived else find_set(target) if beside else FileSet()
+    graph = _graph(target, files, header, archived)
     parts = Parts(path=target, graph=graph, profile_index=profile_index)
     if header is not None:
         parts.notes.append(f"the engine was written by {header.text}")
     own = file_name(target.name)
     if own is not None and own.role == "profile" and graph != target:
         profile = profile or target
-    parts.roles["profile"] = [profile] if profile else found.of("profile")
-    parts.roles["timing"] = [timing] if timing else found.of("timing")
+    parts.roles["profile"] = [profile] if profile else files.of("profile")
+    parts.roles["timing"] = [timing] if timing else files.of("timing")
     parts.timing_given = timing is not None
-    parts.roles["graph"] = found.of("graph")
+    parts.roles["graph"] = files.of("graph")
     for role in _METADATA_SUFFIX:
-        parts.roles[role] = found.of(role)
+        parts.roles[role] = files.of(role)
     parts.roles["given"] = list(metadata)
-    parts.roles["log"] = found.of("profile.log") + found.of("build.log")
+    parts.roles["log"] = files.of("profile.log") + files.of("build.log")
     alone = _ABOUT.get(own.role) if own is not None and graph == target else None
     try:
         with collector_paused():  # it would walk over all layers again and again

@@ -210,14 +210,14 @@ def layer_records(
         findings: How many each layer has is kept among its details.
     """
     counts = Counter(finding.layer for finding in findings)
-    found = zip(plan.layers, plan_subject(plan, mapping).layers, strict=True)
+    pairs = zip(plan.layers, plan_subject(plan, mapping).layers, strict=True)
     return [
         replace(
             record,
             time_ms=layer.time_ms,
             details={**record.details, **_layer_details(layer, counts[layer.index])},
         )
-        for layer, record in found
+        for layer, record in pairs
     ]
 
 

@@ -70,7 +70,7 @@ def fallback_reasons(messages: Iterable[str]) -> dict[str, str]:
     Args:
         messages: Warnings and errors of a build log. Foreign text.
     """
-    found: dict[str, tuple[int, str]] = {}
+    by_layer: dict[str, tuple[int, str]] = {}
     for message in messages:
         text = message.removeprefix("[TRT]").strip()[:_LONGEST]
         if "DLA" not in text:
@@ -79,13 +79,15 @@ def fallback_reasons(messages: Iterable[str]) -> dict[str, str]:
             match = pattern.match(text)
             if match is None:
                 continue
-            said = match.groupdict()
-            kind = said.get("kind")
-            why = f"{kind} is not supported" if kind else (said.get("why") or _GENERAL).rstrip(". ")
-            if rank < found.get(match["name"], (len(_REASONS), ""))[0]:
-                found[match["name"]] = (rank, why)
+            parts = match.groupdict()
+            kind = parts.get("kind")
+            why = (
+                f"{kind} is not supported" if kind else (parts.get("why") or _GENERAL).rstrip(". ")
+            )
+            if rank < by_layer.get(match["name"], (len(_REASONS), ""))[0]:
+                by_layer[match["name"]] = (rank, why)
             break
-    return {name: why for name, (_, why) in found.items()}
+    return {name: why for name, (_, why) in by_layer.items()}
 
 
 def placed_layers(plan: EnginePlan) -> list[Placed]:
@@ -95,18 +97,18 @@ def placed_layers(plan: EnginePlan) -> list[Placed]:
     roles = {layer.index: _role(layer) for layer in plan.layers}
     if not any(roles.values()) and not reasons:
         return []
-    found, told = [], set[str]()
+    rows, seen = [], set[str]()
     for layer in plan.layers:
         names = [name for name in _names(layer) if name in reasons]
-        told.update(names)
+        seen.update(names)
         role, why = roles[layer.index], "; ".join(dict.fromkeys(reasons[name] for name in names))
         if role:
-            found.append(Placed(layer.name, "DLA" if role == PART else "GPU", role, "", layer))
+            rows.append(Placed(layer.name, "DLA" if role == PART else "GPU", role, "", layer))
         else:
             kind = FELL_BACK if names else OTHER
-            found.append(Placed(layer.name, "GPU", kind, why, layer))
-    missing = (name for name in reasons if name not in told)
-    return [*found, *(Placed(name, "GPU", FELL_BACK, reasons[name], None) for name in missing)]
+            rows.append(Placed(layer.name, "GPU", kind, why, layer))
+    missing = (name for name in reasons if name not in seen)
+    return [*rows, *(Placed(name, "GPU", FELL_BACK, reasons[name], None) for name in missing)]
 
 
 def _role(layer: EngineLayer) -> str:
@@ -124,11 +126,11 @@ def _names(layer: EngineLayer) -> Iterator[str]:
 def placed_table(plan: EnginePlan) -> Table[Placed]:
     """Return the layers by device as a table."""
 
-    def time(one: Placed) -> float | None:
-        return None if one.layer is None else one.layer.time_ms
+    def time(row: Placed) -> float | None:
+        return None if row.layer is None else row.layer.time_ms
 
-    def percent(one: Placed) -> float | None:
-        return None if one.layer is None else one.layer.percent
+    def percent(row: Placed) -> float | None:
+        return None if row.layer is None else row.layer.percent
 
     columns: tuple[Column[Placed], ...] = (
         Column("name", "layer", lambda placed: placed.name, least=28, keep="end", pinned=True),
@@ -217,8 +219,8 @@ def groups(plan: EnginePlan, by: str) -> list[PlanGroup]:
     members: dict[str, list[EngineLayer]] = {}
     for layer in plan.layers:
         members.setdefault(key(layer) or UNKNOWN, []).append(layer)
-    found = [_group(name, layers, plan.total_ms) for name, layers in members.items()]
-    return sorted(found, key=lambda group: (-(group.time_ms or 0.0), -group.count, group.key))
+    rows = [_group(name, layers, plan.total_ms) for name, layers in members.items()]
+    return sorted(rows, key=lambda group: (-(group.time_ms or 0.0), -group.count, group.key))
 
 
 def _group(name: str, layers: Sequence[EngineLayer], total_ms: float | None) -> PlanGroup:
@@ -387,10 +389,10 @@ def left_out(plan: EnginePlan) -> list[str]:
         kind = "NoOp" if "NoOp" in kinds else "constant" if "Constant" in kinds else ""
         counts[kind or "layer of another profile"] += 1
     others = counts.pop("layer of another profile")
-    found = [f"{fmt.plural(count, kind)} folded" for kind, count in counts.items() if count]
+    parts = [f"{fmt.plural(count, kind)} folded" for kind, count in counts.items() if count]
     if others:
-        found.append(f"{others:,} of other profiles")
-    return found
+        parts.append(f"{others:,} of other profiles")
+    return parts
 
 
 def library_version(plan: EnginePlan) -> str:
@@ -409,23 +411,27 @@ def _timing(plan: EnginePlan) -> Iterator[str]:
     timing = plan.timing
     if timing is None:
         return
-    for title, found in (
+    for title, statistics in (
         ("latency", timing.latency), ("GPU compute", timing.compute), ("enqueue", timing.enqueue),
         ("H2D", timing.h2d), ("D2H", timing.d2h),
     ):  # fmt: skip
-        if found is None or (not found.max and title in ("H2D", "D2H")):
+        if statistics is None or (not statistics.max and title in ("H2D", "D2H")):
             continue
-        if title == "latency" and found == timing.compute:
+        if title == "latency" and statistics == timing.compute:
             continue  # nothing was copied
         more = [
             f"{name} {fmt.milliseconds(value)}"
-            for name, value in (("p90", found.p90), ("p95", found.p95), ("p99", found.p99))
+            for name, value in (
+                ("p90", statistics.p90),
+                ("p95", statistics.p95),
+                ("p99", statistics.p99),
+            )
             if value is not None
         ]
         yield (
-            f"{title:<12} {fmt.milliseconds(found.median)} ms median, mean"
-            f" {fmt.milliseconds(found.mean)}, {fmt.milliseconds(found.min)} to"
-            f" {fmt.milliseconds(found.max)}{''.join(f', {text}' for text in more)}"
+            f"{title:<12} {fmt.milliseconds(statistics.median)} ms median, mean"
+            f" {fmt.milliseconds(statistics.mean)}, {fmt.milliseconds(statistics.min)} to"
+            f" {fmt.milliseconds(statistics.max)}{''.join(f', {text}' for text in more)}"
         )
     if timing.throughput is not None:
         yield f"throughput   {timing.throughput:,.1f} inferences a second"

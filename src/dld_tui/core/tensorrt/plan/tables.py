@@ -103,25 +103,30 @@ class AttentionBlock:
 
 def attention_blocks(plan: EnginePlan) -> list[AttentionBlock]:
     """Return the blocks in the order of the engine."""
-    links, found = Links(plan), []
+    links, blocks = Links(plan), []
     for place, layer in enumerate(plan.layers):
         if is_fused_attention(layer):
-            found.append(AttentionBlock(layer.name, (layer,), True))
+            blocks.append(AttentionBlock(layer.name, (layer,), True))
         elif places := unfused_attention(plan, links, {}, place):
             layers = tuple(plan.layers[at] for at in places)
-            found.append(AttentionBlock(layer.name, layers, False))
-    return found
+            blocks.append(AttentionBlock(layer.name, layers, False))
+    return blocks
 
 
 def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
     """Return the blocks as a table, with the ONNX nodes that the names of their layers tell."""
     blocks = attention_blocks(plan)
-    found = map_plan(plan) if blocks else {}
+    mapping = map_plan(plan) if blocks else {}
 
     def nodes_of(block: AttentionBlock) -> str | None:
-        told = (found.get(layer.index, NOTHING) for layer in block.layers)
+        matches = (mapping.get(layer.index, NOTHING) for layer in block.layers)
         # The name of a fused kernel is the compiler's own.
-        refs = (ref for one in told if not (block.fused and one.how == "name") for ref in one.nodes)
+        refs = (
+            ref
+            for match in matches
+            if not (block.fused and match.how == "name")
+            for ref in match.nodes
+        )
         return ", ".join(dict.fromkeys(ref.label for ref in refs)) or None
 
     columns: tuple[Column[AttentionBlock], ...] = (
@@ -159,15 +164,15 @@ def reformats(plan: EnginePlan) -> list[Reformat]:
     The cause that takes longest comes first.
     """
     links = Links(plan)
-    found = [
+    rows = [
         Reformat(layer, *_explained(layer, links, place))
         for place, layer in enumerate(plan.layers)
         if is_reformat(layer)
     ]
     total: dict[str, float] = {}
-    for one in found:
-        total[one.cause] = total.get(one.cause, 0.0) + (one.layer.time_ms or 0.0)
-    return sorted(found, key=lambda one: (-total[one.cause], one.cause, -(one.layer.time_ms or 0)))
+    for row in rows:
+        total[row.cause] = total.get(row.cause, 0.0) + (row.layer.time_ms or 0.0)
+    return sorted(rows, key=lambda row: (-total[row.cause], row.cause, -(row.layer.time_ms or 0)))
 
 
 def _explained(layer: EngineLayer, links: Links, place: int) -> tuple[str, str, str]:
@@ -175,7 +180,9 @@ def _explained(layer: EngineLayer, links: Links, place: int) -> tuple[str, str, 
     of, to = in_dtype(layer), out_dtype(layer)
     before, after = _neighbour(links, place, links.before), _neighbour(links, place, links.after)
     maker, reader = _called(before, "the input"), _called(after, "the output")
-    layouts = [layout_of(one[0].format) if one else "" for one in (layer.inputs, layer.outputs)]
+    layouts = [
+        layout_of(tensors[0].format) if tensors else "" for tensors in (layer.inputs, layer.outputs)
+    ]
     role = quantizing(layer, None)
     if role == "Quantize" and links.is_at_input(place):
         return (
@@ -206,21 +213,28 @@ def _explained(layer: EngineLayer, links: Links, place: int) -> tuple[str, str, 
             f"{maker} makes {layouts[0] or 'another'}, an output is {layouts[1] or 'as set'}",
             _given("--output-formats", of, layouts[0], "what reads the output"),
         )
-    odd = next((one for one in (before, after) if one is not None and _is_odd(one)), None)
+    odd = next(
+        (
+            neighbour
+            for neighbour in (before, after)
+            if neighbour is not None and _is_odd(neighbour)
+        ),
+        None,
+    )
     if odd is not None:
-        made = channels(odd)
+        counts = channels(odd)
         return (
             "channels",
-            f"{odd.name} has {' to '.join(map(str, made or ()))} channels, which vectorized formats"
-            " hold with padding only",
+            f"{odd.name} has {' to '.join(map(str, counts or ()))} channels, which vectorized"
+            " formats hold with padding only",
             f"Make its channels a multiple of {_ALIGNED} (16 for int8)",
         )
-    for one, side in ((before, "makes"), (after, "takes")):
-        if one is not None and not is_convolution(one) and not is_reformat(one):
+    for adjacent, side in ((before, "makes"), (after, "takes")):
+        if adjacent is not None and not is_convolution(adjacent) and not is_reformat(adjacent):
             return (
                 "operator between",
-                f"{one.name} ({one.kind}) {side} another format than what is around it",
-                f"Move it out of the way between the layers around it, or replace it: a {one.kind}"
+                f"{adjacent.name} ({adjacent.kind}) {side} another format than what is around it",
+                f"Move it away from between the layers around it, or replace it: a {adjacent.kind}"
                 " at an end of the network, or fused into a neighbour, needs no copy",
             )
     return (
@@ -263,8 +277,8 @@ def _given(option: str, dtype: str, layout: str, who: str) -> str:
 
 
 def _is_odd(layer: EngineLayer) -> bool:
-    made = channels(layer) if is_convolution(layer) else None
-    return made is not None and any(number % _ALIGNED for number in made)
+    counts = channels(layer) if is_convolution(layer) else None
+    return counts is not None and any(number % _ALIGNED for number in counts)
 
 
 def _neighbour(links: Links, place: int, step: Callable[[int], list[int]]) -> EngineLayer | None:
@@ -289,8 +303,8 @@ def reformat_table(plan: EnginePlan) -> Table[Reformat]:
     def form(tensors: Sequence[EngineTensor]) -> str:
         return tensors[0].format if tensors else ""
 
-    def converts(one: Reformat) -> str:
-        return "type" if one.layer.precision != one.layer.output_precision else "layout"
+    def converts(row: Reformat) -> str:
+        return "type" if row.layer.precision != row.layer.output_precision else "layout"
 
     columns: tuple[Column[Reformat], ...] = (
         Column(
@@ -417,12 +431,12 @@ def _work(peaks: Peaks | None) -> _Columns:
         return placement(layer, peaks) if peaks else None
 
     def bound(layer: EngineLayer) -> str:
-        found = place(layer)
-        return found.bound if found else ""
+        point = place(layer)
+        return point.bound if point else ""
 
     def efficiency(layer: EngineLayer) -> float | None:
-        found = place(layer)
-        return 100 * found.efficiency if found and found.efficiency is not None else None
+        point = place(layer)
+        return 100 * point.efficiency if point and point.efficiency is not None else None
 
     return (
         _figure("macs", "MACs", macs, SHORT, 5),
@@ -436,12 +450,12 @@ def _work(peaks: Peaks | None) -> _Columns:
 
 def _convolutions(plan: EnginePlan) -> Table[EngineLayer]:
     def sides(layer: EngineLayer, name: str) -> str:
-        found = attribute(layer, name)
-        return "x".join(map(str, found)) if isinstance(found, list) else ""
+        value = attribute(layer, name)
+        return "x".join(map(str, value)) if isinstance(value, list) else ""
 
     def parts(layer: EngineLayer) -> int | None:
-        found = convolution(layer)
-        return found.groups if found else whole_of(attribute(layer, "Groups"))
+        value = convolution(layer)
+        return value.groups if value else whole_of(attribute(layer, "Groups"))
 
     columns = (
         _NAME, _TIME, _SHARE, _PRECISION, *_work(peaks_of(plan.device)),
@@ -498,7 +512,7 @@ def _memory(plan: EnginePlan) -> Table[EngineLayer]:
 
 def _bindings(plan: EnginePlan) -> Table[EngineTensor]:
     def profiles(tensor: EngineTensor) -> str:
-        return "; ".join(" ".join(map(fmt.shape, one)) for one in tensor.profile_dims)
+        return "; ".join(" ".join(map(fmt.shape, profile)) for profile in tensor.profile_dims)
 
     def text(
         key: str, title: str, value: Callable[[EngineTensor], str], **more: Any
@@ -540,8 +554,8 @@ def _timing(plan: EnginePlan) -> Table[_Times]:
     timing = plan.timing
     if timing is None:
         return Table(columns, ())
-    found = [(title, getattr(timing, name)) for name, title in _TIMES.items()]
-    rows = [_Times(title, figures) for title, figures in found if figures is not None]
+    named = [(title, getattr(timing, name)) for name, title in _TIMES.items()]
+    rows = [_Times(title, figures) for title, figures in named if figures is not None]
     series = timing.series.get("compute", ())
     if len(series) >= 2 * _PARTS:
         rows += [_part(series, part) for part in range(_PARTS)]

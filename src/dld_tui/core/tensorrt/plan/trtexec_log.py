@@ -351,22 +351,27 @@ class _Reader:
         if not self._has_total:
             return ["the table of layer times has no total: it was cut"]
         rows = objects_of(self.log.profile[1:])
-        times = [found for row in rows if (found := number_of(row.get("timeMs"))) is not None]
+        times = [ms for row in rows if (ms := number_of(row.get("timeMs"))) is not None]
         if len(times) < len(rows):
             return []  # told of these rows already
-        whole, told = sum(times), self._total_ms
-        if told is not None and abs(whole - told) <= _ROUNDING_MS * len(rows) + _ROUNDING * whole:
+        whole, printed = sum(times), self._total_ms
+        if (
+            printed is not None
+            and abs(whole - printed) <= _ROUNDING_MS * len(rows) + _ROUNDING * whole
+        ):
             return []
         return [
             f"the rows of layer times sum to {fmt.milliseconds(whole)} ms and their total is"
-            f" {fmt.milliseconds(told)} ms: rows are missing, repeated or changed"
+            f" {fmt.milliseconds(printed)} ms: rows are missing, repeated or changed"
         ]
 
     def _fact(self, text: str) -> None:
         plain = _PLAIN_VERSION.match(text)
         if plain:
-            told = plain[1]
-            self.log.version = version_text(f"TensorRT v{told}") if told.isdigit() else told
+            version = plain[1]
+            self.log.version = (
+                version_text(f"TensorRT v{version}") if version.isdigit() else version
+            )
         size = _ENGINE_BYTES.search(text)
         if size:
             self.log.facts["engine size"] = f"{size[1]} MiB"
@@ -377,10 +382,10 @@ class _Reader:
             built = _BUILD_TIME.fullmatch(text)
             self._known("build time", built[1] if built else None, "the time of the build")
 
-    def _known(self, name: str, value: str | None, what: str) -> None:
+    def _known(self, name: str, value: str | None, title: str) -> None:
         if value is not None:
             self.log.facts[name] = value
-        elif (doubt := f"{what} is no sound figure in the log: left out") not in self.log.doubts:
+        elif (doubt := f"{title} is no sound figure in the log: left out") not in self.log.doubts:
             self.log.doubts.append(doubt)
 
 
@@ -569,14 +574,14 @@ class RowFile:
     """How many lists stood one after another, as several runs into one file leave them; the rows
     are those of the last whole one."""
 
-    def notes(self, what: str) -> list[str]:
+    def notes(self, noun: str) -> list[str]:
         """Return what is to be said of it, one sentence each."""
         notes = []
         if self.ends_early and self.runs == 1:
-            notes.append(f"the {what} ends early: it was cut")
+            notes.append(f"the {noun} ends early: it was cut")
         if self.runs > 1:
             last = "the last whole one" if self.ends_early else "the last"
-            notes.append(f"the {what} is of {self.runs} runs: {last} is shown")
+            notes.append(f"the {noun} is of {self.runs} runs: {last} is shown")
         return notes
 
 
@@ -643,21 +648,27 @@ def timing_of_rows(
             in trtexec's own summary; None where nothing tells.
     """
     read = InferenceRows(warm_up)
-    taken = [found for row in rows if (found := read.take(row)) is not None] or read.warm
+    taken = [inference for row in rows if (inference := read.take(row)) is not None] or read.warm
     notes = [*read.warm_up_notes(), *read.doubts()]
     if not taken:
         return None, [*notes, "the timing file has no inference"]
-    h2d, compute, d2h = zip(*((took for _, took in found.phases) for found in taken), strict=True)
-    copied = [all(copies) for copies in zip(*(found.copies for found in taken), strict=True)]
+    h2d, compute, d2h = zip(
+        *((took for _, took in inference.phases) for inference in taken), strict=True
+    )
+    copied = [
+        all(copies) for copies in zip(*(inference.copies for inference in taken), strict=True)
+    ]
     series: dict[str, Sequence[float]] = {
-        "latency": [found.latency_ms for found in taken],
+        "latency": [inference.latency_ms for inference in taken],
         "compute": compute,
         "h2d": h2d if copied[0] else (),
         "d2h": d2h if copied[1] else (),
-        "enqueue": [found.enqueue_ms for found in taken if found.enqueue_ms is not None],
+        "enqueue": [
+            inference.enqueue_ms for inference in taken if inference.enqueue_ms is not None
+        ],
     }
-    starts = [found.start_ms for found in taken if found.start_ms is not None]
-    span = max(found.end_ms for found in taken) - min(starts) if starts else 0.0
+    starts = [inference.start_ms for inference in taken if inference.start_ms is not None]
+    span = max(inference.end_ms for inference in taken) - min(starts) if starts else 0.0
     whole = span > 0 and len(starts) == len(taken) and not read.bad
     summary = _summary(
         {name: _statistics(values) for name, values in series.items()},
@@ -670,12 +681,17 @@ def timing_of_rows(
 
 
 def _summary(
-    found: Mapping[str, TimeStatistics | None], throughput: float | None, source: str
+    statistics: Mapping[str, TimeStatistics | None], throughput: float | None, source: str
 ) -> TimingSummary:
     return TimingSummary(
-        latency=found["latency"], compute=found["compute"], h2d=found["h2d"], d2h=found["d2h"],
-        enqueue=found["enqueue"], throughput=throughput, source=source,
-    )  # fmt: skip
+        latency=statistics["latency"],
+        compute=statistics["compute"],
+        h2d=statistics["h2d"],
+        d2h=statistics["d2h"],
+        enqueue=statistics["enqueue"],
+        throughput=throughput,
+        source=source,
+    )
 
 
 def _statistics(values: Sequence[float]) -> TimeStatistics | None:
@@ -702,10 +718,10 @@ def timing_of_summary(
     """
     if not isinstance(summary, dict):
         return None
-    found = {name: _listed(summary.get(title), percentiles) for name, title in _NAMES.items()}
-    if not any(found.values()):
+    statistics = {name: _listed(summary.get(title), percentiles) for name, title in _NAMES.items()}
+    if not any(statistics.values()):
         return None
-    return _summary(found, _rate(summary.get("Throughput")), source)
+    return _summary(statistics, _rate(summary.get("Throughput")), source)
 
 
 def summary_doubts(summary: JSON, percentiles: tuple[float, ...] = ()) -> list[str]:
@@ -725,33 +741,33 @@ def summary_doubts(summary: JSON, percentiles: tuple[float, ...] = ()) -> list[s
 
 
 def _rate(value: JSON) -> float | None:
-    found = number_of(value)
-    return found if found is not None and found > 0 else None
+    rate = number_of(value)
+    return rate if rate is not None and rate > 0 else None
 
 
-def agree(found: TimingSummary, told: TimingSummary) -> bool:
+def agree(computed: TimingSummary, printed: TimingSummary) -> bool:
     """Tell whether a timing file and a summary are of the same run."""
-    here, there = found.compute, told.compute
+    here, there = computed.compute, printed.compute
     if here is None or there is None:
         return False
     return all(
-        math.isclose(one, other, rel_tol=_SAME)
-        for one, other in ((here.median, there.median), (here.mean, there.mean))
+        math.isclose(value, other, rel_tol=_SAME)
+        for value, other in ((here.median, there.median), (here.mean, there.mean))
     )
 
 
-def with_summary(found: TimingSummary, told: TimingSummary) -> TimingSummary:
+def with_summary(computed: TimingSummary, printed: TimingSummary) -> TimingSummary:
     """Return a timing file's times with what trtexec's own summary of the same run says better.
 
     Its throughput is by the wall clock. Its times to enqueue are exact, while the file has but
     their begin and end, in six digits.
     """
-    if not agree(found, told):
-        return found
+    if not agree(computed, printed):
+        return computed
     return replace(
-        found,
-        throughput=told.throughput or found.throughput,
-        enqueue=told.enqueue or found.enqueue,
+        computed,
+        throughput=printed.throughput or computed.throughput,
+        enqueue=printed.enqueue or computed.enqueue,
     )
 
 
