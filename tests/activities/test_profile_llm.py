@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from dld_tui.core.report.story import opening
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import context_plot
 from tests.support import decoders, models
+from tests.support.runtime import needs_onnxruntime
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -40,34 +42,42 @@ def plain_loop(path: Path, feeds: StepFeeds, decoder: Decoder, batch: int, count
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     names = [one.name for one in session.get_outputs()]
     cache = {
-        pair.past: np.zeros(decoder.cache_shape(pair.past, batch, 0), np.float32)
-        for pair in decoder.pairs
+        past: np.zeros(decoder.cache_shape(past, batch, 0), np.float32) for past in decoder.fed_back
     }
     tokens, values = [], feeds.prompt()
+    prompt = values["input_ids"].shape[1]
     for number in range(count + 1):
         out = dict(zip(names, session.run(None, {**values, **cache}), strict=True))
-        cache = {pair.past: out[pair.present] for pair in decoder.pairs}
+        cache = {past: out[present] for past, present in decoder.fed_back.items()}
         logits = out[decoder.logits][:, -1]
         tokens.append(logits.argmax(-1))
         if number < count:
             ids = tokens[-1].reshape(batch, 1)
-            length = cache[decoder.pairs[0].past].shape[2] + 1
+            length = prompt + number + 1
             values = {"input_ids": ids, "attention_mask": np.ones((batch, length), np.int64)}
     return tokens, logits, cache
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("write", "shared"),
+    [
+        (decoders.grouped, False),
+        (decoders.grouped, True),
+        pytest.param(decoders.mixed, False, marks=needs_onnxruntime(31)),
+    ],
+)
 @pytest.mark.parametrize("batch", [1, 2])
 def test_tokens_and_logits_are_those_of_a_plain_loop(
-    shared: bool, batch: int, tmp_path: Path
+    write: Callable[[Path], Path], shared: bool, batch: int, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
     from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 
-    path = decoders.grouped(tmp_path / "m.onnx")
+    path = write(tmp_path / "m.onnx")
     with closing(Document.open(path)) as document:
         session = Session(path, SessionSettings(threads=1))
         decoder = Decoder(document, session.inputs)
+        assert decoder.can_share == (write is decoders.grouped)
         feeds = StepFeeds(decoder, batch, 9)
         generator = Generator(path, session, decoder, shared=shared)
         timed = [*generator.run(feeds, batch, 9, 12)][-1]

@@ -231,6 +231,8 @@ def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None
     assert error.message.startswith("it cannot be run with any of the ")
     assert error.hint is not None
     assert error.hint.startswith("Tried x:1x128; ")
+    assert "; and 4 more. " in error.hint
+    assert len(error.hint) < 400
     assert "Give the shapes, as --shape x:1x128" in error.hint
     assert list(folder.iterdir()) == [model]
 

@@ -34,6 +34,16 @@ def test_findings_are_lines_and_status_one(dld: Dld, tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_declared_of_a_constant_does_not_count(dld: Dld, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+        g (float[N] x) => (float y) <int64 axes> {
+        axes = Constant <value = int64[1] {0}> ()
+        y = ReduceSum <keepdims = 0> (x, axes) }"""
+    outcome = dld("check", models.write(tmp_path, text))
+    assert outcome.status == 0
+    assert outcome.out.split()[:2] == ["info", "shape-conflict"]
+
+
 def test_json_is_the_documented_document(dld: Dld, tmp_path: Path) -> None:
     outcome = dld("check", "--json", models.write(tmp_path, BROKEN))
     assert outcome.status == 1

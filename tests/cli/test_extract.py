@@ -66,6 +66,8 @@ def test_names_with_commas(dld: Dld, tmp_path: Path, output: Path) -> None:
     onnx.save(text, path)
     dld("extract", path, "-o", output, "--nodes", "two,2", "--nodes", "three")
     assert [node.name for node in load(output).graph.node] == ["two,2", "three"]
+    dld("extract", path, "-o", output, "--nodes", "one,two,2,three", "--force")
+    assert [node.name for node in load(output).graph.node] == ["one", "two,2", "three"]
 
 
 def test_subgraph_and_function(dld: Dld, tmp_path: Path, output: Path) -> None:

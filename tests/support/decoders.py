@@ -23,8 +23,8 @@ class _Graph:
 
     def add(self, op: str, inputs: Sequence[str], *outputs: str, **attributes: Any) -> str:
         own = {
-            "GroupQueryAttention", "MatMulNBits", "MoE", "MultiHeadAttention",
-            "SkipSimplifiedLayerNormalization",
+            "CausalConvWithState", "GroupQueryAttention", "LinearAttention", "MatMulNBits", "MoE",
+            "MultiHeadAttention", "SkipSimplifiedLayerNormalization",
         }  # fmt: skip
         domain = "com.microsoft" if op in own else ""
         name = f"{outputs[0]}_node"
@@ -71,6 +71,17 @@ class _Graph:
         )  # fmt: skip
 
 
+def _lengths(g: _Graph) -> tuple[str, str]:
+    """Add what makes the lengths of GroupQueryAttention of a mask: the last position, the total."""
+    one = g.keep("one", np.array([1], np.int64))
+    counted = g.add("ReduceSum", ["attention_mask", one], "counted", keepdims=0)
+    last = g.add("Sub", [counted, g.keep("one0", np.int64(1))], "last")
+    seqlens = g.add("Cast", [last], "seqlens", to=TensorProto.INT32)
+    g.add("Shape", ["attention_mask"], "mask_shape")
+    g.add("Gather", ["mask_shape", "one0"], "width", axis=0)
+    return seqlens, g.add("Cast", ["width"], "width32", to=TensorProto.INT32)
+
+
 def grouped(
     path: Path,
     *,
@@ -108,13 +119,7 @@ def grouped(
         value("attention_mask", i64, [batch, total]),
     ]
     outputs = [value("logits", f32, [batch, length, declared])]
-    one = g.keep("one", np.array([1], np.int64))
-    counted = g.add("ReduceSum", ["attention_mask", one], "counted", keepdims=0)
-    last = g.add("Sub", [counted, g.keep("one0", np.int64(1))], "last")
-    seqlens = g.add("Cast", [last], "seqlens", to=TensorProto.INT32)
-    g.add("Shape", ["attention_mask"], "mask_shape")
-    g.add("Gather", ["mask_shape", "one0"], "width", axis=0)
-    width = g.add("Cast", ["width"], "width32", to=TensorProto.INT32)
+    seqlens, width = _lengths(g)
     x = g.add("Gather", [g.weight("embedding", VOCABULARY, HIDDEN), "input_ids"], "embedded")
     angles = np.outer(np.arange(256), 1 / 10_000 ** (np.arange(8) / 8)).astype(np.float32)
     cos, sin = g.keep("cos", np.cos(angles)), g.keep("sin", np.sin(angles))
@@ -199,6 +204,99 @@ def folder(path: Path, **changed: Any) -> Path:
     }  # fmt: skip
     config = {"model": model, "search": {"max_length": 256, "past_present_share_buffer": False}}
     (path / "genai_config.json").write_text(json.dumps(config))
+    return path
+
+
+WINDOW, TAPS = 6, 3
+MIXED_LAYERS = ("conv", "sliding_attention", "full_attention", "linear_attention")
+
+
+def mixed(path: Path) -> Path:
+    """Write a decoder whose layers are of four kinds, as onnxruntime-genai's builder names them.
+
+    A convolution and a recurrence keep a state, a local attention a window, a global one all. The
+    size of a head is a symbol.
+    """
+    g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
+    value = helper.make_tensor_value_info
+    rows: list[str | int | None] = ["batch_size", "sequence_length"]
+    inputs = [
+        value("input_ids", i64, rows),
+        value("attention_mask", i64, ["batch_size", "total_sequence_length"]),
+    ]
+    outputs = [value("logits", f32, [*rows, VOCABULARY])]
+    last, width = _lengths(g)
+    x = g.add("Gather", [g.weight("embedding", VOCABULARY, HIDDEN), "input_ids"], "embedded")
+
+    def keep(at: int, what: str, past: Sequence[str | int], present: Sequence[str | int]) -> None:
+        inputs.append(value(f"past{what.format(at)}", f32, ["batch_size", *past]))
+        outputs.append(value(f"present{what.format(at).removeprefix('_key_values')}", f32,
+                             ["batch_size", *present]))  # fmt: skip
+
+    for at, kind in enumerate(MIXED_LAYERS):
+        p = f"layers.{at}"
+        if kind == "conv":
+            state = (HIDDEN, TAPS - 1)
+            keep(at, ".{}.conv", state, state)
+            first = g.add("Transpose", [x], f"{p}.turned", perm=[0, 2, 1])
+            made = g.add(
+                "CausalConvWithState",
+                [first, g.weight(f"{p}.taps", HIDDEN, 1, TAPS), "", f"past.{at}.conv"],
+                f"{p}.convolved", f"present.{at}.conv", ndim=1,
+            )  # fmt: skip
+            made = g.add("Transpose", [made], f"{p}.made", perm=[0, 2, 1])
+        elif kind == "linear_attention":
+            state = (KV_HEADS, HEAD_SIZE, HEAD_SIZE)
+            keep(at, ".{}.recurrent", state, state)
+            parts = [
+                g.product(f"{p}.{one}", x, HIDDEN, KV_HEADS * HEAD_SIZE, int4=False)
+                for one in ("q", "k", "v")
+            ]
+            made = g.add(
+                "LinearAttention", [*parts, f"past.{at}.recurrent"], f"{p}.attended",
+                f"present.{at}.recurrent", q_num_heads=KV_HEADS, kv_num_heads=KV_HEADS,
+                update_rule="linear",
+            )  # fmt: skip
+            made = g.product(f"{p}.o", made, KV_HEADS * HEAD_SIZE, HIDDEN, int4=False)
+        else:
+            is_local = kind == "sliding_attention"
+            length = "sliding_length" if is_local else "sequence_length"
+            for half in ("key", "value"):
+                keep(at, f"_key_values.{{}}.{half}",
+                     (KV_HEADS, f"past_{length}", "kv_cache_dim"),
+                     (KV_HEADS, f"total_{length}", "kv_cache_dim"))  # fmt: skip
+            packed = g.product(f"{p}.qkv", x, HIDDEN, (HEADS + 2 * KV_HEADS) * HEAD_SIZE, int4=True)
+            past = [f"past_key_values.{at}.{half}" for half in ("key", "value")]
+            local = {"local_window_size": WINDOW, "sliding_window_cache": 1} if is_local else {}
+            made = g.add(
+                "GroupQueryAttention", [packed, "", "", *past, last, width], f"{p}.attended",
+                f"present.{at}.key", f"present.{at}.value",
+                num_heads=HEADS, kv_num_heads=KV_HEADS, **local,
+            )  # fmt: skip
+        x = g.add("Add", [x, made], f"{p}.out")
+    g.product("logits", x, HIDDEN, VOCABULARY, int4=False)
+    graph = helper.make_graph(g.nodes, "main_graph", inputs, outputs, g.weights)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def mixed_folder(path: Path, **changed: Any) -> Path:
+    """Write a folder of onnxruntime-genai with :func:`mixed`."""
+    names = {kind: (f"past.%d.{kind}", f"present.%d.{kind}") for kind in ("conv", "recurrent")}
+    names |= {
+        half: (f"past_key_values.%d.{half}", f"present.%d.{half}") for half in ("key", "value")
+    }
+    usual: dict[str, Any] = dict(
+        num_hidden_layers=len(MIXED_LAYERS),
+        inputs={"input_ids": "input_ids", "attention_mask": "attention_mask"}
+        | {f"past_{kind}_names": past for kind, (past, _) in names.items()},
+        outputs={"logits": "logits"}
+        | {f"present_{kind}_names": present for kind, (_, present) in names.items()},
+    )
+    folder(path, **usual | changed)
+    mixed(path / "model.onnx")
     return path
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.inputs.guess import Guess, input_specs
-from dld_tui.core.inputs.roles import CachePair, cache_pairs
+from dld_tui.core.inputs.roles import CachePair, StatePair, cache_pairs, state_pairs
 from dld_tui.core.inputs.search import guess_inputs
 from tests.support import decoders, models
+from tests.support.runtime import needs_onnxruntime
 
 ODD = ("k_{}", "v_{}")
 MADE = ("new_{}_a", "new_{}_b")
@@ -105,3 +106,54 @@ def test_names_that_count_are_no_names(tmp_path: Path) -> None:
         past = next(spec.dims[2] for spec in specs if spec.name == "v_1" and spec.dims)
         by_name = guess_inputs(specs, document, {"input_ids": (3, 1)}, {str(past): 5})
     assert by_name.shapes == given.shapes
+
+
+def test_windows_and_states_are_told_from_caches_that_grow(tmp_path: Path) -> None:
+    path = decoders.mixed(tmp_path / "m.onnx")
+    with closing(Document.open(path)) as document:
+        states = state_pairs(document)
+    assert states == [
+        StatePair("past.0.conv", "present.0.conv"),
+        StatePair("past.3.recurrent", "present.3.recurrent"),
+    ]
+    assert [(one.past, one.axis, one.window) for one in pairs(path)] == [
+        (f"past_key_values.{layer}.{half}", 2, window)
+        for layer, window in ((1, decoders.WINDOW), (2, 0))
+        for half in ("key", "value")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rename", "count"),
+    [
+        ({"state": "ssm_in", "made": "ssm_out"}, 1),
+        ({"state": "h", "made": "new_h"}, 1),
+        ({"state": "past_state", "made": "present_state"}, 1),
+        ({"state": "x1", "made": "y1"}, 0),
+    ],
+)
+def test_states_of_single_operators_are_found_by_names(
+    rename: dict[str, str], count: int, tmp_path: Path
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+        g (float[b, s, 4] x, float[b, 4, 8] state) => (float[b, s, 8] y, float[b, 4, 8] made) {
+        y = MatMul (x, state) made = Tanh (state) }"""
+    for old, new in rename.items():
+        text = text.replace(old, new)
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        assert len(state_pairs(document)) == count
+
+
+@needs_onnxruntime(31)
+def test_a_head_is_as_wide_as_the_attention_asks(tmp_path: Path) -> None:
+    import onnxruntime
+
+    path = decoders.mixed(tmp_path / "m.onnx")
+    first = guess(path)
+    cache = (1, decoders.KV_HEADS, 0, decoders.HEAD_SIZE)
+    assert first.shapes["past_key_values.2.key"] == cache
+    assert first.shapes["past_key_values.1.value"] == (*cache[:2], decoders.WINDOW, cache[3])
+    values = first.values(0)
+    assert not values["past.0.conv"].any()
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    session.run(None, values)

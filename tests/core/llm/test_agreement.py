@@ -61,6 +61,30 @@ def test_what_does_not_hold_is_named(changed: dict[str, Any], message: str, tmp_
     assert any(message in one for one in found), found
 
 
+@pytest.mark.parametrize("types", [None, [*decoders.MIXED_LAYERS]])
+def test_layers_keep_what_they_are(types: list[str] | None, tmp_path: Path) -> None:
+    changed = {} if types is None else {"layer_types": types}
+    assert found_in(decoders.mixed_folder(tmp_path / "genai", **changed)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"num_hidden_layers": 5}, "has no input past_key_values.4.key (past_key_names)"),
+        (
+            {"layer_types": ["full_attention"] * 4},
+            "has no input past_key_values.0.key and 1 more (past_key_names)",
+        ),
+        ({"layer_types": ["conv"] * 4}, "has no input past.1.conv and 2 more (past_conv_names)"),
+    ],
+)
+def test_layers_that_keep_something_else_are_named(
+    changed: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    found = found_in(decoders.mixed_folder(tmp_path / "genai", **changed))
+    assert any(message in one for one in found), found
+
+
 def test_a_size_may_be_written_as_16_0(tmp_path: Path) -> None:
     assert found_in(decoders.folder(tmp_path / "genai", head_size=16.0)) == []
 

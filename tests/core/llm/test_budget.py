@@ -96,6 +96,16 @@ def test_work_is_known_without_declared_types(
         assert 2 * macs <= phase.flops < 2.35 * macs, phase.phase
 
 
+def test_windows_and_states_do_not_grow(tmp_path: Path) -> None:
+    found = budget(decoders.mixed(tmp_path / "m.onnx"), [3], [40, 80])
+    token = 2 * decoders.KV_HEADS * decoders.HEAD_SIZE * 4  # keys and values of one layer
+    states = (decoders.HIDDEN * (decoders.TAPS - 1) + decoders.KV_HEADS * decoders.HEAD_SIZE**2) * 4
+    assert found.kv_token_bytes == token
+    assert [fit.kv_bytes for fit in found.fits] == [
+        3 * (token * (context + decoders.WINDOW) + states) for context in (40, 80)
+    ]
+
+
 @pytest.mark.parametrize("experts", [True, False])
 @pytest.mark.parametrize("grouping", [True, False])
 def test_shapes_that_follow_are_those_of_a_run(

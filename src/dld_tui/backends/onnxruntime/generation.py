@@ -145,7 +145,9 @@ class _ArraySteps:
     def __init__(self, session: Session, decoder: Decoder, shapes: Mapping[str, Shape]) -> None:
         self._session = session
         outputs = [output.name for output in session.inference.get_outputs()]
-        self._presents = [(pair.past, outputs.index(pair.present)) for pair in decoder.pairs]
+        self._presents = [
+            (past, outputs.index(present)) for past, present in decoder.fed_back.items()
+        ]
         self._logits_at = outputs.index(decoder.logits)
         self._cache: dict[str, Any] = {
             name: np.zeros(shape, numpy_dtype(decoder.caches[name].dtype))
@@ -189,7 +191,7 @@ class _BoundSteps:
     ) -> None:
         self._session, self._decoder, self._shared = session, decoder, shared
         self._runtime, self._inner = load(), session.inference
-        presents = {pair.present for pair in decoder.pairs}
+        presents = {*decoder.fed_back.values()}
         names = [output.name for output in self._inner.get_outputs()]
         self._others = [name for name in names if name not in {*presents, decoder.logits}]
         self._cache = {name: self._zeros(name, shape) for name, shape in shapes.items()}
@@ -233,12 +235,12 @@ class _BoundSteps:
 
     def _bind_cache(self, binding: Any) -> None:
         memory = self._session.device
-        for pair in self._decoder.pairs:
-            binding.bind_ortvalue_input(pair.past, self._cache[pair.past])
+        for past, present in self._decoder.fed_back.items():
+            binding.bind_ortvalue_input(past, self._cache[past])
             if self._shared:
-                binding.bind_ortvalue_output(pair.present, self._cache[pair.past])
+                binding.bind_ortvalue_output(present, self._cache[past])
             else:
-                binding.bind_output(pair.present, *memory)
+                binding.bind_output(present, *memory)
         binding.bind_output(self._decoder.logits, *memory)
         for name in self._others:
             binding.bind_output(name, *memory)
@@ -249,7 +251,7 @@ class _BoundSteps:
             self._inner.run_with_iobinding(self._binding)
         if not self._shared:
             values = self._binding.get_outputs()
-            self._cache = {pair.past: values[at] for at, pair in enumerate(self._decoder.pairs)}
+            self._cache = {past: values[at] for at, past in enumerate(self._decoder.fed_back)}
 
     def begin_decode(self) -> None:
         """Take note that all further runs have the same shapes but for what is past."""
@@ -259,7 +261,7 @@ class _BoundSteps:
         """Return the logits of the last run."""
         if self._read is not None:
             return self._read
-        read: AnyArray = self._binding.get_outputs()[len(self._decoder.pairs)].numpy()
+        read: AnyArray = self._binding.get_outputs()[len(self._decoder.fed_back)].numpy()
         if self._is_decoding and self._shared and self._session.device[0] == "cpu":
             self._read = np.empty_like(read)
             value = self._runtime.OrtValue.ortvalue_from_numpy(self._read, "cpu", 0)

@@ -129,11 +129,22 @@ def _extract_context(document: Document, name: str, output: Path, as_json: bool)
                 " dld build or trtexec writes beside an engine")  # fmt: skip
 
 
+_MOST_COMMAS = 32
+"""Parts of one name."""
+
+
 def _split(given: Sequence[str], known: Any) -> list[str]:
-    """Return names that are separated by commas, unless a name itself has some."""
+    """Return names that are separated by commas; known names may have commas, too."""
     names: list[str] = []
     for text in given:
-        names += [text] if known(text) else [name for name in text.split(",") if name]
+        parts = text.split(",")
+        while parts:
+            joined = (
+                (end, ",".join(parts[:end])) for end in range(min(len(parts), _MOST_COMMAS), 0, -1)
+            )
+            end, name = next((pair for pair in joined if known(pair[1])), (1, parts[0]))
+            names += [name] if name else []
+            del parts[:end]
     return names
 
 

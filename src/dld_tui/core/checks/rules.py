@@ -546,6 +546,8 @@ def _compare_with_declared(
             )
             # Runtimes go by what operators make, and refuse only what does not fit the weights.
             level: Level = "error" if "the initializer" in sources else "warning"
+            if state.is_constant(name):
+                level = "info"  # the shape is that of its data, whatever else is declared
             findings.append(
                 found("shape-conflict", text, state.scope, value=name, repair=repair, level=level)
             )

@@ -72,6 +72,8 @@ class Surroundings:
     """Values of scalars that are known."""
     caches: Mapping[str, str] = field(default_factory=dict)
     """The outputs that what is cached comes back from, by input."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """The same of states of a fixed size."""
 
 
 def fill_for(spec: InputSpec, around: Surroundings, found: Propagation | None = None) -> Fill:
@@ -110,6 +112,8 @@ def _floats(
     shape = around.shapes.get(spec.name, ())
     if "mask" in words and (len(shape) < 4 or words & {"attention", "attn"}):
         return _mask(spec, words)
+    if spec.name in around.states:
+        return Fill("constant", f"a state by its pair, the output {around.states[spec.name]}")
     if taken & _STATES or (is_state(spec) and not words & CACHE_WORDS):
         return Fill("constant", "the state of a recurrent network" if taken & _STATES else name)
     if taken & {("NonMaxSuppression", 3), ("NonMaxSuppression", 4)}:

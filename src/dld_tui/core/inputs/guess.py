@@ -194,6 +194,14 @@ def specs_for(specs: Sequence[InputSpec], document: Document) -> list[InputSpec]
 
 
 T = TypeVar("T")
+_MOST_TRIED, _MOST_SHAPES = 4, 3
+
+
+def _in_short(guess: Guess) -> str:
+    """Return the shapes that tell all others, but no more than fit a line."""
+    options = guess.options or [guess.text]
+    more = f" and {len(options) - _MOST_SHAPES} more" if len(options) > _MOST_SHAPES else ""
+    return visible(", ".join(options[:_MOST_SHAPES])) + more
 
 
 def first_that_runs(
@@ -222,7 +230,9 @@ def first_that_runs(
     assert first is not None
     best = tried[0]
     if best.guessed:
-        shapes = "; ".join(guess.text for guess in tried)
+        shapes = "; ".join(map(_in_short, tried[:_MOST_TRIED]))
+        if len(tried) > _MOST_TRIED:
+            shapes += f"; and {len(tried) - _MOST_TRIED} more"
         first.message = (
             f"it cannot be run with any of the {fmt.plural(len(tried), 'shape')} guessed for its"
             f" inputs: {first.message}"

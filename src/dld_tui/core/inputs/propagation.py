@@ -975,16 +975,29 @@ def _grouped_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequenc
     values = i[6].values() if len(i) > 6 else None
     total = values[0] if values else None
     length = query[1] if query is not None and len(query) == 3 else None
+    windowed = bool(a.number("sliding_window_cache", 0))
     if past is not None and len(past) == 4:
-        if not lacks((total, length, past[2])):
+        if windowed and past[2] is not None:
+            p.require(past[2] >= a.number("local_window_size", 0))
+        elif not windowed and not lacks((total, length, past[2])):
             p.require(total == length + past[2])
         if query is not None:
             p.equal(query[0], past[0])
     rows = i[7].dims[0] if len(i) > 7 and i[7].dims else None
     if rows is not None and total is not None:
         p.require(total <= rows)
-    present = None if past is None or len(past) != 4 else (*past[:2], total, past[3])
+    present: Dims | None = None
+    if past is not None and len(past) == 4:
+        present = past if windowed else (*past[:2], total, past[3])
     heads, groups = a.number("num_heads", 0), a.number("kv_num_heads", 0)
+    if past is not None and len(past) == 4 and heads and groups:
+        size = None
+        if query is not None and len(query) == 3:
+            size = _share(query[2], 1, heads if a.has_input(1) else heads + 2 * groups)
+        if size is not None and a.number("kv_cache_bit_width", 0) == 4:
+            size = (size + 1) // 2  # two elements are one byte of the cache
+        p.equal(past[1], groups)
+        p.equal(past[3], size)
     out = None
     if query is not None and len(query) == 3:
         width = query[2] if a.has_input(1) else _share(query[2], heads, heads + 2 * groups)
@@ -995,6 +1008,13 @@ def _grouped_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequenc
 def _share(width: Number, heads: int, of: int) -> Number:
     """Return how wide some of the heads are that stand in one row."""
     return width // of * heads if width is not None and heads and of else None
+
+
+def _heads_of(p: Propagation, cache: Dims, width: Number, heads: int) -> None:
+    """Demand that a cache of heads, length and head size fits what is added to it."""
+    if heads and len(cache) == 3:
+        p.equal(cache[0], heads)
+        p.equal(cache[2], _share(width, 1, heads))
 
 
 def _projected_attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
@@ -1014,6 +1034,7 @@ def _projected_attention(p: Propagation, i: list[Known], a: Attributes) -> Seque
     present: Dims | None = None
     if past is not None and len(past) == 5:
         p.equal(past[1], dims[0])
+        _heads_of(p, past[2:], width, a.number("num_heads", 0))
         total = None if lacks((past[3], dims[1])) else past[3] + dims[1]
         if a.number("past_present_share_buffer", 0):
             total = past[3]
@@ -1079,6 +1100,11 @@ def _attention(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]
     past = i[4].dims if len(i) > 4 else None
     if past is not None and len(past) == 4:
         p.equal(query[0], past[0])
+        if len(key) == 4:
+            p.equal(past[1], key[1])
+            p.equal(past[3], key[3])
+        else:
+            _heads_of(p, past[1:], key[2], a.number("kv_num_heads", 0))
         both = (total, past[2])
         total = None if lacks(both) else both[0] + both[1]
     mask = i[3].dims if len(i) > 3 else None
@@ -1110,6 +1136,7 @@ def _multi_head(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known
         past = i[at].dims if len(i) == 8 else None  # more inputs: the cache has its full length
         total = None
         if past is not None and new is not None and len(new) == 3:
+            _heads_of(p, past[1:], new[2], a.number("num_heads", 0))
             total = None if lacks((past[2], new[1])) else past[2] + new[1]
         found.append(Known(None if past is None else (*past[:2], total, past[3])))
     return found

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
@@ -62,6 +62,8 @@ VIDEO = Role("frames of a video", (16, 8, 32, 4, 1))
 DEPTH = Role("depth", (32, 64, 16, 96, 128, 8))
 CHANNELS = Role("channels", (3, 1, 4, 64, 2, 8, 16, 32))
 FEATURES = Role("features", (80, 128, 64, 256, 512, 768, 16, 32, 40, 1024, 8, 4, 3, 2, 1))
+HEADS = Role("heads", (8, 4, 2, 16, 32, 1, 12))
+HEAD_SIZE = Role("head size", (64, 128, 96, 80, 32, 256, 16, 8))
 COUNT = Role("count", (8, 4, 16, 1, 2, 32, 100))
 STEPS = Role("steps", (1, 2, 4))
 UNKNOWN = Role("size", (16, 8, 32, 64, 1, 128, 224, 512, 2, 4))
@@ -294,12 +296,25 @@ _OPERATORS = {
     "DecoderMaskedMultiHeadAttention": {5: 1, 6: 2},
 }
 """Where an operator takes the past, and where it gives the present."""
+_STATE_OPERATORS = {
+    "CausalConvWithState": {3: 1},
+    "LinearAttention": {3: 1},
+    "GatedDeltaNet": {6: 1},
+    "LSTM": {5: 1, 6: 2},
+    "GRU": {5: 1},
+    "RNN": {5: 1},
+}
+"""The same of states, which keep their size."""
+_STATES_OF = frozenset({"conv", "ssm", "recurrent", "state", "states"})
+_HALVES = frozenset({"key", "value", "keys", "values", "k", "v", "kv"})
 _VIEWS = ("Identity", "Cast", "Transpose")
 _RENAMED = (
     ("past_key_values", "present"), ("past_key_values", "present_key_values"), ("past", "present"),
     ("_in", "_out"), ("in_", "out_"), ("cache", "new_cache"), ("cache", "cache_out"),
     ("cache", "updated_cache"), ("state", "stateN"),
 )  # fmt: skip
+_NEXT = ("new", "next", "out", "output", "present", "updated", "final")
+"""Words before or behind the name of a state that name the next one."""
 _CACHE_TYPES = ("float32", "float16", "bfloat16", "float8e4m3fn", "int8", "uint8")
 
 
@@ -311,6 +326,62 @@ class CachePair:
     present: str
     axis: int
     """Along which they grow."""
+    window: int = 0
+    """The fewest elements along that axis where attention keeps a window alone: neither the past
+    nor the present grows. 0 for a cache that grows."""
+
+
+@dataclass(frozen=True)
+class StatePair:
+    """An input that holds a state of a fixed size, and the output with the next one."""
+
+    past: str
+    present: str
+
+
+def state_pairs(document: Document) -> list[StatePair]:
+    """Return the states of convolutions and recurrences, in the order of the inputs.
+
+    A state is as large after a run as before, and no dimension but one, the batch, is open.
+    """
+    main = document.main
+    outputs = dict.fromkeys(main.outputs)
+    defaults = main.named("initializer")
+    taken = {pair.past for pair in cache_pairs(document)}
+    found = []
+    for name in main.inputs:
+        if name in taken or name in defaults:
+            continue
+        known = main.value_type(name)
+        dims = known.dims if known is not None else None
+        if known is None or not dims or len(dims) < 2 or known.dtype not in _CACHE_TYPES:
+            continue
+        made = _by_operator(main, name, outputs, _STATE_OPERATORS)
+        present = made[0] if made is not None else _renamed_state(name, outputs)
+        if present is not None and _keeps_size(known, main.value_type(present)):
+            found.append(StatePair(name, present))
+            del outputs[present]
+    return found
+
+
+def _renamed_state(name: str, outputs: dict[str, None]) -> str | None:
+    made = _by_name(name, outputs)
+    if made is not None:
+        return made[0]
+    options = (
+        *(f"{word}_{name}" for word in _NEXT), *(f"{name}_{word}" for word in _NEXT),
+    )  # fmt: skip
+    return next((option for option in options if option in outputs), None)
+
+
+def _keeps_size(before: ValueType, after: ValueType | None) -> bool:
+    """Return whether two types are the same, and leave one dimension open at most."""
+    dims = before.dims or ()
+    if after is None or after.dtype not in ("", before.dtype):
+        return False
+    if after.dims is not None and _kind(after)[1:] != _kind(before)[1:]:
+        return False
+    return sum(not is_fixed(dim) for dim in dims) <= 1
 
 
 def cache_pairs(document: Document) -> list[CachePair]:
@@ -326,8 +397,12 @@ def cache_pairs(document: Document) -> list[CachePair]:
             continue
         if known.dtype not in _CACHE_TYPES or known.container:
             continue
+        if _by_operator(main, name, outputs, _STATE_OPERATORS):
+            continue
         made = _by_operator(main, name, outputs) or _by_name(name, outputs)
         pair = None if made is None else _pair(main, name, *made)
+        if pair is not None and (window := _window_of(main, name)):
+            pair = replace(pair, window=window)
         if pair is None:
             left.append((name, known))
         elif pair.present in outputs:
@@ -337,17 +412,23 @@ def cache_pairs(document: Document) -> list[CachePair]:
     return [pairs[name] for name in main.inputs if name in pairs]
 
 
-def _by_operator(main: Scope, name: str, outputs: dict[str, None]) -> tuple[str, int | None] | None:
-    """Return what an attention or a Concat makes of a past, and along which axis."""
-    for value in _seen_through(main, name):
+def _by_operator(
+    main: Scope,
+    name: str,
+    outputs: dict[str, None],
+    operators: Mapping[str, Mapping[int, int]] = _OPERATORS,
+) -> tuple[str, int | None] | None:
+    """Return what an operator or, of caches, a Concat makes of a past, and along which axis."""
+    views = _VIEWS if operators is _OPERATORS else (*_VIEWS, "Squeeze", "Unsqueeze")
+    for value in _seen_through(main, name, views):
         for node in main.consumers(value):
             axis = None
-            if node.op_type == "Concat":
+            if node.op_type == "Concat" and operators is _OPERATORS:
                 made, axis = node.outputs[0], _axis(node)
                 if not main.consumers(made) and not CACHE_WORDS & set(words_of(name)):
                     continue  # nothing attends to it
             else:
-                places = _OPERATORS.get(node.op_type, {})
+                places = operators.get(node.op_type, {})
                 used = (
                     places[at]
                     for at, one in enumerate(node.inputs)
@@ -355,10 +436,19 @@ def _by_operator(main: Scope, name: str, outputs: dict[str, None]) -> tuple[str,
                 )
                 at = next(used, len(node.outputs))
                 made = node.outputs[at] if at < len(node.outputs) else ""
-            for one in _seen_through(main, made) if made else ():
+            for one in _seen_through(main, made, views) if made else ():
                 if one in outputs:
                     return one, axis
     return None
+
+
+def _window_of(main: Scope, past: str) -> int:
+    """Return the window of an attention whose cache holds no more than that; 0 for all others."""
+    for node in main.consumers(past):
+        flag, window = node.attribute("sliding_window_cache"), node.attribute("local_window_size")
+        if flag is not None and flag.value == 1 and window is not None:
+            return window.value if isinstance(window.value, int) and window.value > 0 else 0
+    return 0
 
 
 def _axis(node: Node) -> int | None:
@@ -366,13 +456,13 @@ def _axis(node: Node) -> int | None:
     return found.value if found is not None and isinstance(found.value, int) else None
 
 
-def _seen_through(main: Scope, name: str) -> Iterator[str]:
+def _seen_through(main: Scope, name: str, views: tuple[str, ...]) -> Iterator[str]:
     """Yield a value, and what is made of it by moving or converting it, to a depth of 3."""
     level = [name]
     for _ in range(3):
         yield from level
         users = [node for value in level for node in main.consumers(value)]
-        level = [node.outputs[0] for node in users if node.op_type in _VIEWS]
+        level = [node.outputs[0] for node in users if node.op_type in views]
 
 
 def _by_name(name: str, outputs: dict[str, None]) -> tuple[str, None] | None:
@@ -409,7 +499,8 @@ def _pair(main: Scope, past: str, present: str, axis: int | None = None) -> Cach
         return CachePair(past, present, axis) if axis in growing or not growing else None
     if growing:
         return CachePair(past, present, len(dims) - 2 if len(dims) - 2 in growing else growing[0])
-    is_cache = bool(CACHE_WORDS & set(words_of(past)))
+    words = set(words_of(past))
+    is_cache = bool(CACHE_WORDS & words) and (bool(_HALVES & words) and not _STATES_OF & words)
     return CachePair(past, present, len(dims) - 2) if is_cache and len(dims) >= 4 else None
 
 

@@ -25,6 +25,8 @@ from dld_tui.core.inputs.roles import (
     CONTEXT,
     FEATURES,
     FRAMES,
+    HEAD_SIZE,
+    HEADS,
     LINE,
     PAST,
     SIDE,
@@ -41,6 +43,7 @@ from dld_tui.core.inputs.roles import (
     is_audio,
     named_role,
     placed_role,
+    state_pairs,
     terms_of,
     words_of,
 )
@@ -107,6 +110,10 @@ class FreeSizes:
             {} if document is None else {pair.past: pair for pair in cache_pairs(document)}
         )
         """The pairs of past and present, by the past."""
+        self.states = (
+            {} if document is None else {one.past: one.present for one in state_pairs(document)}
+        )
+        """The outputs that states come back from, by input."""
         dims = [dim for spec in self.specs for dim in spec.dims or () if isinstance(dim, str)]
         terms = [terms_of(dim) for dim in dims]
         self._uses = Counter(
@@ -196,6 +203,9 @@ class FreeSizes:
     def _is_vague(self, role: Role, spec: InputSpec, axis: int) -> bool:
         """Return whether the place of a dimension says more than its name does."""
         dims = spec.dims or ()
+        pair = self.caches.get(spec.name)
+        if role is PAST and pair is not None and (pair.axis != axis or pair.window):
+            return True  # such as kv_cache_dim
         if role.name == SIDE.name:
             return len(dims) == 4
         if role.name == FEATURES.name:
@@ -209,15 +219,23 @@ class FreeSizes:
         return is_plain and (self._traits.is_streaming or is_audio(spec))
 
     def _cache_axis(self, spec: InputSpec, axis: int) -> tuple[Role, str] | None:
-        """Return that an axis is the length of a cache, where an output has it longer."""
+        """Return what an axis of a cache is: the one that an output has longer is its length."""
         pair = self.caches.get(spec.name)
         is_named = bool(set(words_of(spec.name)) & CACHE_WORDS)
         if axis == 0 or (pair is None and not is_named):
             return None
         if {"encoder", "cross"} & set(words_of(spec.name)):
             return CONTEXT, f"the name {spec.name}"
-        if pair is None or pair.axis != axis:
+        if pair is None:
             return None
+        rank = len(spec.dims or ())
+        if pair.axis != axis:
+            if rank == 4 or axis == rank - 1:
+                return (HEAD_SIZE if axis == rank - 1 else HEADS), f"the cache {spec.name}"
+            return None
+        if pair.window:
+            window = Role("length of the window", (pair.window,))
+            return window, f"the window of attention that reads {spec.name}"
         return PAST, f"its pair, the output {pair.present}"
 
     def _link_totals(self) -> None:
@@ -256,6 +274,8 @@ class FreeSizes:
         """Return the names that outputs of caches have for their length."""
         found = set[str]()
         for pair in self.caches.values():
+            if pair.window:
+                continue
             known = self._document.main.value_type(pair.present) if self._document else None
             dims = known.dims if known is not None else None
             name = dims[pair.axis] if dims is not None and pair.axis < len(dims) else None
@@ -643,7 +663,14 @@ class _Search:
                 self._reason(spec, at, one, assigned, old) for at, one in enumerate(sums)
             )
         caches = {name: pair.present for name, pair in self._lengths.caches.items()}
-        around = Surroundings(shapes, self._roles(), self._past(assigned), self._constants, caches)
+        around = Surroundings(
+            shapes,
+            self._roles(),
+            self._past(assigned),
+            self._constants,
+            caches,
+            self._lengths.states,
+        )
         inputs = tuple(
             InputGuess(
                 spec.name,

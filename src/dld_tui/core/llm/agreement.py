@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.roles import cache_pairs
+from dld_tui.core.inputs.roles import cache_pairs, state_pairs
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
 from dld_tui.core.text import visible
 
@@ -17,11 +17,14 @@ RULE = "decoder:config"
 HUGGING_FACE = "config.json"
 TOKENIZER = "tokenizer.json"
 _LARGEST = 256 << 20
-_REPEATED = {
-    "past_key_names": "inputs", "past_value_names": "inputs",
-    "present_key_names": "outputs", "present_value_names": "outputs",
-}  # fmt: skip
-"""Names with ``%d`` for the layer."""
+_HALVES, _STATES = frozenset({"key", "value"}), frozenset({"conv", "recurrent"})
+_LAYER_KINDS = {
+    "conv": frozenset({"conv"}),
+    "linear_attention": _STATES,
+    "full_attention": _HALVES,
+    "sliding_attention": _HALVES,
+}
+"""What a layer keeps, by what ``layer_types`` of a decoder calls it."""
 
 
 def folder_findings(document: Document, folder: Path, config: GenaiConfig | None) -> list[Finding]:
@@ -52,23 +55,61 @@ def _finding(message: str, file: str = CONFIG) -> Finding:
 
 
 def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
-    layers = config.numbers.get("num_hidden_layers", len(cache_pairs(document)) // 2)
-    for side, named, there in (
+    sides = (
         ("input", config.inputs, {spec.name for spec in input_specs(document)}),
         ("output", config.outputs, set(document.main.outputs)),
-    ):
-        for field, name in named.items():
+    )
+    layers = config.numbers.get("num_hidden_layers", len(cache_pairs(document)) // 2)
+    layers = min(layers, 10_000)
+    kept = _kept(config, [(named, there) for _, named, there in sides], layers)
+    for side, named, there in sides:
+        for key, name in named.items():
             wanted = [name]
-            if field in _REPEATED:
+            if key.endswith("_names"):
                 if layers > 1 and "%d" not in name:
-                    yield _finding(f"{visible(field)} is {name_of(name)}, without %d for the layer")
+                    yield _finding(f"{visible(key)} is {name_of(name)}, without %d for the layer")
                     continue
-                wanted = [name.replace("%d", str(at)) for at in range(min(layers, 10_000))]
+                numbers = kept.get(_kind_of(key), range(layers))
+                wanted = [name.replace("%d", str(at)) for at in numbers]
             missing = [wanted_name for wanted_name in wanted if wanted_name not in there]
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-                text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(field)})"
+                text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(key)})"
                 yield _finding(text)
+
+
+def _kind_of(key: str) -> str:
+    """Return what a name of all layers is of; empty for keys and values of an encoder."""
+    return "" if key.startswith("cross_") else key.split("_")[-2]
+
+
+def _kept(
+    config: GenaiConfig, sides: Sequence[tuple[Mapping[str, str], Collection[str]]], layers: int
+) -> dict[str, list[int]]:
+    """Return the layers that keep keys, values, convolutions or recurrent states.
+
+    Where layers are of several kinds, each keeps what its inputs and outputs say, and at least one
+    of what ``layer_types`` says. One of which nothing is said has keys and values.
+    """
+    names = [
+        (kind, name, there)
+        for named, there in sides
+        for key, name in named.items()
+        if key.endswith("_names") and (kind := _kind_of(key))
+    ]
+    is_mixed = bool(_STATES & {kind for kind, _, _ in names})
+    kept: dict[str, list[int]] = {kind: [] for kind in (*_HALVES, *_STATES)}
+    for at in range(layers):
+        kinds = _HALVES
+        if is_mixed:
+            named = {kind for kind, name, there in names if name.replace("%d", str(at)) in there}
+            said = config.layer_types[at] if at < len(config.layer_types) else ""
+            usual = _LAYER_KINDS.get(said, named or _HALVES)
+            kinds = (usual & named) or usual
+            kinds = _HALVES if kinds & _HALVES else kinds
+        for kind in kinds:
+            kept[kind].append(at)
+    return kept
 
 
 def _pairs(document: Document, config: GenaiConfig) -> Iterator[Finding]:
@@ -88,7 +129,9 @@ def _pairs(document: Document, config: GenaiConfig) -> Iterator[Finding]:
 
 def _sizes(document: Document, config: GenaiConfig) -> Iterator[Finding]:
     numbers = config.numbers
-    yield from _layers(document, numbers.get("num_hidden_layers"), "num_hidden_layers", CONFIG)
+    if not state_pairs(document):  # layers of which some keep a state have fewer caches
+        key = "num_hidden_layers"
+        yield from _layers(document, numbers.get(key), key, CONFIG)
     for key, at in (("num_key_value_heads", 1), ("head_size", 3)):
         yield from _cache(document, numbers.get(key), key, at, CONFIG)
     yield from _heads(document, numbers.get("num_attention_heads"), "num_attention_heads", CONFIG)

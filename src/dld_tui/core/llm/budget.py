@@ -121,11 +121,11 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
                 phases.append(budget)
                 unknown = max(unknown, missing)
             prefill, decode = phases[-2:]
-            kv = batch * context * kv_token_bytes(decoder)
+            kv = kv_bytes(decoder, batch, context)
             at_once = kv + prefill.activation_bytes + prefill.logits_bytes
             now = decode.activation_bytes, decode.logits_bytes
             fits.append(Fit(batch, context, weights, kv, *now, weights + at_once))
-    kind = decoder.caches[decoder.pairs[0].past].dtype
+    kind = next(iter(decoder.caches.values())).dtype
     return Budget(
         weights,
         kv_token_bytes(decoder),
@@ -137,16 +137,21 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
 
 
 def kv_token_bytes(decoder: Decoder) -> int:
-    """Return the bytes of one token of one sequence in all caches."""
+    """Return the bytes that one token of one sequence adds to all caches."""
+    return kv_bytes(decoder, 1, 2) - kv_bytes(decoder, 1, 1)
+
+
+def kv_bytes(decoder: Decoder, batch: int, context: int) -> int:
+    """Return the bytes of all caches, windows and states for so many tokens of each sequence."""
     return sum(
-        math.prod(decoder.cache_shape(name, 1, 1)) * ELEMENT_BITS.get(spec.dtype, 16) // 8
+        math.prod(decoder.cache_shape(name, batch, context)) * ELEMENT_BITS.get(spec.dtype, 16) // 8
         for name, spec in decoder.caches.items()
     )
 
 
 def run_bytes(decoder: Decoder, batch: int, prompt: int, tokens: int) -> int:
     """Return what a run needs at least: weights, the cache at its end, the logits of the prompt."""
-    cache = batch * (prompt + tokens) * kv_token_bytes(decoder)
+    cache = kv_bytes(decoder, batch, prompt + tokens)
     weights = summarise(decoder.document).initializer_bytes
     return weights + cache + _logits_bytes(decoder, batch, prompt)
 
@@ -166,14 +171,13 @@ def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[Ph
     follow_shapes(document, guess.shapes)
     costs = ModelCosts(document, _symbols(decoder, guess, past + length))
     flops = costs.known.flops
-    token = batch * kv_token_bytes(decoder)
     return PhaseBudget(
         phase,
         batch,
         context,
         flops if isinstance(flops, int) else None,
         _read_weights(document, batch * length),
-        token * (past + length),
+        kv_bytes(decoder, batch, past + length),
         memory_plan(costs, outputs=False).peak,
         _logits_bytes(decoder, batch, length),
     ), len(costs.unknown)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +16,10 @@ import numpy as np
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.guess import Guess, InputGuess
-from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
+from dld_tui.core.inputs.roles import CachePair, StatePair, cache_pairs, state_pairs, words_of
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 from dld_tui.core.llm.folder import GenaiConfig
-from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
@@ -45,13 +45,16 @@ class Decoder:
         self.document, self.specs, self.config = document, specs, config
         by_name = {spec.name: spec for spec in specs}
         self.pairs: list[CachePair] = [p for p in cache_pairs(document) if p.past in by_name]
-        if not self.pairs:
+        self.states: list[StatePair] = [p for p in state_pairs(document) if p.past in by_name]
+        """What convolutions and recurrences carry from one run to the next."""
+        if not self.pairs and not self.states:
             raise ActivityError(
                 "it has no cache of past keys and values, so that it cannot be measured as a"
                 " decoder",
                 hint="Measure it with: dld profile onnxruntime",
             )
-        self.caches = {pair.past: by_name[pair.past] for pair in self.pairs}
+        self.caches = {past: by_name[past] for past in self.fed_back}
+        """All inputs that outputs are fed back into."""
         self.tokens = self._tokens()
         """The input of tokens or of their embeddings."""
         self.logits = self._logits()
@@ -79,12 +82,17 @@ class Decoder:
         raise ActivityError("it has no input of tokens")
 
     def _logits(self) -> str:
-        presents = {pair.present for pair in self.pairs}
+        presents = {*self.fed_back.values()}
         wanted = self.config.outputs.get("logits", "logits") if self.config else "logits"
         outputs = [name for name in self.document.main.outputs if name not in presents]
         if not outputs:
             raise ActivityError("it has no output but its cache")
         return wanted if wanted in outputs else outputs[0]
+
+    @property
+    def fed_back(self) -> dict[str, str]:
+        """The outputs that are fed back, by the inputs that take them."""
+        return {pair.past: pair.present for pair in (*self.pairs, *self.states)}
 
     @property
     def takes_ids(self) -> bool:
@@ -95,7 +103,7 @@ class Decoder:
     def can_share(self) -> bool:
         """Whether past and present may be one piece of memory: GroupQueryAttention writes so."""
         main = self.document.main
-        return all(
+        return not self.states and all(
             [node.op_type for node in main.consumers(pair.past)] == [_SHARING]
             for pair in self.pairs
         )
@@ -103,9 +111,12 @@ class Decoder:
     @property
     def fixed_length(self) -> int | None:
         """The length of the cache where the model fixes it."""
-        dims = self.caches[self.pairs[0].past].dims
-        size = None if dims is None else dims[self.pairs[0].axis]
-        return size if isinstance(size, int) and is_fixed(size) else None
+        for pair in self.pairs:
+            dims = self.caches[pair.past].dims
+            size = None if dims is None or pair.window else dims[pair.axis]
+            if isinstance(size, int) and is_fixed(size):
+                return size
+        return None
 
     @property
     def context_length(self) -> int | None:
@@ -121,22 +132,29 @@ class Decoder:
                     lengths.append(table.shape[0])
         return min(lengths, default=None)
 
+    @cached_property
+    def _usual(self) -> dict[str, Shape]:
+        """The shapes of all inputs where nothing is given: heads are as wide as the graph asks."""
+        return guess_inputs(self.specs, self.document, {}).shapes
+
     def cache_shape(self, name: str, batch: int, length: int) -> Shape:
-        """Return the shape of a cache of so many tokens."""
-        axis = next(pair.axis for pair in self.pairs if pair.past == name)
+        """Return the shape of a cache of so many tokens, or of a state, which has no length."""
+        pair = next((pair for pair in self.pairs if pair.past == name), None)
         dims = self.caches[name].dims or ()
+        if pair is None:
+            return tuple(dim if isinstance(dim, int) and is_fixed(dim) else batch for dim in dims)
         # Keys and values may be one tensor, as those of com.microsoft.Attention are.
         batch_axis = 1 if len(dims) == 5 and dims[0] == 2 else 0
         sizes = []
         for at, dim in enumerate(dims):
-            if at == axis:
-                sizes.append(length)
-            elif isinstance(dim, int) and is_fixed(dim):
-                sizes.append(dim)
+            if isinstance(dim, int) and is_fixed(dim):
+                sizes.append(length if at == pair.axis and not pair.window else dim)
+            elif at == pair.axis:
+                sizes.append(pair.window or length)
             elif at == batch_axis:
                 sizes.append(batch)
             else:
-                raise ActivityError(f"the cache {visible(name)} leaves dimension {at} open")
+                sizes.append(self._usual[name][at])
         return tuple(sizes)
 
     def guess(self, batch: int, past: int, length: int) -> Guess:

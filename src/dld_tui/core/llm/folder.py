@@ -47,6 +47,8 @@ class GenaiConfig:
     """Whether past and present are to be one piece of memory."""
     others: tuple[str, ...] = ()
     """Files of further models, as of an embedding or of images."""
+    layer_types: tuple[str, ...] = ()
+    """What each layer is, such as ``conv`` or ``full_attention``, where that is said."""
     session: Mapping[str, bool | int | str] = field(default_factory=dict)
     """Options of the decoder's session, such as ``intra_op_num_threads``."""
     faults: tuple[str, ...] = ()
@@ -80,6 +82,8 @@ def read_config(path: Path) -> GenaiConfig:
     numbers = {k: n for k, v in both.items() if (n := _whole(v)) is not None}
     parts = (part for key, part in model.items() if key != "decoder" and isinstance(part, dict))
     files = (part.get("filename") for part in parts)
+    listed = decoder.get("layer_types")
+    kinds = listed if isinstance(listed, list) else []
     return GenaiConfig(
         path,
         file,
@@ -89,6 +93,7 @@ def read_config(path: Path) -> GenaiConfig:
         frozenset(token for token in tokens if isinstance(token, int)),
         shared,
         tuple(name for name in files if isinstance(name, str)),
+        tuple(kind if isinstance(kind, str) else "" for kind in kinds),
         _plain(decoder.get("session_options")),
         (
             *_wrong_numbers(both),
