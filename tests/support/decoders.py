@@ -236,8 +236,8 @@ def mixed(path: Path) -> Path:
     for at, kind in enumerate(MIXED_LAYERS):
         p = f"layers.{at}"
         if kind == "conv":
-            state = (HIDDEN, TAPS - 1)
-            keep(at, ".{}.conv", state, state)
+            taps = (HIDDEN, TAPS - 1)
+            keep(at, ".{}.conv", taps, taps)
             first = g.add("Transpose", [x], f"{p}.turned", perm=[0, 2, 1])
             made = g.add(
                 "CausalConvWithState",

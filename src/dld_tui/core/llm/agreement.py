@@ -102,7 +102,9 @@ def _kept(
     for at in range(layers):
         kinds = _HALVES
         if is_mixed:
-            named = {kind for kind, name, there in names if name.replace("%d", str(at)) in there}
+            named = frozenset(
+                kind for kind, name, there in names if name.replace("%d", str(at)) in there
+            )
             said = config.layer_types[at] if at < len(config.layer_types) else ""
             usual = _LAYER_KINDS.get(said, named or _HALVES)
             kinds = (usual & named) or usual

@@ -92,7 +92,8 @@ class Decoder:
     @property
     def fed_back(self) -> dict[str, str]:
         """The outputs that are fed back, by the inputs that take them."""
-        return {pair.past: pair.present for pair in (*self.pairs, *self.states)}
+        caches = {pair.past: pair.present for pair in self.pairs}
+        return caches | {state.past: state.present for state in self.states}
 
     @property
     def takes_ids(self) -> bool:
