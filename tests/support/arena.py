@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import multiprocessing
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,14 +37,22 @@ class Peak(NamedTuple):
     """In use before the first node: weights."""
 
 
-def measured(path: Path, feed: Mapping[str, Any]) -> Peak:
+def measured(path: Path, feed: Mapping[str, Any], threads: int = 1) -> Peak:
     """Return what a session that runs once has in use."""
-    rows = _rows(str(path), feed, "ORT_ENABLE_ALL")
+    rows = _rows(str(path), feed, "ORT_ENABLE_ALL", threads)
     first = min(rows, key=lambda row: row.begin)
     before = first.used - first.grown
     return Peak(
         max(row.used for row in rows) - before, max(row.most for row in rows) - before, before
     )
+
+
+def measured_apart(path: Path, feed: Mapping[str, Any], threads: int = 1) -> Peak:
+    """Return the same of a process of its own: the peak of an arena is that of all its sessions."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["numpy", "dld_tui.backends.onnxruntime.session"])
+    with context.Pool(1) as pool:
+        return pool.apply(measured, (path, feed, threads))
 
 
 def deltas(model: bytes, feed: Mapping[str, Any]) -> dict[str, int]:
@@ -60,13 +69,13 @@ class _Row(NamedTuple):
     """In use at any time so far."""
 
 
-def _rows(model: str | bytes, feed: Mapping[str, Any], level: str) -> list[_Row]:
+def _rows(model: str | bytes, feed: Mapping[str, Any], level: str, threads: int = 1) -> list[_Row]:
     exact_arena()
     runtime = load()
     with tempfile.TemporaryDirectory() as folder:
         options = runtime.SessionOptions()
         options.enable_profiling, options.profile_file_prefix = True, f"{folder}/run"
-        options.intra_op_num_threads, options.log_severity_level = 1, 3
+        options.intra_op_num_threads, options.log_severity_level = threads, 3
         options.enable_mem_pattern = False
         options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
         options.add_session_config_entry("session.use_env_allocators", "1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 
 if TYPE_CHECKING:
+    from dld_tui.core.cost.scratch import Processor
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.types.value_types import ValueType
@@ -34,6 +36,7 @@ class Request:
     )
     provider: str = like(Profile, "provider")
     optimization_level: str = like(Profile, "optimization_level", page=FIRST_PAGE)
+    threads: int = like(Profile, "threads", page=FIRST_PAGE)
     device_id: int = like(Profile, "device_id", page=FIRST_PAGE)
     shape: tuple[str, ...] = like(InputSettings, "shape")
 
@@ -87,7 +90,10 @@ def run(request: Request) -> Iterator[Event]:
             def kind(scope: Scope, name: str) -> ValueType | None:
                 return planned.get((scope.path, name))
 
-            plan = memory_plan(ModelCosts(document, sizes), ordered=True, kinds=kind)
+            plan = memory_plan(
+                ModelCosts(document, sizes), ordered=True, kinds=kind,
+                processor=_processor(request.threads) if request.provider == "CPU" else None,
+            )  # fmt: skip
     yield Finished(
         replace(
             plan,
@@ -96,6 +102,22 @@ def run(request: Request) -> Iterator[Event]:
             shapes=tuple(f"{name}:{'x'.join(map(str, shapes[name]))}" for name in shapes),
         )
     )
+
+
+_LEVEL2_CACHE_SIZE = 191
+"""``_SC_LEVEL2_CACHE_SIZE`` of the GNU C library, which ONNX Runtime asks, too."""
+
+
+def _processor(threads: int) -> Processor:
+    """Return what this machine's processor means for the scratch memory of kernels."""
+    from dld_tui.core.cost.scratch import Processor
+    from dld_tui.core.machine.environment import physical_cores, usable_threads
+
+    try:
+        cache = os.sysconf(_LEVEL2_CACHE_SIZE)
+    except (AttributeError, ValueError, OSError):
+        cache = 0
+    return Processor(threads or physical_cores() or usable_threads(), max(cache, 0))
 
 
 def _kinds_of(document: Document) -> dict[tuple[Sequence[str], str], ValueType]:

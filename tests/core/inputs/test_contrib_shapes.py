@@ -151,6 +151,19 @@ CALLS: dict[str, Call] = {
     "QLinearGlobalAveragePool, channels last": scaled(
         "QLinearGlobalAveragePool", bytes_(2, 4, 5, 3), channels_last=1
     ),
+    "QLinearAveragePool, channels last": scaled(
+        "QLinearAveragePool", bytes_(1, 7, 6, 2), kernel_shape=[3, 2], strides=[2, 2],
+        channels_last=1,
+    ),
+    "NhwcMaxPool": (
+        "NhwcMaxPool", {"x": bytes_(1, 7, 6, 2)}, 1, {"kernel_shape": [3, 2], "strides": [2, 2]},
+    ),
+    "QLinearConv, channels last": (
+        "QLinearConv",
+        {"x": bytes_(1, 7, 6, 4), "xs": floats(), "xz": bytes_(), "w": bytes_(6, 2, 3, 2),
+         "ws": floats(), "wz": bytes_(), "ys": floats(), "yz": bytes_()},
+        1, {"channels_last": 1, "group": 2, "strides": [2, 1], "pads": [1, 0, 1, 0]},
+    ),
     "LinearAttentionGate": (
         "LinearAttentionGate",
         {"a": floats(2, 3, 4), "bias": floats(4), "scale": floats(4), "b": floats(2, 3, 4)}, 2, {},

@@ -5,8 +5,7 @@ it: views and kernels that may write into an input that nobody else reads take t
 outputs one of the same shape that is free, which nobody gives back in between. What depends on
 constants alone is computed before a run and counts as a weight. A Loop holds what it carries twice
 over, collects what each trip adds to a list and copies all of that to its outputs at the end.
-Scratch memory inside of other kernels is not counted, nor what an arena keeps beside what is asked
-for.
+The scratch memory of kernels counts apart; what an arena keeps beside what is asked for does not.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.cost.counts import size_at
+from dld_tui.core.cost.scratch import KernelCall, Processor, aligned, scratch_bytes
 from dld_tui.core.document.types.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.report.groups import ELEMENT_BITS
 from dld_tui.core.tables.table import BYTES, Column, Table
@@ -41,8 +42,6 @@ IN_PLACE: Mapping[tuple[str, str], int] = {
     ("com.microsoft.nchwc", "Conv"): 3,
 }  # fmt: skip
 """The input that kernels of the CPU may write into, by operator; the tests ask ONNX Runtime."""
-_ALIGNED = 256
-"""Arenas give multiples of so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,20 @@ class MemoryPlan:
     """Whose graph it is; empty for that of the file."""
     shapes: tuple[str, ...] = ()
     """Of the inputs, as ``x:1x3x224x224``, where they were chosen. Foreign text."""
+    scratch: int | None = None
+    """Bytes by which the scratch memory of a kernel raises the peak, which may be at another node
+    then. None where it was not planned."""
+    scratch_at: str = ""
+    """The node that runs at the peak with scratch memory: foreign text."""
+    scratch_unknown: tuple[str, ...] = ()
+    """Nodes whose scratch memory is not known, and counts as nothing. Foreign text."""
+    threads: int = 0
+    """That an operator may use, on which scratch memory depends."""
 
     @property
     def total(self) -> int:
-        """Weights and the peak of the activations."""
-        return self.weights + self.peak
+        """Weights and the peak of the activations, with scratch memory where it was planned."""
+        return self.weights + self.peak + (self.scratch or 0)
 
 
 Kinds: TypeAlias = "Callable[[Scope, str], ValueType | None]"
@@ -144,6 +152,10 @@ class _Graph:
     kind: Kinds
     ordered: bool
     """Whether nodes are in the order in which they run."""
+    scratch: Callable[[Node], int]
+    """Returns the bytes that the kernel of a node asks for while it runs."""
+    highest: tuple[int, str] = (0, "")
+    """The peak with scratch memory, and its node."""
     unknown: list[str] = field(default_factory=list)
     folded: int = 0
     steps: list[Step] = field(default_factory=list)
@@ -164,8 +176,9 @@ class _Graph:
         best: tuple[int, str, list[_Buffer], int] = (0, "", [], 0)
         for at, node in enumerate(order):
             inside = after = 0
+            scratch = self.scratch(node)
             if node.children:
-                inside, after = self._inside(node)
+                inside, after, scratch = self._inside(node)
             # A Loop makes its outputs when its trips are over.
             height, held = now + inside, [*alive.values()]
             for buffer in starting.get(at, ()):
@@ -175,6 +188,7 @@ class _Graph:
                 inside = after if node.op_type == "Loop" else inside
                 height, held = now + inside, [*alive.values()]
             self.steps.append(Step(node.ref, height))
+            self.highest = max(self.highest, (height + scratch, node.ref), key=itemgetter(0))
             if height > most:
                 most = height
                 best = most, node.ref, held, inside
@@ -204,7 +218,7 @@ class _Graph:
                         continue
                     kind = self._planned(name)
                     # What nobody reads is given back after the run only.
-                    buffer = _Buffer(_aligned(size), at, len(order), kind)
+                    buffer = _Buffer(aligned(size), at, len(order), kind)
                     buffers.append(buffer)
                 buffer.uses += uses[name]
                 buffer.values.append((at, name, node.ref))
@@ -274,12 +288,13 @@ class _Graph:
                     self.folded += self.size(self.scope, name) or 0
         return nodes
 
-    def _inside(self, node: Node) -> tuple[int, int]:
+    def _inside(self, node: Node) -> tuple[int, int, int]:
         """Return what the bodies of a node need while they run, of several the largest.
 
-        And beside the outputs of a Loop when its last trip is over.
+        And beside the outputs of a Loop when its last trip is over, and by how much scratch memory
+        in the bodies raises what they need.
         """
-        peaks = [0]
+        peaks, highest = [0], 0
         for body in node.subgraphs():
             # Of an If a branch makes the outputs, and of a Scan each trip its part of them.
             theirs = {*body.outputs} if node.op_type != "Loop" else set()
@@ -289,15 +304,17 @@ class _Graph:
             ) -> int | None:
                 return 0 if scope is body and name in theirs else self.size(scope, name)
 
-            inner = _Graph(body, size, self.kind, self.ordered)
+            inner = _Graph(body, size, self.kind, self.ordered, self.scratch)
             peaks.append(inner.run()[0])
+            highest = max(highest, inner.highest[0])
             self.folded += inner.folded
             self.unknown += inner.unknown
         most = max(peaks)
+        raised = max(highest - most, 0)
         if node.op_type == "Scan":
-            return most + self._scanning(node), 0
+            return most + self._scanning(node), 0, raised
         if node.op_type != "Loop":
-            return most, 0
+            return most, 0, raised
         (body,) = node.subgraphs()
         count = len(body.inputs) - 2
         carried = sum(self._room(body, name) for name in body.outputs[1 : count + 1])
@@ -306,10 +323,10 @@ class _Graph:
             part_bytes = self.size(body, part) or 0
             if whole and part_bytes:
                 trips = (self.size(self.scope, whole) or 0) // part_bytes
-                listed += trips * _aligned(part_bytes)
-                before += max(trips - 1, 0) * _aligned(part_bytes)
+                listed += trips * aligned(part_bytes)
+                before += max(trips - 1, 0) * aligned(part_bytes)
         # What the trip before handed on is there until the next one is over.
-        return most + carried + before, 2 * carried + listed
+        return most + carried + before, 2 * carried + listed, raised
 
     def _scanning(self, node: Node) -> int:
         """Return what a Scan holds beside its outputs: states in turns, and what it transposes."""
@@ -328,11 +345,7 @@ class _Graph:
         return room
 
     def _room(self, scope: Scope, name: str) -> int:
-        return _aligned(self.size(scope, name) or 0)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNED) * _ALIGNED
+        return aligned(self.size(scope, name) or 0)
 
 
 def _is_view(node: Node) -> bool:
@@ -388,6 +401,7 @@ def memory_plan(
     outputs: bool = True,
     ordered: bool = False,
     kinds: Kinds | None = None,
+    processor: Processor | None = None,
 ) -> MemoryPlan:
     """Return what a run of a model needs.
 
@@ -397,6 +411,8 @@ def memory_plan(
         ordered: The nodes run in the order of the file, as in what ONNX Runtime saves.
         kinds: The types that are known when buffers are planned: before there are inputs.
             By default those of the model.
+        processor: What runs the kernels of ONNX Runtime's CPU provider. Without it, their
+            scratch memory is not planned.
     """
     main = costs.document.main
     given_back = set() if outputs else {*main.outputs}
@@ -414,7 +430,21 @@ def memory_plan(
             open_sizes[producer.ref] = None
         return size_at(size, 1)
 
-    graph = _Graph(main, size, kinds or (lambda scope, name: scope.value_type(name)), ordered)
+    kind = kinds or (lambda scope, name: scope.value_type(name))
+    no_scratch: dict[str, None] = {}
+
+    def asked(node: Node) -> int:
+        if processor is None:
+            return 0
+        types = (node.scope.value_type(name) if name else None for name in node.inputs)
+        dtypes = [(known.dtype or "") if known is not None else "" for known in types]
+        kernel = KernelCall(costs.call(node), dtypes, node.outputs, processor)
+        bytes_asked = scratch_bytes(kernel)
+        if bytes_asked is None:
+            no_scratch[node.ref] = None
+        return bytes_asked or 0
+
+    graph = _Graph(main, size, kind, ordered, asked)
     peak, at, held, inside = graph.run()
     step = next((n for n, each_step in enumerate(graph.steps) if each_step.node == at), 0)
     stored = sum(
@@ -429,6 +459,10 @@ def memory_plan(
     return MemoryPlan(
         stored + graph.folded, given, peak, at, tuple(alive), inside, tuple(graph.steps),
         tuple({**dict.fromkeys(graph.unknown), **open_sizes}),
+        scratch=None if processor is None else graph.highest[0] - peak,
+        scratch_at=graph.highest[1] if processor is not None else "",
+        scratch_unknown=tuple(no_scratch),
+        threads=0 if processor is None else processor.threads,
     )  # fmt: skip
 
 
@@ -460,12 +494,13 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
     )
     when = f" at the peak, while {visible(plan.at)} runs" if plan.at else ""
     least = "at least " if plan.unknown else ""
+    left_out = "scratch memory and " if plan.scratch is None else ""
     lines += [f"{'shapes':<13}{visible(', '.join(plan.shapes))}"] if plan.shapes else []
     lines += [
         f"{'weights':<13}{fmt.size(plan.weights)}",
         f"{'activations':<13}{least}{fmt.size(plan.peak)}{when}",
-        f"{'together':<13}{least}{fmt.size(plan.total)}, without scratch memory and what an arena"
-        " keeps",
+        *_scratch_lines(plan),
+        f"{'together':<13}{least}{fmt.size(plan.total)}, without {left_out}what an arena keeps",
         f"{'inputs':<13}{fmt.size(plan.inputs)}, of whoever runs it",
     ]
     if plan.inside:
@@ -484,6 +519,19 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
     return lines
 
 
+def _scratch_lines(plan: MemoryPlan) -> list[str]:
+    """Return what kernels ask for while they run, in a line; none where it was not planned."""
+    if plan.scratch is None:
+        return []
+    least = "at least " if plan.scratch_unknown else ""
+    where = f", while {visible(plan.scratch_at)} runs" if plan.scratch else ""
+    text = f"{least}{fmt.size(plan.scratch)} of scratch memory more{where}"
+    text += f" ({fmt.plural(plan.threads, 'thread')})"
+    if plan.scratch_unknown:
+        text += f"; not known of {fmt.plural(len(plan.scratch_unknown), 'node')}"
+    return [f"{'scratch':<13}{text}"]
+
+
 def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
     """Return it as JSON data."""
     alive: list[JSON] = [
@@ -496,4 +544,6 @@ def plan_json(plan: MemoryPlan) -> dict[str, JSON]:
         "weights": plan.weights, "inputs": plan.inputs, "peak": plan.peak, "at": plan.at,
         "inside": plan.inside, "alive": alive, "steps": steps, "unknown": [*plan.unknown],
         "graph": plan.graph or None, "shapes": [*plan.shapes],
+        "scratch": plan.scratch, "scratch_at": plan.scratch_at or None,
+        "scratch_unknown": [*plan.scratch_unknown], "threads": plan.threads or None,
     }  # fmt: skip

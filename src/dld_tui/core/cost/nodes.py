@@ -236,6 +236,19 @@ class ModelCosts:
         frame = self._frames.get(scope)
         return self._value(_Frame(scope) if frame is None else frame, name).bytes
 
+    def call(self, node: Node) -> Call:
+        """Return a node with the shapes of what it reads and writes."""
+        scope = node.scope
+        frame = self._frames.get(scope) or _Frame(scope)
+        read, written = (
+            [self._value(frame, name).shape if name else None for name in names]
+            for names in (node.inputs, node.outputs)
+        )
+        return Call(
+            node.domain, node.op_type, read, written, partial(frame.attribute, node), node.inputs,
+            opset=frame.opsets.get(node.domain, 0),
+        )  # fmt: skip
+
     def _body(self, frame: _Frame, depth: int) -> _Sum:
         scope = frame.scope
         self._frames.setdefault(scope, frame)

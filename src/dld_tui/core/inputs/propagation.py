@@ -781,6 +781,9 @@ def _conv(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     if dims is None or shape is None:
         return [Known(None if shape is None else (None,) * len(shape))]
     channels = None if shape[1] is None else shape[1] * a.number("group", 1)
+    if a.number("channels_last", 0):
+        p.equal(dims[-1], channels)
+        return [Known((dims[0], *_window(p, dims[1:-1], shape[2:], a), shape[0]))]
     p.equal(dims[1], channels)
     return [Known((dims[0], shape[0], *_window(p, dims[2:], shape[2:], a)))]
 
@@ -815,9 +818,12 @@ def _conv_transpose(p: Propagation, i: list[Known], a: Attributes) -> Sequence[K
 
 def _pool(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     dims, kernel = i[0].dims, a.numbers("kernel_shape")
-    if dims is None or kernel is None or a.number("channels_last", 0):
+    if dims is None or kernel is None:
         return []
     ceil = bool(a.number("ceil_mode", 0))
+    if a.number("channels_last", 0) or a.node.op_type == "NhwcMaxPool":
+        places = _window(p, dims[1:-1], kernel, a, ceil=ceil)
+        return [Known((dims[0], *places, dims[-1]))] * a.outputs
     return [Known((*dims[:2], *_window(p, dims[2:], kernel, a, ceil=ceil)))] * a.outputs
 
 
@@ -1206,7 +1212,7 @@ LAYER_RULES: dict[str, Rule] = {
     "MatMulIntegerToFloat": _matmul, "MatMulInteger16": _matmul, "MatMulBnb4": _matmul_bits,
     "QLinearAdd": _quantized_pair, "QLinearMul": _quantized_pair,
     "QLinearConcat": _quantized_concat, "QLinearWhere": _quantized_where,
-    "LinearAttentionGate": _attention_gate, "QLinearAveragePool": _pool,
+    "LinearAttentionGate": _attention_gate, "QLinearAveragePool": _pool, "NhwcMaxPool": _pool,
     "QLinearGlobalAveragePool": _global_pool,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
