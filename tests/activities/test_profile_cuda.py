@@ -19,9 +19,9 @@ def why_not() -> str:
     for module in ("onnxruntime", "cupti", "pynvml"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
-    from dld_tui.backends.onnxruntime import session as onnxruntime
+    from dld_tui.backends.onnxruntime import runtime
 
-    return "" if "CUDA" in onnxruntime.providers() else "ONNX Runtime has no CUDA here"
+    return "" if "CUDA" in runtime.providers() else "ONNX Runtime has no CUDA here"
 
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(bool(why_not()), reason=why_not() or "-")]

@@ -15,8 +15,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.backends.onnxruntime.denormals import ENTRY, denormals_of
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session, denormals_of
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",
@@ -40,7 +40,9 @@ def _squares(path: Path) -> Path:
 
 
 def _session(model: Path, threads: int, *, zero: bool) -> Session:
-    return Session(model, SessionSettings(threads=threads, config={ENTRY: str(int(zero))}))
+    return Session(
+        model, SessionSettings(threads=threads, config={DENORMALS_ENTRY: str(int(zero))})
+    )
 
 
 def _shares_of_zeros(sessions: list[Session]) -> list[float]:
@@ -99,7 +101,7 @@ def test_the_mode_ends_with_an_error() -> None:
     seen: list[float] = []
 
     def fail() -> None:
-        with denormals_of({ENTRY: "1"}):
+        with denormals_of({DENORMALS_ENTRY: "1"}):
             seen.append(float((_SMALL * _SMALL)[0]))
             raise ZeroDivisionError
 

@@ -19,10 +19,10 @@ from tests.support import models
 pytest.importorskip("onnxruntime")
 
 from dld_tui.activities.convert import fp16
-from dld_tui.backends.conversion import verification, waiting
-from dld_tui.backends.onnxruntime import session as session_module
-from dld_tui.backends.onnxruntime import tensors
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, seconds_loading
+from dld_tui.backends.conversion import verification
+from dld_tui.backends.onnxruntime import runtime, session, tensors
+from dld_tui.backends.onnxruntime.session import Session, seconds_loading
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     has_many_nodes,
@@ -153,17 +153,19 @@ def test_a_wait_for_a_session_says_so_and_for_how_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Flag()
-    monkeypatch.setattr(waiting, "_EVERY_S", 0.01)
-    real = session_module.load().InferenceSession
+    monkeypatch.setattr(session, "_EVERY_S", 0.01)
+    real = runtime.load().InferenceSession
 
     class Slow(real):  # type: ignore[misc, valid-type]
         def __init__(self, *of: object, **more: object) -> None:
             assert told.wait(60)
             super().__init__(*of, **more)
 
-    monkeypatch.setattr(session_module.load(), "InferenceSession", Slow)
+    monkeypatch.setattr(runtime.load(), "InferenceSession", Slow)
     path = models.write(tmp_path, models.CHAIN)
-    steps = waiting.told_while("Trying", lambda: Session(path, SessionSettings(quiet=True)).outputs)
+    steps = session.with_loading_progress(
+        "Trying", lambda: Session(path, SessionSettings(quiet=True)).outputs
+    )
     seen: list[Event] = []
     made: list[list[str]] = []
 
@@ -187,22 +189,22 @@ def test_a_call_that_fails_is_heard_of() -> None:
     def call() -> None:
         raise LookupError("no")
 
-    steps = waiting.told_while("Trying", call)
+    steps = session.with_loading_progress("Trying", call)
     next(steps)
     with pytest.raises(LookupError, match="no"):
         next(steps)
 
 
 def test_a_job_that_is_given_up_waits_for_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_EVERY_S", 0.01)
-    monkeypatch.setattr(waiting, "seconds_loading", lambda: 7.2)
+    monkeypatch.setattr(session, "_EVERY_S", 0.01)
+    monkeypatch.setattr(session, "seconds_loading", lambda: 7.2)
     goes_on, done = Flag(), Flag()
 
     def call() -> None:
         assert goes_on.wait(60)
         done.set()
 
-    steps = waiting.told_while("Trying", call)
+    steps = session.with_loading_progress("Trying", call)
     next(steps)
     assert next(steps) == Progress(7, None, "s", "Trying: ONNX Runtime loads the model")
     goes_on.set()

@@ -14,9 +14,10 @@ import onnx
 import onnx.parser
 import pytest
 
-from dld_tui.backends.onnxruntime import session as backend
-from dld_tui.backends.onnxruntime import session as onnxruntime_options
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime import runtime, session_settings
+from dld_tui.backends.onnxruntime import session as session_module
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.inputs.fills import random_inputs
@@ -137,24 +138,24 @@ def test_unreadable_files_are_input_errors(tmp_path: Path) -> None:
 
 
 def test_providers_by_any_of_their_names() -> None:
-    assert "CPU" in backend.providers()
-    assert {backend.find_provider(name) for name in ("CPU", "cpu", "CPUExecutionProvider")} == {
+    assert "CPU" in runtime.providers()
+    assert {runtime.find_provider(name) for name in ("CPU", "cpu", "CPUExecutionProvider")} == {
         "CPU"
     }
     with pytest.raises(UnavailableError, match=r"has no Teapot provider; it has .*CPU") as caught:
-        backend.find_provider("Teapot")
+        runtime.find_provider("Teapot")
     assert caught.value.hint is None
 
 
-@pytest.mark.skipif("CUDA" in backend.providers(), reason="CUDA is here")
+@pytest.mark.skipif("CUDA" in runtime.providers(), reason="CUDA is here")
 def test_a_missing_gpu_provider_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[gpu\]'"):
-        backend.find_provider("CUDA")
+        runtime.find_provider("CUDA")
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     monkeypatch.setattr("sys.version_info", (3, 10))
     with pytest.raises(UnavailableError, match="build for JetPack 6"):
-        backend.find_provider("CUDA")
+        runtime.find_provider("CUDA")
 
 
 @pytest.mark.parametrize("level", ["disabled", "basic", "extended", "layout", "all"])
@@ -165,12 +166,12 @@ def test_optimisation_levels(tmp_path: Path, level: str) -> None:
 
 
 def test_threads_and_the_parallel_executor_are_set() -> None:
-    options = onnxruntime_options.session_options(
-        backend.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
+    options = session_settings.session_options(
+        runtime.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
     )
 
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (3, 2)
-    assert options.execution_mode == backend.load().ExecutionMode.ORT_PARALLEL
+    assert options.execution_mode == runtime.load().ExecutionMode.ORT_PARALLEL
     assert options.log_severity_level == 3
     assert not options.enable_profiling
 
@@ -178,7 +179,7 @@ def test_threads_and_the_parallel_executor_are_set() -> None:
 def test_the_device_goes_to_providers_that_have_several() -> None:
     settings = SessionSettings(device_id=3)
 
-    assert onnxruntime_options.provider_list(["CUDA", "CPU"], settings) == [
+    assert session_settings.provider_list(["CUDA", "CPU"], settings) == [
         ("CUDAExecutionProvider", {"device_id": "3"}),
         "CPUExecutionProvider",
     ]
@@ -187,7 +188,7 @@ def test_the_device_goes_to_providers_that_have_several() -> None:
 def test_a_provider_that_does_not_start_is_not_replaced_silently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backend, "find_provider", lambda name: name)
+    monkeypatch.setattr(session_module, "find_provider", lambda name: name)
     with (
         pytest.warns(UserWarning, match="not in available provider names"),
         pytest.raises(UnavailableError, match=r"Teapot provider does not start.*fell back to CPU"),
@@ -238,13 +239,13 @@ def test_the_timer_goes_round_the_feeds_and_stops_at_its_time(tmp_path: Path) ->
 
 def test_without_onnxruntime_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    backend.load.cache_clear()
+    runtime.load.cache_clear()
     try:
         with pytest.raises(UnavailableError, match=r"pip install 'dld-tui\[cpu\]'") as caught:
-            backend.load()
+            runtime.load()
         assert caught.value.status == 4
     finally:
-        backend.load.cache_clear()
+        runtime.load.cache_clear()
 
 
 def test_a_broken_installation_says_what_is_wrong(
@@ -253,12 +254,12 @@ def test_a_broken_installation_says_what_is_wrong(
     (tmp_path / "onnxruntime.py").write_text("raise ImportError('libcudart.so.13: not found')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "onnxruntime")
-    backend.load.cache_clear()
+    runtime.load.cache_clear()
     try:
         with pytest.raises(UnavailableError, match="cannot be loaded: libcudart"):
-            backend.load()
+            runtime.load()
     finally:
-        backend.load.cache_clear()
+        runtime.load.cache_clear()
 
 
 def test_outputs_that_numpy_has_no_type_for_are_run_and_timed(tmp_path: Path) -> None:
@@ -285,9 +286,9 @@ def test_the_newest_opset_is_what_onnxruntime_itself_calls_supported() -> None:
         '<ir_version: 8, opset_import: ["" : 999]>\ng (float[1] x) => (float[1] y) { y = Relu(x) }'
     )
     with pytest.raises(Exception, match=r"till opset \d+") as refused:
-        backend.load().InferenceSession(
+        runtime.load().InferenceSession(
             model.SerializeToString(), providers=["CPUExecutionProvider"]
         )
     supported = re.search(r"till opset (\d+)", str(refused.value))
     assert supported is not None
-    assert backend.newest_opset() == min(int(supported[1]), onnx.defs.onnx_opset_version())
+    assert runtime.newest_opset() == min(int(supported[1]), onnx.defs.onnx_opset_version())

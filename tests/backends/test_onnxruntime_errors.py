@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.backends.onnxruntime.session import error_from
+from dld_tui.backends.onnxruntime.runtime import error_from
 from dld_tui.core.errors import ActivityError, DldError, InputError
 
 _INVALID = "[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. "

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.backends.onnxruntime import session as backend
-from dld_tui.backends.onnxruntime.session import (
-    Session,
+from dld_tui.backends.onnxruntime import runtime
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_settings import (
     SessionSettings,
     options_by_provider,
     parse_pairs,
@@ -70,28 +70,28 @@ def test_a_size_fixes_the_dimension_of_the_session(tmp_path: Path) -> None:
 )
 def test_execution_modes(mode: str, threads: int, parallel: bool) -> None:
     settings = SessionSettings(execution_mode=mode, inter_threads=threads)
-    modes = backend.load().ExecutionMode
+    modes = runtime.load().ExecutionMode
 
-    options = session_options(backend.load(), settings)
+    options = session_options(runtime.load(), settings)
     assert (options.execution_mode == modes.ORT_PARALLEL) is parallel
 
 
 def test_entries_of_the_session(tmp_path: Path) -> None:
     entry = {"session.disable_prepacking": "1"}
-    options = session_options(backend.load(), SessionSettings(config=entry))
+    options = session_options(runtime.load(), SessionSettings(config=entry))
 
     assert options.get_session_config_entry("session.disable_prepacking") == "1"
     with pytest.raises(UsageError, match="--session-config"):
-        session_options(backend.load(), SessionSettings(config={"k" * 5000: "1"}))
+        session_options(runtime.load(), SessionSettings(config={"k" * 5000: "1"}))
 
 
 def test_libraries_of_operators_that_cannot_be_loaded(tmp_path: Path) -> None:
     torn = tmp_path / "torn.so"
     with pytest.raises(InputError, match="no such library"):
-        session_options(backend.load(), SessionSettings(custom_operators=(torn,)))
+        session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
     torn.write_bytes(b"no library")
     with pytest.raises(InputError, match="is not a library of operators"):
-        session_options(backend.load(), SessionSettings(custom_operators=(torn,)))
+        session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
 
 
 def test_where_inputs_and_outputs_are_bound() -> None:

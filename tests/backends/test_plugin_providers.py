@@ -17,7 +17,8 @@ from dld_tui.backends.onnxruntime.plugin_providers import (
     library_checks,
     register,
 )
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
 from dld_tui.core.machine.health import BROKEN
 from tests.support.engines import write_model

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dld_tui.backends.onnxruntime.session import load
+from dld_tui.backends.onnxruntime.runtime import load
 
 
 @functools.cache

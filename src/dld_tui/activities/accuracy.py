@@ -25,7 +25,7 @@ from dld_tui.core.tensorrt.build_settings import BuildSettings
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison
     from dld_tui.backends.accuracy.sides import Side
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.files.recognise import EngineHeader
@@ -375,7 +375,7 @@ class _Plan:
 
             return BuiltSide(document, self._library, way)
         from dld_tui.backends.accuracy.sides import ModelSide
-        from dld_tui.backends.onnxruntime.session import SessionSettings
+        from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
@@ -390,7 +390,8 @@ class _Plan:
 
 
 def _session(provider: str, level: str) -> SessionSettings:
-    from dld_tui.backends.onnxruntime.session import SessionSettings, find_provider
+    from dld_tui.backends.onnxruntime.runtime import find_provider
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 
     return SessionSettings((find_provider(provider),), optimization_level=level, quiet=True)
 

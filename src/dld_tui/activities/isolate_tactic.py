@@ -232,15 +232,15 @@ def _way(request: Request, facts: LibraryFacts) -> str:
 def _expected(request: Request, document: Document, profiles: list[Profile]) -> Expected:
     """Return inputs, and what ONNX Runtime makes of them."""
     from dld_tui.backends.accuracy.tactic_trials import Expected
-    from dld_tui.backends.onnxruntime import session
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.runtime import find_provider
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.tensorrt.profiles import shape_inputs
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
-    provider = session.find_provider(request.provider)
+    provider = find_provider(request.provider)
     shapes: list[str] = []
     if request.inputs is None and profiles:
         values = shape_inputs(document)

@@ -50,7 +50,8 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: No session can be made of it.
     """
-    from dld_tui.backends.onnxruntime.session import Session, version
+    from dld_tui.backends.onnxruntime.runtime import version
+    from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.core.cost.memory import memory_plan
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document.document import Document

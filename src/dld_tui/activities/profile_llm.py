@@ -27,7 +27,7 @@ from dld_tui.core.types import Facts
 if TYPE_CHECKING:
     from dld_tui.backends.machine.board_watch import Energy, EnergyWatch
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.llm.folder import GenaiConfig
@@ -167,7 +167,9 @@ class _Run:
     def events(self, prompts: list[int], batches: list[int], config: object) -> Iterator[Event]:
         from dld_tui.backends.machine.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
-        from dld_tui.backends.onnxruntime.session import Session, version, with_genai_options
+        from dld_tui.backends.onnxruntime.runtime import version
+        from dld_tui.backends.onnxruntime.session import Session
+        from dld_tui.backends.onnxruntime.session_settings import with_genai_options
         from dld_tui.core.inputs.guess import INPUTS, specs_for
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
@@ -282,17 +284,19 @@ class _Run:
         yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
-        from dld_tui.backends.onnxruntime import session as backend
+        from dld_tui.backends.onnxruntime import runtime, session_settings
 
         request = self._request
         names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
-        providers = tuple(map(backend.find_provider, names))
-        return backend.SessionSettings(
+        providers = tuple(map(runtime.find_provider, names))
+        return session_settings.SessionSettings(
             providers=providers,
-            provider_options=backend.options_by_provider(request.provider_option, providers),
+            provider_options=session_settings.options_by_provider(
+                request.provider_option, providers
+            ),
             device_id=request.device_id,
             threads=request.threads,
-            config=backend.parse_pairs(request.session_config, "--session-config"),
+            config=session_settings.parse_pairs(request.session_config, "--session-config"),
         )
 
     def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:

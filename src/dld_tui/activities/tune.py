@@ -283,7 +283,7 @@ class _Tuning:
         yield from self._finished(winner, confirmed)
 
     def _changes(self) -> list[Change]:
-        from dld_tui.backends.onnxruntime.session import newest_opset
+        from dld_tui.backends.onnxruntime.runtime import newest_opset
         from dld_tui.core.machine.environment import physical_cores, usable_threads
         from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
 

@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeAlias
 
 import onnx
 
-from dld_tui.backends.onnxruntime.session import SessionSettings, version
+from dld_tui.backends.onnxruntime.runtime import version
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.execution import specs_of

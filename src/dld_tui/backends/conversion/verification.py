@@ -1,14 +1,10 @@
-"""What a conversion has its result undergo: loaded and run, compared with the original, timed.
+"""Verification of a converted model: it is loaded and run, compared with the original, and timed.
 
-Whether ONNX Runtime can still load and run a model that was converted.
+The first trial replaces large weights by zeros, which saves time and memory. It finds types that do
+not match and operators without a kernel.
 
-Large weights are stood in for by zeros, so that neither time nor memory goes into them: what is
-found are types that do not fit and operators without an implementation, which is what conversions
-can get wrong.
-
-Whether a converted model gives the values of the original, and if not, because of which nodes.
-
-ONNX Runtime runs both on a CPU, one with float16 or bfloat16 rounded between its nodes
+For the comparison, ONNX Runtime runs both models on a CPU. Where the outputs differ, a run that
+rounds tensors to float16 or bfloat16 between nodes finds the nodes that cause it
 (:mod:`dld_tui.core.conversion.error_attribution`).
 """
 
@@ -30,8 +26,8 @@ from onnx import helper
 
 from dld_tui.backends.accuracy.runs import Comparison, State, types_with
 from dld_tui.backends.accuracy.sides import ModelSide, has_halves
-from dld_tui.backends.conversion.waiting import told_while
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
+from dld_tui.backends.onnxruntime.session_settings import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     groups,
@@ -118,7 +114,7 @@ def verify(
     """
     stage = "Trying the result with ONNX Runtime"
     try:
-        why, guess = yield from told_while(stage, lambda: _run(result, title, shapes))
+        why, guess = yield from with_loading_progress(stage, lambda: _run(result, title, shapes))
     except UsageError:
         raise
     except UnavailableError as error:
@@ -126,7 +122,9 @@ def verify(
         return [f"not verified: {error.message}"]
     except DldError as error:
         try:
-            yield from told_while("Trying the original", lambda: _run(original, title, shapes))
+            yield from with_loading_progress(
+                "Trying the original", lambda: _run(original, title, shapes)
+            )
         except DldError as before:
             require_sound(original, result)
             return [f"not verified, as the original cannot be run either: {before.message}"]
@@ -676,7 +674,7 @@ class Verifier:
         check = yield from self._prepared()
         if isinstance(check, str):
             return Checked(notes, check)
-        verdict = yield from told_while(
+        verdict = yield from with_loading_progress(
             "Comparing the values with the original",
             lambda: check.run(result) if blames else check.outputs(result),
         )
@@ -813,7 +811,7 @@ class Verifier:
         asked = self._asked
         question = Question(asked.shape, self._folder, self._most, asked.tolerance)
         try:
-            check = yield from told_while(
+            check = yield from with_loading_progress(
                 "Running the original",
                 lambda: ValueCheck(self._original, question, self._agreement),
             )
@@ -846,7 +844,7 @@ class Verifier:
                 ]
 
             try:
-                both = yield from told_while(_MEASURING, passes)
+                both = yield from with_loading_progress(_MEASURING, passes)
                 times = yield from _alternating(both)
             except DldError:
                 return None  # that it does not run here was said before

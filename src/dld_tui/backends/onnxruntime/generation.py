@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.backends.onnxruntime.session import Session, errors_of, load
+from dld_tui.backends.onnxruntime.runtime import errors_of, load
+from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 

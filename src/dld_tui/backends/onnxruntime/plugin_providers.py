@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dld_tui.backends.onnxruntime.session import SUFFIX, load, version
+from dld_tui.backends.onnxruntime.runtime import SUFFIX, load, version
 from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, Check

@@ -26,19 +26,18 @@ import onnx
 
 from dld_tui.backends.machine.board_watch import BoardWatch, EnergyWatch
 from dld_tui.backends.machine.capture import GpuCapture, GpuPlan
+from dld_tui.backends.onnxruntime.runtime import CUDA_PROVIDERS, SUFFIX, errors_of, version
 from dld_tui.backends.onnxruntime.session import (
-    CUDA_PROVIDERS,
-    SUFFIX,
     BoundFeed,
     Copies,
     Feed,
     Session,
-    SessionSettings,
-    errors_of,
-    processor_times_compare,
     save_optimized_model,
+)
+from dld_tui.backends.onnxruntime.session_settings import (
+    SessionSettings,
+    processor_times_compare,
     spins,
-    version,
 )
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode

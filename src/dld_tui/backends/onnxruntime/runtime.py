@@ -1,0 +1,230 @@
+"""The installed ONNX Runtime: its module, version and providers, and what its errors say.
+
+Versions 1.23 to 1.31 work. Its errors become :class:`DldError`, with the node where the text names
+one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from dld_tui.core.errors import (
+    ActivityError,
+    DldError,
+    InputError,
+    UnavailableError,
+)
+from dld_tui.core.machine.jetson import lacks_gpu_wheels
+from dld_tui.core.text import visible
+
+_INSTALL = "Install it with: pip install 'dld-tui[cpu]'"
+_INSTALL_GPU = "Install it with: pip install 'dld-tui[gpu]' (in place of onnxruntime)"
+_INSTALL_JETPACK_6 = "Install NVIDIA's build for JetPack 6, as docs/install.md says"
+SUFFIX = "ExecutionProvider"
+CUDA_PROVIDERS = ("CUDA", "Tensorrt", "NvTensorRTRTX")
+"""Providers that work on a CUDA device: CUPTI records them, and they use CUDA memory."""
+WARNING, FATAL = 2, 4
+"""Severities of its log."""
+
+
+@functools.cache
+def load() -> Any:
+    """Import ONNX Runtime and return its module.
+
+    Raises:
+        UnavailableError: It is not installed, or its libraries cannot be loaded.
+    """
+    try:
+        module = importlib.import_module("onnxruntime")
+    except ModuleNotFoundError as error:
+        if error.name == "onnxruntime":
+            raise UnavailableError("ONNX Runtime is not installed", hint=_INSTALL) from None
+        raise UnavailableError(f"ONNX Runtime cannot be loaded: {error}", hint=_INSTALL) from error
+    except (ImportError, OSError) as error:
+        raise UnavailableError(f"ONNX Runtime cannot be loaded: {error}", hint=_INSTALL) from error
+    module.disable_telemetry_events()
+    module.set_default_logger_severity(WARNING)
+    return module
+
+
+def version() -> str:
+    """Return its version, e.g. ``1.31.1``."""
+    return str(load().__version__)
+
+
+def newest_opset() -> int:
+    """Return the newest version of ai.onnx that both onnx and the installed ONNX Runtime know.
+
+    Raises:
+        UnavailableError: ONNX Runtime is missing.
+    """
+    import onnx
+    from onnx import helper
+
+    runtime = load()
+    options = runtime.SessionOptions()
+    options.log_severity_level = FATAL
+    value = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    graph = helper.make_graph([], "newest", [value], [value])
+    for version in range(onnx.defs.onnx_opset_version(), 1, -1):
+        imports = [helper.make_opsetid("", version)]
+        model = helper.make_model(graph, opset_imports=imports)
+        model.ir_version = helper.find_min_ir_version_for(imports)
+        with contextlib.suppress(Exception):  # ONNX Runtime's errors have no common class
+            runtime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+            return version
+    raise AssertionError("ONNX Runtime loads no model")
+
+
+def providers() -> list[str]:
+    """Return the execution providers that are installed, by their short names, e.g. ``CPU``."""
+    return [name.removesuffix(SUFFIX) for name in load().get_available_providers()]
+
+
+def find_provider(name: str) -> str:
+    """Return the short name of an installed provider, given its short or full name in any case.
+
+    Raises:
+        UnavailableError: This ONNX Runtime does not have it.
+    """
+    wanted = name.removesuffix(SUFFIX).lower()
+    installed = providers()
+    for provider in installed:
+        if provider.lower() == wanted:
+            return provider
+    hint = _INSTALL_JETPACK_6 if lacks_gpu_wheels() else _INSTALL_GPU
+    raise UnavailableError(
+        f"ONNX Runtime {version()} here has no {visible(name)} provider; it has"
+        f" {', '.join(installed)}",
+        hint=hint if wanted in ("cuda", "tensorrt") else None,
+    )
+
+
+def load_cuda_libraries(runtime: Any) -> None:
+    """Load the CUDA libraries that are installed as Python packages."""
+    preload = getattr(runtime, "preload_dlls", None)  # since 1.21
+    if preload is not None:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints what it does not find
+            preload()
+
+
+_INPUT_FAULTS = ("InvalidProtobuf", "NoSuchFile", "NoModel")
+_LONGEST = 8_000
+"""Characters of a message that are searched: names in it may be of any length."""
+_OP = r"(?P<op>[^\s\"'(),]{1,200})"
+_NODE_PATTERNS = tuple(
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        rf"while running {_OP} node\. Name:'(?P<node>.*?)' Status Message: (?P<why>.*)",
+        rf'In Node, \("(?P<node>.*?)", {_OP}, "[^"]*", -?\d+\) : .*, Error (?P<why>.*)',
+        rf"(?P<why>Could not find an implementation for {_OP}\(\d+\)"
+        r" node with name '(?P<node>.*)')",
+        rf"Node \((?P<node>.*?)\) Op \({_OP}\) (?P<why>.*)",
+        rf"(?P<why>Type '[^']*' of (?:input|output) .*? of operator \({_OP}\)"
+        r" in node \((?P<node>.*)\) is .*)",
+        rf"(?P<why>Type parameter \(\w+\) of Optype \({_OP}\) bound to different types .*?)"
+        r" in node \((?P<node>.*)\)",
+        rf"(?<!\S)(?P<why>{_OP}\(-?\d+\) is not a registered function/op)",
+    )
+)
+_GPU_FAULTS = (
+    "unspecified launch failure",
+    "illegal memory access",
+    "CUDA failure 46:",
+    "CUDA failure 100:",
+    "CUDA failure 214:",
+    "CUDA failure 719:",
+    "devices are busy or unavailable",
+    "uncorrectable ECC error",
+    "GPU is lost",
+)
+"""Messages of CUDA that ONNX Runtime passes on when the device fails during a run."""
+_PREFIX = re.compile(
+    r"^\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : "
+    r"|Load model from .*? failed: ?"
+    r"|This is an invalid model\. (?:Type Error: |Error: )?"
+    r"|Exception during (?:initialization|loading): "
+    r"|Fatal error: "
+    r"|/\S*/onnxruntime/\S+\.(?:h|cc|cpp|cu):\d+ ",
+    re.DOTALL,
+)
+_SIGNATURE = re.compile(
+    r"^[\w:*&<>, ]+?\(.*?\)(?: const)? (?=\w+.*? was false\. |[A-Z])", re.DOTALL
+)
+
+
+@contextlib.contextmanager
+def errors_of(model: Path, doing: str) -> Generator[None]:
+    """Turn exceptions of ONNX Runtime into a DldError; `doing` is ``load`` or ``run``.
+
+    Raises:
+        InputError: The file cannot be read as a model.
+        ActivityError: Any other failure.
+    """
+    try:
+        yield
+    except (DldError, MemoryError):
+        raise
+    # The seam: its errors share no base class, and some are plain RuntimeError or ValueError.
+    except Exception as error:
+        raise error_from(error, model, doing, version()) from error
+
+
+def error_from(error: Exception, model: Path, doing: str, version: str) -> DldError:
+    """Return the error to show for an exception of ONNX Runtime.
+
+    Args:
+        error: Of any class; the name of the class tells an unreadable file from other faults.
+        model: The file to name.
+        doing: ``load`` or ``run``.
+        version: Of ONNX Runtime.
+    """
+    full = str(error).strip()[:_LONGEST]
+    where, why = str(model), full
+    for pattern in _NODE_PATTERNS:
+        if match := pattern.search(full):
+            groups = match.groupdict()
+            why = groups["why"]
+            node = f"node {groups['node']!r}" if groups.get("node") else "a node"
+            where = f"{model}: {node} ({visible(groups['op'])})"
+            break
+    message = _short(why)
+    details = f"{type(error).__name__}: {full}"
+    if type(error).__name__ in _INPUT_FAULTS:
+        return InputError(f"ONNX Runtime cannot read it: {message}", where=where, details=details)
+    return ActivityError(
+        f"ONNX Runtime {version} cannot {doing} it: {message}",
+        where=where,
+        hint=_hint(full),
+        details=details,
+    )
+
+
+def _short(text: str, limit: int = 300) -> str:
+    """Return a message without the names of source files and functions."""
+    for _ in range(4):
+        text = _PREFIX.sub("", text, count=1).strip()
+    text = _SIGNATURE.sub("", text)
+    text = visible(" ".join(text.split())).rstrip(". ")
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
+def _hint(text: str) -> str | None:
+    if "llocate memory" in text or "bad_alloc" in text:
+        return "It needs more memory than there is"
+    if any(sign in text for sign in _GPU_FAULTS):
+        return "The GPU failed or is gone: look at nvidia-smi and at the kernel's log (dmesg)"
+    if "No Op registered" in text or "not a registered function/op" in text:
+        return "The operator is not part of ONNX Runtime; it may need a custom operator library"
+    if "Could not find an implementation" in text:
+        return "This provider has no kernel for these types"
+    return None
