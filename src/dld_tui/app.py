@@ -273,7 +273,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task("operators", replace=True)
     async def action_operators(self) -> None:
         """Read what operators do, beginning with that of the node under the cursor."""
-        from dld_tui.screens.home.operators import OperatorsScreen, everything
+        from dld_tui.screens.home.help import OperatorsScreen, everything
 
         if isinstance(self.screen, OperatorsScreen):
             return
@@ -284,7 +284,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_settings(self) -> None:
         """Show the settings."""
-        from dld_tui.screens.settings.page import SettingsScreen
+        from dld_tui.screens.settings import SettingsScreen
 
         self.push_screen(SettingsScreen())
 
@@ -298,7 +298,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task()
     async def action_tools(self) -> None:
         """Show the programs of the user, and run the one that is chosen on the model."""
-        from dld_tui.screens.settings.tools import ToolsScreen
+        from dld_tui.screens.settings import ToolsScreen
 
         if isinstance(self.screen, ToolsScreen):
             return
@@ -318,7 +318,7 @@ class DldApp(Tabs, Commands, App[int]):
     @task()
     async def action_compare(self) -> None:
         """Ask for another model and compare the shown one with it; without one ask for both."""
-        from dld_tui.screens.compare.diff import ask_models
+        from dld_tui.screens.results.diff import ask_models
 
         models = await ask_models(self.tasks, self.page.path)
         if models is not None:
@@ -326,14 +326,14 @@ class DldApp(Tabs, Commands, App[int]):
 
     def compare(self, old: Path, new: Path, *, weights: bool = True) -> None:
         """Show what differs between two models in a tab."""
-        from dld_tui.screens.compare.diff import DiffScreen
+        from dld_tui.screens.results.diff import DiffScreen
 
         self.add_page(DiffScreen(old, new, weights=weights))
 
     @task()
     async def action_compare_reports(self) -> None:
         """Ask for two reports, or for one when a report is shown, and compare them."""
-        from dld_tui.screens.compare.page import ask_reports
+        from dld_tui.screens.results.compare import ask_reports
 
         page = self.page
         await ask_reports(self, page.path if page.SCOPE in ("report", "plan") else None)
@@ -377,7 +377,7 @@ class DldApp(Tabs, Commands, App[int]):
         target: str | None = None,
     ) -> None:
         """Run an activity on a target, this machine by default, and show its progress."""
-        from dld_tui.screens.activity.job import JobScreen
+        from dld_tui.screens.activity.jobs import JobScreen
 
         self.push_screen(JobScreen(activity, request, on_result, title=title, target=target))
 
@@ -393,7 +393,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     def action_ended_jobs(self) -> None:
         """Show how the jobs of this session ended."""
-        from dld_tui.screens.activity.ended_jobs import EndedJobsScreen
+        from dld_tui.screens.activity.jobs import EndedJobsScreen
 
         self.push_screen(EndedJobsScreen())
 

@@ -12,7 +12,7 @@ import pytest
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log
-from dld_tui.screens.plan.trtexec_log import summary_lines
+from dld_tui.screens.results.trtexec_log import summary_lines
 
 STAMP = "[07/07/2026-02:11:43] [I]"
 BEGIN = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx"

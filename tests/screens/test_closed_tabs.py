@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.machine.collector import collect
-from dld_tui.screens.compare.diff import DiffScreen
-from dld_tui.screens.compare.page import CompareScreen
 from dld_tui.screens.home import tabs
 from dld_tui.screens.openers import make_page
+from dld_tui.screens.results.compare import CompareScreen
+from dld_tui.screens.results.diff import DiffScreen
 from dld_tui.widgets.shell.page import Page
 from tests.support import models
 from tests.support.plans import write_layers

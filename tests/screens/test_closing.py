@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.app import DldApp
 from dld_tui.screens.home.help import HelpScreen
 from dld_tui.screens.home.palette import Palette
-from dld_tui.screens.settings.page import SettingsScreen
+from dld_tui.screens.settings import SettingsScreen
 from dld_tui.widgets.dialogs.dialogs import QuitDialog
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import rows_of, screen_text

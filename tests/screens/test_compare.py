@@ -18,9 +18,9 @@ from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.compare import page as module
-from dld_tui.screens.compare.page import CompareScreen
-from dld_tui.screens.report.page import ReportScreen
+from dld_tui.screens.results import compare as module
+from dld_tui.screens.results.compare import CompareScreen
+from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import (
     ChoiceDialog,

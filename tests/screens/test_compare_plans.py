@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.compare.page import CompareScreen
-from dld_tui.screens.plan.page import PlanScreen
+from dld_tui.screens.results.compare import CompareScreen
+from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog

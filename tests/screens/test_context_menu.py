@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.commands import Command
-from dld_tui.screens.context_menu import ContextMenu, letters
-from dld_tui.screens.home.palette import Entry
+from dld_tui.screens.home.palette import ContextMenu, Entry, letters
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened

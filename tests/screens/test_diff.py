@@ -14,8 +14,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.compare.diff import ModelDiff
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.compare import diff as module
-from dld_tui.screens.compare.diff import DiffDetail, DiffScreen, DiffView
+from dld_tui.screens.results import diff as module
+from dld_tui.screens.results.diff import DiffDetail, DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, OpenPathDialog
 from tests.support import models

@@ -8,7 +8,7 @@ from dld_tui.core.settings.config import Config
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import cell_width
 from dld_tui.screens.home.help import _SCOPES, HelpScreen, _scope_rows
-from dld_tui.screens.settings.page import SettingsScreen
+from dld_tui.screens.settings import SettingsScreen
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.table_view import TableView
 from tests.support.pages import TextPage, open_pages

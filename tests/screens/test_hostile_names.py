@@ -11,7 +11,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Failed, Log, Metric, Progress
 from dld_tui.core.settings.state import State
-from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.jobs import JobScreen
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from tests.screens.test_job import ScriptedJob
 from tests.support.pages import TextPage, open_pages

@@ -11,9 +11,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.types import JSON, NodePlace
-from dld_tui.screens.activity import job as job_module
-from dld_tui.screens.activity.ended_jobs import EndedJobsScreen
-from dld_tui.screens.activity.job import JobScreen, LogView
+from dld_tui.screens.activity import jobs as job_module
+from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen, LogView
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.shell.host import EndedJob

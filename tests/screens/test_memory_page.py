@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.screens.activity.results import ParagraphsDialog, TableResult
+from dld_tui.screens.results.table import ParagraphsDialog, TableResult
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 

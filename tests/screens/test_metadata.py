@@ -8,8 +8,14 @@ import pytest
 from textual.widgets import TextArea
 
 from dld_tui.core.document.metadata import precision_of, profiles_of
-from dld_tui.screens.model.metadata import MetadataList, MetadataScreen
-from dld_tui.screens.model.profiles import ProfilesScreen, RangeDialog, shape_of, shape_text
+from dld_tui.screens.model.metadata import (
+    MetadataList,
+    MetadataScreen,
+    ProfilesScreen,
+    RangeDialog,
+    shape_of,
+    shape_text,
+)
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support import models

@@ -15,10 +15,9 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.types import JSON, NodePlace
-from dld_tui.screens.accuracy.page import AccuracyScreen
-from dld_tui.screens.accuracy.searches import TacticsScreen
-from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.activity.model_form import BOTH, EDITED, SAVED, ModelForm
+from dld_tui.screens.activity.document_forms import BOTH, EDITED, SAVED, ModelForm
+from dld_tui.screens.activity.jobs import JobScreen
+from dld_tui.screens.results.accuracy import AccuracyScreen, TacticsScreen
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dld_tui.app import DldApp
 from dld_tui.screens.home.palette import Palette, entries_for, ranked
-from dld_tui.screens.settings.page import SettingsScreen
+from dld_tui.screens.settings import SettingsScreen
 from tests.support.tui import rows_of, screen_text
 
 

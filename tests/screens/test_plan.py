@@ -10,12 +10,12 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.plan.page import PlanScreen
+from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.graph.viewed import GraphView
-from dld_tui.widgets.results.plan_details import PlanDetails, PlanFindings, SpecialPane
+from dld_tui.widgets.results.plan import PlanDetails, PlanFindings, SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
 from tests.support.tui import flat_text, screen_text
 

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.report.report import Report
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.report.page import ReportScreen
+from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.results.report_views import (
     ChartPane,
     EnvironmentView,

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dld_tui.screens.report.page import load
+from dld_tui.screens.results.report import load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.lists.styled import Rows
 from tests.support.report_files import make_report

@@ -15,8 +15,8 @@ from textual.widget import Widget
 from dld_tui.app import DldApp
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.report import page as module
-from dld_tui.screens.report.page import ColumnsDialog, ReportScreen, load
+from dld_tui.screens.results import report as module
+from dld_tui.screens.results.report import ColumnsDialog, ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.results.report_views import SummaryView
 from tests.support.profiles import kernel, run, write_profile

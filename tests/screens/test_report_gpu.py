@@ -12,7 +12,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import NodeLink
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.report.page import ReportScreen
+from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.report_summary import summary_lines

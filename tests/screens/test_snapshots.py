@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.events import Failed, Log, Progress
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.jobs import JobScreen
 from dld_tui.screens.home import welcome
 from tests.screens.test_job import ScriptedJob
 from tests.support.tui import HOSTILE, until

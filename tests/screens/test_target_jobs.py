@@ -13,10 +13,9 @@ from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.types import JSON
 from dld_tui.screens import targets as target_jobs
-from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
 from dld_tui.screens.activity.form import ActivityScreen
-from dld_tui.screens.activity.job import JobScreen
-from dld_tui.screens.compare.page import CompareScreen
+from dld_tui.screens.activity.jobs import JobScreen, ManyJobsScreen
+from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.screens.targets import TargetJobsScreen, TargetsDialog, TargetsScreen
 from dld_tui.targets.base import Job
 from dld_tui.targets.ssh.results import JobsStore

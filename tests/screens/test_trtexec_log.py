@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.plan.trtexec_log import LogLines, LogScreen
+from dld_tui.screens.results.trtexec_log import LogLines, LogScreen
 from tests.support.engine_files import LOG
 from tests.support.tui import screen_text, until
 

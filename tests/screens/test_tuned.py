@@ -27,9 +27,9 @@ from dld_tui.core.tune.result import (
     result_parts,
     tune_table,
 )
-from dld_tui.screens.activity.results import ParagraphsDialog
 from dld_tui.screens.list_page import ListPage, ListTable
-from dld_tui.screens.report.tuned import TuneScreen
+from dld_tui.screens.results.table import ParagraphsDialog
+from dld_tui.screens.results.tuning import TuneScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.lists.table_view import TableView, windows
 from tests.support import models

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import onnx
 
-from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
+from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm

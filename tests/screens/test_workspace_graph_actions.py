@@ -13,7 +13,7 @@ from textual.geometry import Offset
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.metadata import position_of
 from dld_tui.core.report.report import Report
-from dld_tui.screens.context_menu import ContextMenu
+from dld_tui.screens.home.palette import ContextMenu
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph
 from tests.support.pages import TextPage

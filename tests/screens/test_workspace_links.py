@@ -8,8 +8,7 @@ import pytest
 
 from dld_tui.core.document import Node
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.dialogs.pickers import NodePicker, TerminalPicker, ValuePicker
-from dld_tui.widgets.dialogs.wiring import AddNode
+from dld_tui.widgets.dialogs.wiring import AddNode, NodePicker, TerminalPicker, ValuePicker
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened

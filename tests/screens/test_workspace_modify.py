@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.conversion.result import TensorLosses
 from dld_tui.core.document.payloads import reference
-from dld_tui.screens.activity.convert_form import WRITE, ConvertForm
+from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import ConversionDialog, ListDialog, PreviewDialog
 from dld_tui.screens.workspace.conversion import result_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog

@@ -9,8 +9,7 @@ from textual.widgets import Input, TextArea
 
 from dld_tui.screens.model.opset_dialogs import OpsetDialog
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
-from dld_tui.widgets.dialogs.pickers import ValuePicker
-from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
+from dld_tui.widgets.dialogs.wiring import AddNode, ValuePicker, WiringDialog
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
@@ -257,7 +256,7 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
 
 
 async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
-    from dld_tui.screens.home.operators import OperatorsScreen
+    from dld_tui.screens.home.help import OperatorsScreen
     from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 
     async with opened(chain, NARROW) as session:
@@ -275,7 +274,7 @@ async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
 
 async def test_the_start_page_leads_to_the_operators() -> None:
     from dld_tui.app import DldApp
-    from dld_tui.screens.home.operators import OperatorsScreen
+    from dld_tui.screens.home.help import OperatorsScreen
     from tests.support.workspace import wait_for
 
     app = DldApp()

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.document.types.value_types import ValueType
-from dld_tui.widgets.dialogs.rewrite import RewriteDialog
+from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.shell.host import offer_rules
 from tests.support import models

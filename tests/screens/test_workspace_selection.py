@@ -8,9 +8,8 @@ import onnx
 import pytest
 
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.batch import BatchDialog
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
-from dld_tui.widgets.dialogs.extract import ExtractDialog
+from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.filter_dialog import FilterDialog
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened, wait_for

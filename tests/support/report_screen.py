@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.report.page import ReportScreen
+from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.timeline.timeline import TimelineView
 

@@ -17,11 +17,12 @@ from dld_tui.widgets.timeline.cells import (
     Cell,
     Label,
     Run,
+    TimeScale,
+    axis,
     paint,
 )
 from dld_tui.widgets.timeline.lanes import TONES, Span, Timeline, layout
 from dld_tui.widgets.timeline.timeline import TimelineView, axis_line
-from dld_tui.widgets.timeline.timescale import TimeScale, axis
 from tests.support.work import steps_in
 
 

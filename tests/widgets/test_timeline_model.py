@@ -13,6 +13,7 @@ from dld_tui.widgets.timeline.cells import (
     EMPTY,
     GAP,
     Cell,
+    TimeScale,
     labels,
     lane_cell,
     lane_cells,
@@ -31,7 +32,6 @@ from dld_tui.widgets.timeline.lanes import (
     timeline_of,
     track_title,
 )
-from dld_tui.widgets.timeline.timescale import TimeScale
 from tests.support.report_files import HOSTILE, make_nested_report, make_report
 from tests.support.work import steps_in
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from dld_tui.widgets.timeline.timescale import TimeScale, axis, time_text
+from dld_tui.widgets.timeline.cells import TimeScale, axis, time_text
 
 
 def test_fit_shows_everything() -> None:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dld_tui.widgets.shell.page import Page
 
 _WORKSPACE = "dld_tui.screens.workspace.page:WorkspaceScreen"
-_REPORT = "dld_tui.screens.report.page:ReportScreen"
-_PLAN = "dld_tui.screens.plan.page:PlanScreen"
+_REPORT = "dld_tui.screens.results.report:ReportScreen"
+_PLAN = "dld_tui.screens.results.plan:PlanScreen"
 
 OPENERS: dict[str, str] = {
     "ONNX": _WORKSPACE,
@@ -29,8 +29,8 @@ OPENERS: dict[str, str] = {
     "ENGINE_LAYERS": _PLAN,
     "ENGINE_ARCHIVE": _PLAN,
     "ENGINE_METADATA": _PLAN,
-    "TUNING": "dld_tui.screens.report.tuned:TuneScreen",
-    "TRTEXEC_LOG": "dld_tui.screens.plan.trtexec_log:LogScreen",
+    "TUNING": "dld_tui.screens.results.tuning:TuneScreen",
+    "TRTEXEC_LOG": "dld_tui.screens.results.trtexec_log:LogScreen",
 }
 """Name of a ``FileKind`` to the page that is made with the path."""
 

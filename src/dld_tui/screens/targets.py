@@ -29,7 +29,7 @@ from dld_tui.core.settings.secrets import BAD, GOOD, Step
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.job import JobScreen
+from dld_tui.screens.activity.jobs import JobScreen
 from dld_tui.screens.form_page import FormPage
 from dld_tui.screens.list_page import LABEL, AboutRow, ListPage, labelled
 from dld_tui.screens.questions import DialogAsker

@@ -24,15 +24,16 @@ from dld_tui.core.tensorrt.facts import AUTO, LibraryFacts
 from dld_tui.core.tensorrt.measuring import ENGINE_SUFFIXES
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.guess import GuessedShapes, Presets
-from dld_tui.screens.activity.results import View, show_view
-from dld_tui.screens.activity.tensorrt import (
+from dld_tui.screens.activity.form_parts import (
+    GuessedShapes,
     Libraries,
+    Presets,
     has_engines,
     is_tensorrt,
     library_folder,
     trtexec_line,
 )
+from dld_tui.screens.results.table import View, show_view
 from dld_tui.screens.targets import TargetsDialog
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
@@ -385,7 +386,7 @@ class ActivityScreen(Page):
 
     def start_on_several(self, chosen: list[str], values: Mapping[str, JSON]) -> None:
         """Run it on several targets at once."""
-        from dld_tui.screens.activity.ended_jobs import ManyJobsScreen
+        from dld_tui.screens.activity.jobs import ManyJobsScreen
 
         about = self.activity
         try:

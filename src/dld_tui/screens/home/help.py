@@ -1,4 +1,4 @@
-"""The help page: what the focused pane does, and the keys that work there."""
+"""Help: keys and commands of the page that asked for it, and the documentation of operators."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from collections.abc import Iterable
 from typing import ClassVar, TypeAlias
 
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
 from dld_tui.commands import by_id, in_scope
 from dld_tui.commands.key_names import key_name, with_keys
+from dld_tui.core.operators.palette import OperatorPalette, newest_opsets
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import Entry
+from dld_tui.styles import STYLES
+from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
+from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
 from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import wrap
 from dld_tui.widgets.shell.command_dispatch import HasCommands, bindings_for, hint, scopes_of
+from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 
 _FIRST_STEPS = (
@@ -192,3 +198,52 @@ def _command_rows(entry: Entry, width: int, keymap: dict[str, str]) -> list[list
     note = f"not now: {why_not}" if why_not else command.help
     first, *others = wrap(note, max(10, width - _NOTE)) or [""]
     return [[*pieces, (first, "dim")], *([(" " * _NOTE, ""), (row, "dim")] for row in others)]
+
+
+class OperatorsBox(Framed, Vertical):
+    """The frame of the browser."""
+
+
+class OperatorsScreen(Page):
+    """Browse operators by name, domain, category or version and read what they do.
+
+    Args:
+        palette: The operators; see :func:`everything`.
+        start: Domain and name of the operator to begin with.
+    """
+
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
+    CSS_PATH = STYLES / "form.tcss"
+    tab_title = "operators"
+    HELP = (
+        "Type to search by name, category or domain. Tab groups in another way, Shift with ↑ ↓"
+        " scrolls the documentation, Ctrl with ↑ ↓ shows a newer or an older version of the"
+        " operator, Enter copies its name."
+    )
+
+    def __init__(self, palette: OperatorPalette, start: tuple[str, str] | None = None) -> None:
+        super().__init__()
+        self.palette = palette
+        self.start = start
+
+    def body(self) -> Iterable[Widget]:
+        browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
+        box = OperatorsBox(browser)
+        box.frame.show("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")
+        yield box
+
+    def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:
+        """Keep how operators are listed."""
+        event.stop()
+        remember_grouping(self, event.grouping)
+
+    def on_operator_browser_chosen(self, event: OperatorBrowser.Chosen) -> None:
+        """Copy the operator's name."""
+        event.stop()
+        self.app.copy_to_clipboard(event.operator.name)
+
+
+def everything() -> OperatorPalette:
+    """Return all known operators in their newest versions. Imports onnx: call it on a thread."""
+    return OperatorPalette(newest_opsets())

@@ -172,7 +172,7 @@ class Accuracy(Controller):
         return True
 
     def _show_run_form(self, activity: str) -> None:
-        from dld_tui.screens.activity.model_form import ModelForm  # lazy: few sessions need it
+        from dld_tui.screens.activity.document_forms import ModelForm  # lazy: few sessions need it
 
         try:
             self.ask(ModelForm(activity, self.page, self.jobs))
@@ -207,7 +207,9 @@ class Accuracy(Controller):
         states: list[ModelState] = []
 
         def done(result: AccuracyReport, is_current: bool) -> None:
-            from dld_tui.screens.accuracy.page import AccuracyScreen  # lazy: few sessions need it
+            from dld_tui.screens.results.accuracy import (
+                AccuracyScreen,  # lazy: few sessions need it
+            )
 
             state = ModelState.edited(self.page, document) if is_current else states[0]
             other = replace(result.other, model=state.title)
@@ -349,7 +351,7 @@ class CustomTools(Controller):
         prepare: Callable[[CancelCheck], None] | None = None,
     ) -> None:
         from dld_tui.activities.run_tool import request_for
-        from dld_tui.screens.activity.model_form import ToolJobScreen
+        from dld_tui.screens.activity.document_forms import ToolJobScreen
 
         home = self.document.path.parent if self.document.path is not None else Path.cwd()
         request = request_for(tool, model, output, model_folder=home)

@@ -241,7 +241,7 @@ class Conversion(Controller):
 
     def ask_settings(self, activity: str, given: Mapping[str, JSON]) -> None:
         """Show the form of a modification with some values."""
-        from dld_tui.screens.activity.convert_form import ConvertForm, lists_of
+        from dld_tui.screens.activity.document_forms import ConvertForm, lists_of
 
         offered = self._offered(activity, given)
         path = self.document.path or Path.cwd() / "new.onnx"

@@ -134,7 +134,7 @@ class Extraction(Controller):
         return str(folder / f"{stem}.{safe}.onnx")
 
     def _ask_extract(self, extracted: Extracted, start: str) -> None:
-        from dld_tui.widgets.dialogs.extract import ExtractDialog
+        from dld_tui.widgets.dialogs.nodes import ExtractDialog
 
         def chosen(path: Path | None) -> None:
             if path is None:

@@ -42,7 +42,7 @@ class Metadata(Controller):
 
     def show_profiles(self) -> None:
         """Show the optimization profiles of the model."""
-        from dld_tui.screens.model.profiles import ProfilesScreen  # lazy: most sessions need none
+        from dld_tui.screens.model.metadata import ProfilesScreen  # lazy: most sessions need none
 
         self.ask(ProfilesScreen(self.history))
 

@@ -403,7 +403,7 @@ class WorkspaceScreen(Page):
         return self.work.cancel() or self.jobs.cancel()
 
     def action_context_menu(self) -> None:
-        from dld_tui.screens.context_menu import open_menu
+        from dld_tui.screens.home.palette import open_menu
 
         place, title = self.model.cursor.place
         if not place or not open_menu(self.app, self, place, title):

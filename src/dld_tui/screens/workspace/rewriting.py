@@ -52,7 +52,7 @@ class Rewriting(Controller):
         """
         from dld_tui.core.document.rewrite.query import Completion
         from dld_tui.core.document.rewrite.rule import rule_names
-        from dld_tui.widgets.dialogs.rewrite import RewriteDialog
+        from dld_tui.widgets.dialogs.nodes import RewriteDialog
 
         nodes = (node for scope in self.document.scopes() for node in scope.nodes)
         completion = Completion(nodes, rule_names())

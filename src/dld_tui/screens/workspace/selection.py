@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Node, Transaction
     from dld_tui.core.document.parts.fragment import Fragment
     from dld_tui.screens.workspace.editing import Editing
-    from dld_tui.widgets.dialogs.batch import TypeGroup
+    from dld_tui.widgets.dialogs.nodes import TypeGroup
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
@@ -306,7 +306,7 @@ class Selection(Controller):
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
-        from dld_tui.widgets.dialogs.batch import BatchDialog, groups_of
+        from dld_tui.widgets.dialogs.nodes import BatchDialog, groups_of
 
         nodes = self.model.chosen_nodes
         if not nodes:

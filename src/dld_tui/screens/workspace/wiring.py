@@ -130,7 +130,7 @@ class Wiring(Controller):
 
     def connect(self) -> None:
         """Connect the terminal under the cursor, or one of the node's after asking which."""
-        from dld_tui.widgets.dialogs.pickers import TerminalPicker
+        from dld_tui.widgets.dialogs.wiring import TerminalPicker
 
         terminal, node = self.cursor.terminal, self.cursor.node
         if terminal is not None:
@@ -152,7 +152,7 @@ class Wiring(Controller):
     def connect_input(self, node: Node, index: int) -> None:
         """Ask for a value and connect it to an input of a node."""
         from dld_tui.core.operators.matching import mismatch
-        from dld_tui.widgets.dialogs.pickers import ValuePicker
+        from dld_tui.widgets.dialogs.wiring import ValuePicker
         from dld_tui.widgets.parameters.descriptions import Terminal
 
         present = node.inputs[index] if index < len(node.inputs) else ""
@@ -196,7 +196,7 @@ class Wiring(Controller):
     def _ask_consumer(self, terminal: Terminal) -> None:
         """Ask which node is to use a value, and at which input."""
         from dld_tui.core.document.traversal import depends_on
-        from dld_tui.widgets.dialogs.pickers import NodePicker
+        from dld_tui.widgets.dialogs.wiring import NodePicker
 
         source = terminal.node
         picker = NodePicker(
@@ -217,7 +217,7 @@ class Wiring(Controller):
         self.ask(picker, chosen)
 
     def _ask_input_of(self, node: Node, terminal: Terminal) -> None:
-        from dld_tui.widgets.dialogs.pickers import TerminalPicker
+        from dld_tui.widgets.dialogs.wiring import TerminalPicker
 
         value = terminal.value
         picker = TerminalPicker(
@@ -235,7 +235,7 @@ class Wiring(Controller):
 
     def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
-        from dld_tui.widgets.dialogs.pickers import ValuePicker
+        from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         picker = ValuePicker(
             terminal.scope,
@@ -327,7 +327,7 @@ class Wiring(Controller):
     def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
         from dld_tui.core.operators.matching import mismatch
-        from dld_tui.widgets.dialogs.pickers import ValuePicker
+        from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         value, scope = self.cursor.value, self.cursor.scope
         definition = scope.resolve(value) if scope is not None and value else None

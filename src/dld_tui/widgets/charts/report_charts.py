@@ -39,7 +39,7 @@ from dld_tui.widgets.charts.plots import (
 from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.results.report_summary import digits
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.timeline.timescale import time_text
+from dld_tui.widgets.timeline.cells import time_text
 
 if TYPE_CHECKING:
     from dld_tui.core.llm.figures import GenerationFigures

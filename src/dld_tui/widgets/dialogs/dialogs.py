@@ -27,7 +27,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.front import Front
+from dld_tui.widgets.shell.page import Front
 
 if TYPE_CHECKING:
     from textual.widgets import TextArea

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 from textual import events
 from textual.binding import BindingType
 from textual.cache import LRUCache
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
@@ -143,6 +143,13 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._resize_virtual()
 
     # Content
+
+    @property
+    def cursor_offset(self) -> Offset:
+        """Where on the screen a menu about the row under the cursor begins."""
+        region = self.content_region
+        row = self.cursor - self.scroll_offset.y + self.header_rows
+        return region.offset + Offset(4, max(0, min(row, region.height - 1)))
 
     def set_lines(self, source: LineSource, keep: bool = True) -> None:
         """Show other rows; with `keep` the cursor stays on the row with the same key."""

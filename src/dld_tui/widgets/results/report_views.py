@@ -50,7 +50,7 @@ from dld_tui.widgets.lists.styled import Rows, layer_style
 from dld_tui.widgets.results.report_summary import Advice, digits, summary_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.timeline.timescale import time_text
+from dld_tui.widgets.timeline.cells import time_text
 
 if TYPE_CHECKING:
     from dld_tui.core.report.pass_times import CostTimes, PassTimes

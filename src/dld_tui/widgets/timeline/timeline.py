@@ -34,13 +34,15 @@ from dld_tui.widgets.timeline.cells import (
     Cell,
     Label,
     TimelineStyles,
+    TimeScale,
+    axis,
     labels,
     lane_cells,
     paint,
+    time_text,
     with_cursor,
 )
 from dld_tui.widgets.timeline.lanes import CounterRow, Lane, Measure, Timeline, kernel_name, measure
-from dld_tui.widgets.timeline.timescale import TimeScale, axis, time_text
 
 TITLE_CELLS = 10
 """The names of the lanes, at the left."""

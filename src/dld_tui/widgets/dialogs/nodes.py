@@ -1,10 +1,12 @@
-"""The dialog that sets attributes of many nodes at once, and what these share."""
+"""Dialogs about nodes: attributes of many at once, parts written as models, find and rewrite."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -20,7 +22,8 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
-from dld_tui.widgets.forms.text_field import text_field
+from dld_tui.widgets.forms.path_input import PathInput
+from dld_tui.widgets.forms.text_field import query_field, text_field
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, operator_style
@@ -29,7 +32,11 @@ from dld_tui.widgets.parameters.edit_bar import attribute_text, edit_value, edit
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Scope
     from dld_tui.core.document.node import Node
+    from dld_tui.core.document.parts.extraction import Extraction
+    from dld_tui.core.document.rewrite.query import Completion
+
 
 MIXED = "(mixed)"
 UNSET = "(not set)"
@@ -331,3 +338,133 @@ class BatchDialog(Dialog[list[JSON]]):
             count = sum(item.changed for group in self.groups for item in group.attributes)
             row = [(f"{fmt.plural(count, 'attribute')} to set" if count else "", "dim")]
         self.query_one("#problem", Rows).set_rows([row])
+
+
+_MOST_LISTED = 4
+"""Inputs, and outputs, that are listed."""
+_OTHER_ROWS = 18
+"""Rows of a dialog beside those that list inputs and outputs."""
+
+
+class ExtractDialog(Dialog[Path]):
+    """Gives the path to write to, or None.
+
+    Args:
+        extraction: What would be written.
+        start: The path to begin with.
+    """
+
+    TITLE_TEXT = "Extract to a model"
+    KEYS = "Tab complete  Enter write  Esc close"
+
+    def __init__(self, extraction: Extraction, start: str) -> None:
+        super().__init__()
+        self._found = extraction
+        self._start = start
+
+    def body(self) -> Iterable[Widget]:
+        main = self._found.document.main
+        stored = main.initializers
+        size = fmt.size(sum(tensor.nbytes or 0 for tensor in stored))
+        weights = f", {fmt.plural(len(stored), 'initializer')} of {size}" if stored else ""
+        rows: list[list[Piece]] = [[(f"{fmt.plural(len(main.nodes), 'node')}{weights}", "strong")]]
+        most = max(1, min(_MOST_LISTED, (self.app.size.height - _OTHER_ROWS) // 2))
+        rows += self._listed("input", main, main.inputs, most)
+        rows += self._listed("output", main, main.outputs, most)
+        if self._found.untyped:
+            what = fmt.plural(len(self._found.untyped), "type")
+            rows.append([(f"{what} not known: declare them after, or run shape inference", "warn")])
+        rows += [[(visible(remark), "warn")] for remark in self._found.remarks[:2]]
+        yield Rows([*rows, []])
+        yield PathInput(self._start, "path of the model", rows=4)
+
+    def _listed(
+        self, title: str, scope: Scope, names: Sequence[str], most: int
+    ) -> list[list[Piece]]:
+        rows: list[list[Piece]] = []
+        for name in names[:most]:
+            known = scope.value_type(name)
+            kind = visible(known.short) if known is not None else "?"
+            room = max(8, self.text_width - len(kind) - 12)
+            shown = clip(visible(name), room, keep="middle")
+            rows.append([(f"{title:<8}", "dim"), (shown, "io"), (f"  {kind}", "type")])
+        if len(names) > most:
+            rows.append([(f"{'':<8}and {fmt.plural(len(names) - most, f'more {title}')}", "dim")])
+        if not names:
+            rows.append([(f"no {title}s", "dim")])
+        return rows
+
+    def on_path_input_chosen(self, event: PathInput.Chosen) -> None:
+        """Give the path."""
+        event.stop()
+        self.dismiss(event.path)
+
+
+_WAIT_S = 0.15
+_LINES = 12
+
+Look: TypeAlias = "Callable[[str], Awaitable[tuple[str, Sequence[str]]]]"
+
+
+class RewriteDialog(Dialog[str]):
+    """Gives the text when Enter is pressed.
+
+    Args:
+        value: The text to begin with.
+        look: Returns a line of how many there are, and lines of what would change, for a text,
+            which may be empty; not fit for a terminal. May raise a :class:`DldError` that says
+            what is wrong with it. It is stopped where another text is typed meanwhile.
+        completion: How words go on.
+    """
+
+    TITLE_TEXT = "Find and rewrite"
+    KEYS = "Enter mark, or rewrite with =>  Esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "apply", "apply", show=False)]
+
+    def __init__(self, value: str, look: Look, completion: Completion) -> None:
+        super().__init__()
+        self.completion = completion
+        self.value = value
+        self.look = look
+
+    def body(self) -> Iterable[Widget]:
+        example = "Mul(x, Sigmoid(x))   or   Identity(x) => x   or   gelu"
+        yield query_field(self.value, example, self.completion)
+        yield Rows([[] for _ in range(_LINES + 1)], id="rewrite-answer")
+
+    def on_mount(self) -> None:
+        """Say what is found now."""
+        self.query_one(Input).focus()
+        self.changed()
+
+    @on(Input.Changed)
+    def changed(self) -> None:
+        """Look again when nothing was typed for a moment."""
+        self.tasks.start(self._look(self.query_one(Input).value), "count", replace=True)
+
+    async def _look(self, text: str) -> None:
+        await asyncio.sleep(_WAIT_S)
+        rows: list[list[Piece]]
+        try:
+            head, lines = await self.look(text)
+        except DldError as error:
+            mark = glyphs.current().error
+            rows = [[(f"{mark} {clip(visible(str(error)), self.text_width - 2)}", "bad")]]
+        else:
+            rows = [[(visible(head), "strong")]]
+            for line in lines[:_LINES]:
+                style = {"-": "bad", "+": "good"}.get(line[:1], "")
+                rows.append([(clip(visible(line), self.text_width), style)])
+        rows += [[] for _ in range(_LINES + 1 - len(rows))]
+        self.query_one("#rewrite-answer", Rows).set_rows(rows)
+
+    @on(Input.Submitted)
+    def submitted(self, event: Input.Submitted) -> None:
+        """Give the text."""
+        event.stop()
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        text = self.query_one(Input).value.strip()
+        if text:
+            self.dismiss(text)

@@ -38,26 +38,28 @@ from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, share_times
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.subject import layer_records
 from dld_tui.core.text import visible
-from dld_tui.screens.compare.page import ask_reports
-from dld_tui.screens.files import Write, ask_where, read_or_close
 from dld_tui.screens.model.graph_picture import shown_in
-from dld_tui.screens.panes import Panes, PaneStrip
-from dld_tui.screens.report.page import ColumnsDialog
+from dld_tui.screens.results.compare import ask_reports
+from dld_tui.screens.results.pages import Panes, PaneStrip, Write, ask_where, read_or_close
+from dld_tui.screens.results.report import ColumnsDialog
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, layer_style
 from dld_tui.widgets.results.layers import LayerPane
-from dld_tui.widgets.results.plan_details import (
+from dld_tui.widgets.results.plan import (
+    PlanCharts,
     PlanDetails,
+    PlanFacts,
     PlanFindings,
+    PlanGraphModel,
+    PlanGraphPane,
+    PlanSummary,
     SpecialPane,
     SpecialView,
     special_tables,
 )
-from dld_tui.widgets.results.plan_graph import PlanGraphModel, PlanGraphPane
-from dld_tui.widgets.results.plan_summary import PlanCharts, PlanFacts, PlanSummary
 from dld_tui.widgets.results.report_views import ChartPane
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
 from dld_tui.widgets.shell.host import host, offer_rules

@@ -1,4 +1,4 @@
-"""A running job: how far it is, what it says, and a way to stop it."""
+"""Pages of jobs: one that runs, the same on several targets, and those that have ended."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from dld_tui.activities.registry import decode_result, request_data
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, SaveError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
-from dld_tui.core.text import visible
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.screens.list_page import LABEL, ListPage
+from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.styles import STYLES
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job
+from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.live import Series, Stages, best_figure, rate_text
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.line_source import LogSource, Piece
@@ -29,7 +33,7 @@ from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.host import EndedJob
+from dld_tui.widgets.shell.host import EndedJob, host
 from dld_tui.widgets.shell.host import host as host_of
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import ProgressRows
@@ -41,7 +45,7 @@ _ASK_AFTER_S = 10.0
 _MOST_LINES, _LEFT_LINES = 10_000, 7_500
 _LIVE_ROWS = 8
 """Of the chart, at most; a quarter of a low screen."""
-_LEVELS = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
+LEVEL_STYLES = {"debug": "faint", "info": "", "warning": "warn", "error": "bad"}
 
 
 class JobBox(Framed, Vertical):
@@ -49,9 +53,37 @@ class JobBox(Framed, Vertical):
 
 
 class LogView(LineView):
-    """What the job says, following the end."""
+    """The messages of jobs, wrapped to the width; the view follows the end."""
 
     HELP = "The job's messages. The view follows the end while the cursor is on the last line."
+
+    def __init__(self) -> None:
+        super().__init__(empty="No messages yet", gutter=False, tail=True)
+        self.frame.show("Log", "{job.copy} copy")
+        self.texts: list[str] = []
+        """The messages as they came, to be copied."""
+        self._rows: list[list[Piece]] = []
+        self._dropped = 0
+        """Rows at the beginning that were discarded."""
+
+    def say(self, text: str, style: str = "") -> None:
+        """Add a message; :meth:`show` draws it."""
+        self.texts.append(text)
+        width = max(20, self.app.size.width - 4)
+        self._rows += [[(row, style)] for row in wrap(text, width)]
+
+    def show(self) -> None:
+        """Draw what was added."""
+        if len(self._rows) > _MOST_LINES:
+            self._dropped += len(self._rows) - _LEFT_LINES
+            self._rows = self._rows[-_LEFT_LINES:]
+            del self.texts[:-_MOST_LINES]
+        self.set_lines(LogSource(self._rows, self._dropped))
+
+    def reset(self) -> None:
+        """Discard all messages."""
+        self.texts, self._rows = [], []
+        self.show()
 
 
 class JobInput:
@@ -133,10 +165,6 @@ class JobScreen(Page):
         self.runner = JobRun(self._start)
         self.end: Finished | Failed | Cancelled | None = None
         self._began = self._ended_at = monotonic()
-        self._lines: list[list[Piece]] = []
-        self._dropped = 0
-        """Lines at the beginning that are not kept any more."""
-        self._texts: list[str] = []
         self._metrics: dict[str, Metric] = {}
         self._series: dict[str, Series] = {}
         self._stages = Stages()
@@ -172,9 +200,7 @@ class JobScreen(Page):
         )
         box.frame.show(self.job_title, "{job.cancel} cancel")
         yield box
-        log = LogView(empty="nothing was said yet", gutter=False, tail=True)
-        log.frame.show("Log", "{job.copy} copy")
-        yield log
+        yield LogView()
 
     def on_mount(self) -> None:
         """Start the job."""
@@ -209,7 +235,7 @@ class JobScreen(Page):
 
     def take(self, events: Sequence[Event]) -> None:
         """Show a batch of events."""
-        said = len(self._lines)
+        has_news = False
         before = self._progress.stage if self._progress is not None else None
         for event in events:
             if isinstance(event, Failed) and event.status == int(ExitStatus.CANCELLED):
@@ -218,7 +244,8 @@ class JobScreen(Page):
                 self._progress = event
                 self._stages.reach(event.stage)
             elif isinstance(event, Log):
-                self._say(event.text, _LEVELS.get(event.level, ""))
+                self._log.say(event.text, LEVEL_STYLES.get(event.level, ""))
+                has_news = True
             elif isinstance(event, Metric):
                 self._metrics[event.name] = event
                 series = self._series.setdefault(event.name, Series(event.name, event.unit))
@@ -229,23 +256,15 @@ class JobScreen(Page):
                     self._stages.end()
         if self.end is not None:
             self._ended()
-        if len(self._lines) != said or self.end is not None:
-            self._show_log()
+        if has_news or self.end is not None:
+            self._log.show()
         stage = self._progress.stage if self._progress is not None else None
         if self.end is not None or stage != before:
             self._show_work()
 
-    def _say(self, text: str, style: str) -> None:
-        self._texts.append(text)
-        width = max(20, self.app.size.width - 4)
-        self._lines += [[(row, style)] for row in wrap(text, width)]
-
-    def _show_log(self) -> None:
-        if len(self._lines) > _MOST_LINES:
-            self._dropped += len(self._lines) - _LEFT_LINES
-            self._lines = self._lines[-_LEFT_LINES:]
-            del self._texts[:-_MOST_LINES]
-        self.query_one(LogView).set_lines(LogSource(self._lines, self._dropped))
+    @property
+    def _log(self) -> LogView:
+        return self.query_one(LogView)
 
     def _show_work(self) -> None:
         """Show how far the job is: now and then, since each time is sent to the terminal."""
@@ -303,9 +322,9 @@ class JobScreen(Page):
         node = "  {job.node} go to node" if "failed_node" in self.facts() else ""
         box.frame.show(self.job_title, "{job.cancel} close  {job.again} again" + node)
         if isinstance(self.end, Failed):
-            self._texts.append(str(self.end.to_error()))
+            self._log.texts.append(str(self.end.to_error()))
             if self.end.details:
-                self._say(self.end.details, "dim")
+                self._log.say(self.end.details, "dim")
         self._keep()
         self.refresh_bindings()
         if isinstance(self.end, Finished):
@@ -318,7 +337,7 @@ class JobScreen(Page):
         """Let the result and the log be read when this page has closed."""
         end = {Finished: "done", Cancelled: "stopped"}.get(type(self.end), "failed")
         result = self.end.result if isinstance(self.end, Finished) else {}
-        host_of(self).job_ended(EndedJob.of(self.job_title, end, result, self._texts))
+        host_of(self).job_ended(EndedJob.of(self.job_title, end, result, self._log.texts))
 
     def on_line_view_activated(self) -> None:
         """Open what was made: the list takes Enter before this page does."""
@@ -386,22 +405,308 @@ class JobScreen(Page):
         self.end = None
         self._cancelling = False
         self._progress = None
-        self._lines, self._texts = [], []
         self._metrics.clear()
         self._series.clear()
         self._stages = Stages()
         self.runner = JobRun(self._start)
         self.query_one(JobBox).frame.show(self.job_title, "{job.cancel} cancel")
-        self._show_log()
+        self._log.reset()
         self._show_work()
         self.refresh_bindings()
         self._run()
 
     def action_copy_log(self) -> None:
-        self.app.copy_to_clipboard("\n".join(self._texts))
+        self.app.copy_to_clipboard("\n".join(self._log.texts))
 
 
 def _figure(metric: Metric) -> str:
     if metric.unit == "s":  # beside the time that has passed, which is told in minutes
         return fmt.duration(metric.value)
     return f"{metric.value:,.4g} {metric.unit}".rstrip()
+
+
+_STYLES = {"done": "good", "stopped": "warn", "failed": "bad"}
+
+
+class EndedJobsScreen(ListPage[EndedJob]):
+    """A list, and below it result and log of one job."""
+
+    SCOPE = "ended_jobs"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "ended_jobs")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
+    CSS_PATH = STYLES / "lists.tcss"
+    tab_title = "ended jobs"
+    LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
+    HELP = (
+        "The jobs that have ended since the program was started, the newest first. "
+        "{ended_jobs.result} opens what one wrote, {ended_jobs.copy} copies its result and log."
+    )
+
+    def on_mount(self) -> None:
+        """Show the jobs."""
+        self.show_rows()
+
+    def job_ended(self) -> None:
+        """Show the job that has ended, too."""
+        if self.is_mounted:
+            self.show_rows()
+
+    def table(self) -> Table[EndedJob]:
+        """Return the jobs, the newest first."""
+        return Table(
+            (
+                Column("time", "ended", lambda job: job.time, width=8),
+                Column("end", "how", lambda job: job.end, width=8,
+                       style=lambda job: _STYLES[job.end]),
+                Column("title", "job", lambda job: job.title, least=20, style="strong"),
+            ),
+            [*host(self).ended_jobs][::-1],
+            row_key=lambda job: job.number,
+        )  # fmt: skip
+
+    def facts(self) -> set[str]:
+        return super().facts() | ({"result"} if self.row is not None and self.row.files else set())
+
+    def about(self) -> list[Line]:
+        """Return result and log of the job."""
+        job, width = self.row, max(20, self.app.size.width - 4)
+        lines: list[Line] = []
+        for label, text in job.result if job is not None else ():
+            for at, part in enumerate(wrap(visible(text), max(10, width - LABEL))):
+                lines.append([(fit("" if at else visible(label), LABEL), "dim"), (part, "")])
+        lines += [[]] if lines else []
+        for text in job.log if job is not None else ():
+            lines += [[(row, "")] for row in wrap(visible(text), width)]
+        return lines
+
+    def activate(self) -> None:
+        """Open what the job wrote."""
+        self.action_result()
+
+    def action_result(self) -> None:
+        if self.row is not None and self.row.files:
+            owner, path = host(self), Path(self.row.files[0])
+            self.dismiss(None)
+            owner.open_path(path)
+
+    def action_copy_log(self) -> None:
+        job = self.row
+        if job is not None:
+            rows = [f"{label}: {text}" for label, text in job.result]
+            self.app.copy_to_clipboard("\n".join([job.title, *rows, *job.log]))
+
+
+# --- one activity on several targets at once: how far each is, and then the comparison -----------
+
+_NAME, _STAGE, _BAR = 16, 26, 16
+
+
+class _Run:
+    """The job on one target, as it is shown."""
+
+    def __init__(self, target: str, start: Callable[[], Job]) -> None:
+        self.target = target
+        self.runner = JobRun(start)
+        self.progress: Progress | None = None
+        self.metric: Metric | None = None
+        self.end: Finished | Failed | Cancelled | None = None
+
+    @property
+    def report(self) -> Path | None:
+        path = self.end.result.get("report") if isinstance(self.end, Finished) else None
+        return Path(path) if isinstance(path, str) else None
+
+    def pieces(self, width: int) -> list[Piece]:
+        shown = glyphs.current()
+        name = fit(clip(visible(self.target), _NAME), _NAME + 2)
+        room = max(10, width - _NAME - 4)
+        if isinstance(self.end, Finished):
+            what = visible(str(self.report or "done"))
+            return [
+                (f"{shown.good} ", "good"),
+                (name, "strong"),
+                (clip(what, room, keep="end"), ""),
+            ]
+        if isinstance(self.end, Failed):
+            where = f"{self.end.where}: " if self.end.where else ""
+            text = visible(f"{where}{self.end.message}")
+            return [(f"{shown.error} ", "bad"), (name, "strong"), (clip(text, room), "bad")]
+        if self.end is not None:
+            return [(f"{shown.warning} ", "warn"), (name, "strong"), ("stopped", "warn")]
+        progress = self.progress
+        stage = progress.stage if progress is not None else "starting"
+        pieces: list[Piece] = [("  ", ""), (name, "strong")]
+        pieces.append((fit(clip(visible(stage or "working"), _STAGE), _STAGE + 1), ""))
+        if progress is not None and progress.total:
+            fraction = min(1.0, progress.done / progress.total)
+            pieces += [(glyphs.bar(fraction, _BAR), "bar"), (f" {100 * fraction:3.0f} %", "")]
+        if self.metric is not None and width > _NAME + _STAGE + _BAR + 34:
+            unit = f" {self.metric.unit}" if self.metric.unit else ""
+            text = f"{self.metric.name} {self.metric.value:,.4g}{unit}"
+            pieces.append((f"   {visible(text)}", "dim"))
+        return pieces
+
+
+class ManyJobsScreen(Page):
+    """Runs the same on several targets, and compares the reports when all have ended.
+
+    Args:
+        title: What runs.
+        starts: Starts the job of each target, by its name.
+    """
+
+    SCOPE = "many_jobs"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "many_jobs")
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
+    CSS_PATH = STYLES / "lists.tcss"
+    tab_title = "jobs"
+    HELP = (
+        "{many_jobs.cancel} stops all jobs. When all have ended well, their reports are compared; "
+        "when one failed, {many_jobs.result} compares the others."
+    )
+
+    def __init__(self, title: str, starts: Sequence[tuple[str, Callable[[], Job]]]) -> None:
+        super().__init__()
+        self.job_title = title
+        self.runs = [_Run(target, start) for target, start in starts]
+        self._began = monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all jobs have ended."""
+        return all(run.end is not None for run in self.runs)
+
+    @property
+    def reports(self) -> list[Path]:
+        """The reports that were written."""
+        return [run.report for run in self.runs if run.report is not None]
+
+    @property
+    def at_work(self) -> str:
+        """A line for the question before quitting: jobs that would end with the program."""
+        ending = [r.target for r in self.runs if r.end is None and not r.runner.can_leave]
+        return f"{self.job_title} still runs on {', '.join(ending)}" if ending else ""
+
+    @property
+    def goes_on(self) -> str:
+        """A line for that question: jobs that go on on their targets."""
+        going = [r.target for r in self.runs if r.end is None and r.runner.can_leave]
+        there = ", ".join(going)
+        return f"{self.job_title} continues on {there}; Targets lists it under J" if going else ""
+
+    def body(self) -> Iterable[Widget]:
+        rows = Rows([[]] * len(self.runs), id="runs")
+        rows.styles.height = len(self.runs)
+        box = JobBox(rows, Rows([[]], id="figures"))
+        box.frame.show(self.job_title, "{many_jobs.cancel} cancel all")
+        yield box
+        log = LogView()
+        log.frame.show("Log", "{many_jobs.copy} copy")
+        yield log
+
+    def on_mount(self) -> None:
+        """Start the jobs, side by side."""
+        self.query_one(LogView).focus()
+        self.set_interval(1.0, self._show)
+        for run in self.runs:
+            self._follow(run)
+
+    @task("job")
+    async def _follow(self, run: _Run) -> None:
+        async for events in run.runner.batches():
+            self.take(run, events)
+
+    def on_unmount(self) -> None:
+        """Leave nothing running here; what runs on a target goes on."""
+        for run in self.runs:
+            if run.end is None:
+                run.runner.leave()
+
+    def facts(self) -> set[str]:
+        facts = super().facts() | {"finished" if self.is_over else "running"}
+        return facts | ({"result"} if self.is_over and self.reports else set())
+
+    # Events
+
+    def take(self, run: _Run, events: Sequence[Event]) -> None:
+        """Show a batch of events of one job."""
+        log = self.query_one(LogView)
+        for event in events:
+            if isinstance(event, Progress):
+                run.progress = event
+            elif isinstance(event, Metric):
+                run.metric = event
+            elif isinstance(event, Log):
+                log.say(f"{run.target}: {event.text}", LEVEL_STYLES.get(event.level, ""))
+            elif isinstance(event, TERMINAL):
+                run.end = event
+                if isinstance(event, Failed):
+                    log.say(f"{run.target}: {event.to_error()}", "bad")
+                    if event.details:
+                        log.say(event.details, "dim")
+        log.show()
+        self._show()
+        if self.is_over:
+            self._ended()
+
+    def _show(self) -> None:
+        if not self.is_mounted:
+            return
+        width = max(20, self.app.size.width - 6)
+        self.query_one("#runs", Rows).set_rows([run.pieces(width) for run in self.runs])
+        if not self.is_over:
+            elapsed = fmt.duration(monotonic() - self._began)
+            self.query_one("#figures", Rows).set_rows([[(elapsed, "dim")]])
+
+    def _ended(self) -> None:
+        many = len(self.reports)
+        text = {0: "no report was written", 1: "one report was written"}.get(
+            many, f"{many} reports were written"
+        )
+        self.query_one("#figures", Rows).set_rows([[(text, "dim")]])
+        self.query_one(JobBox).frame.show(
+            self.job_title, "{many_jobs.result} open  {many_jobs.cancel} close"
+        )
+        self.refresh_bindings()
+        if many == len(self.runs):
+            if self.is_current:
+                self.action_result()
+            else:
+                self.notify(f"{self.job_title}: done on {many} targets", markup=False)
+
+    def on_line_view_activated(self) -> None:
+        """Open what was made: the list takes Enter before this page does."""
+        self.action_result()
+
+    # Commands
+
+    @task()
+    async def action_cancel(self) -> None:
+        """Stop all jobs, after asking; close the page when they have ended."""
+        if self.is_over:
+            self.dismiss(None)
+            return
+        choices = [Choice("s", "stop them", "stop"), Choice("g", "let them go on", "go")]
+        text = f"{self.job_title} runs on {', '.join(r.target for r in self.runs if not r.end)}."
+        question = ChoiceDialog("Stop all jobs?", visible(text), choices)
+        if await self.tasks.ask(question) != "stop":
+            return
+        for run in self.runs:
+            if run.end is None:
+                run.runner.cancel()
+        if not self.is_over:
+            self.query_one(JobBox).frame.show(self.job_title, "stopping …")
+
+    def action_result(self) -> None:
+        """Close the page and compare the reports; a single one is opened."""
+        owner, reports = host(self), self.reports
+        if not self.is_over or not reports:
+            return
+        self.dismiss(None)
+        if len(reports) == 1:
+            owner.open_path(str(reports[0]))
+        else:
+            owner.add_page(CompareScreen(reports))
+
+    def action_copy_log(self) -> None:
+        self.app.copy_to_clipboard("\n".join(self.query_one(LogView).texts))

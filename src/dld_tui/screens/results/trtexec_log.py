@@ -18,7 +18,7 @@ from dld_tui.core.tensorrt.plan.file_set import device_name, device_of
 from dld_tui.core.tensorrt.plan.trtexec_log import TrtexecLog, read_log, summary_doubts
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.files import read_or_close
+from dld_tui.screens.results.pages import read_or_close
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.lists.line_source import ListSource, Piece
@@ -276,7 +276,7 @@ class LogScreen(Page):
         view.focus()
 
     def action_open_plan(self) -> None:
-        from dld_tui.screens.plan.page import PlanScreen
+        from dld_tui.screens.results.plan import PlanScreen
 
         if self.path is not None:
             host(self).add_page(PlanScreen(self.path))

@@ -13,8 +13,8 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.tune.result import Candidate, TuneResult, load_result, result_parts, tune_table
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.results import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.screens.list_page import ListPage
+from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHead
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.shell.command_dispatch import bindings_for
@@ -111,7 +111,7 @@ class TuneScreen(ListPage[Candidate]):
 
     def action_compare(self) -> None:
         """Compare the profiles of the original and of the faster model."""
-        from dld_tui.screens.compare.page import CompareScreen
+        from dld_tui.screens.results.compare import CompareScreen
 
         host(self).add_page(CompareScreen([Path(path) for path in self.result.reports]))
 

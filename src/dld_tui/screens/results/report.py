@@ -32,9 +32,8 @@ from dld_tui.core.report.triage import remarks
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.compare.page import ask_reports
-from dld_tui.screens.files import ask_where, read_or_close
-from dld_tui.screens.panes import Panes, PaneStrip
+from dld_tui.screens.results.compare import ask_reports
+from dld_tui.screens.results.pages import Panes, PaneStrip, ask_where, read_or_close
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, Dialog
@@ -514,7 +513,7 @@ class ReportScreen(Panes):
             return
         activity, values = request_of(report, step, path)
         if activity == "tune":
-            from dld_tui.screens.activity.results import run_activity
+            from dld_tui.screens.results.table import run_activity
 
             run_activity(host(self), activity, values)
         else:
@@ -522,7 +521,7 @@ class ReportScreen(Panes):
 
     def action_critical_path(self) -> None:
         """Find the longest path through the times of this report."""
-        from dld_tui.screens.activity.results import run_activity
+        from dld_tui.screens.results.table import run_activity
 
         path = self.model_path()
         if path is not None and self.path is not None:

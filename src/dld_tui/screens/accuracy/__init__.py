@@ -1,1 +1,0 @@
-"""The errors of tensors, and what a search of precisions or tactics found."""

@@ -1,1 +1,0 @@
-"""Comparing reports, and comparing models."""

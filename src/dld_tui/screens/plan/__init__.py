@@ -1,1 +1,0 @@
-"""The plan screen: an engine of TensorRT."""

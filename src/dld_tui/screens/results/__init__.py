@@ -1,0 +1,1 @@
+"""Pages of results: reports, engine plans, logs, comparisons, accuracy, tuning, tables."""
