@@ -16,6 +16,7 @@ from textual.containers import Container
 from dld_tui.core import fmt
 from dld_tui.core.machine.collector import collect
 from dld_tui.widgets.shell.bars import TabStrip
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread
@@ -111,7 +112,7 @@ class Tabs(_Base):
     def facts(self) -> set[str]:
         seen = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
         others = len(self.pages) > (1 if seen else 0)
-        return {name for name, holds in (("tab", seen), ("tabs", others)) if holds}
+        return holding(tab=seen, tabs=others)
 
     def add_page(self, page: Page) -> None:
         """Open a new tab and show it; not in a program that is ending."""

@@ -35,7 +35,7 @@ from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
+from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -320,12 +320,11 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     def facts(self) -> set[str]:
         row, history = self.row if self.is_mounted else None, self.edits.document.history
-        known = {
-            "called": row is not None and bool(row.instances),
-            "can_undo": bool(history.done),
-            "can_redo": bool(history.undone),
-        }
-        return super().facts() | {name for name, holds in known.items() if holds}
+        return super().facts() | holding(
+            called=row is not None and bool(row.instances),
+            can_undo=bool(history.done),
+            can_redo=bool(history.undone),
+        )
 
     # --- what is shown --------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
@@ -280,12 +280,11 @@ class MetadataScreen(Page):
         facts = super().facts()
         row = self.row if self.is_mounted and self.query(MetadataList) else None
         history = self.edits.document.history
-        known = {
-            "entry": row is not None and row.is_text,
-            "can_undo": bool(history.done),
-            "can_redo": bool(history.undone),
-        }
-        return facts | {name for name, holds in known.items() if holds}
+        return facts | holding(
+            entry=row is not None and row.is_text,
+            can_undo=bool(history.done),
+            can_redo=bool(history.undone),
+        )
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Draw the keys that work on this row."""
@@ -509,12 +508,11 @@ class ProfilesScreen(ListPage[RangeRow]):
         """Return whether there is a profile, and whether one makes sense."""
         facts = super().facts()
         document = self.edits.document
-        known = {
-            "dynamic": bool(new_profile(document)),
-            "can_undo": bool(document.history.done),
-            "can_redo": bool(document.history.undone),
-        }
-        return facts | {name for name, holds in known.items() if holds}
+        return facts | holding(
+            dynamic=bool(new_profile(document)),
+            can_undo=bool(document.history.done),
+            can_redo=bool(document.history.undone),
+        )
 
     def activate(self) -> None:
         """Edit the row."""

@@ -54,7 +54,7 @@ from dld_tui.screens.results.table import Paragraph, ParagraphsDialog, ResultHea
 from dld_tui.styles import STYLES
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.lists.styled import Rows
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import NodeErrors
 
@@ -156,11 +156,10 @@ class AccuracyScreen(ListPage[Row]):
 
     def facts(self) -> set[str]:
         row = self.row
-        known = {
-            "tensor_node": row is not None and bool(row.node),
-            "diverges": self.found.first is not None,
-        }
-        return super().facts() | {name for name, holds in known.items() if holds}
+        return super().facts() | holding(
+            tensor_node=row is not None and bool(row.node),
+            diverges=self.found.first is not None,
+        )
 
     def node_errors(self, document: Document) -> NodeErrors | None:
         """Return how large the errors of nodes of the main graph are, relative to its values."""

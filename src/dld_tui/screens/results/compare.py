@@ -35,7 +35,7 @@ from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import Host, host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import on_thread, task, with_progress
@@ -232,13 +232,12 @@ class CompareScreen(Page):
             self.activate()
 
     def facts(self) -> set[str]:
-        facts = {
-            "comparison": self.comparison is not None,
-            "compared_layer": self.layer_place() is not None,
-            "compared_node": self.node_place() is not None,
-            "compared_engine": self.comparison is not None and self.comparison.of_engines,
-        }
-        return super().facts() | {name for name, holds in facts.items() if holds}
+        return super().facts() | holding(
+            comparison=self.comparison is not None,
+            compared_layer=self.layer_place() is not None,
+            compared_node=self.node_place() is not None,
+            compared_engine=self.comparison is not None and self.comparison.of_engines,
+        )
 
     # --- the commands of the comparison ----------------------------------------------------------
 

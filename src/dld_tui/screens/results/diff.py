@@ -40,7 +40,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import Tasks, on_thread, task, with_progress
@@ -528,12 +528,11 @@ class DiffScreen(Page):
 
     def facts(self) -> set[str]:
         row = self.row()
-        facts = {
-            "compared": self.found is not None,
-            "old_node": row is not None and row.old_node is not None,
-            "new_node": row is not None and row.new_node is not None,
-        }
-        return super().facts() | {name for name, holds in facts.items() if holds}
+        return super().facts() | holding(
+            compared=self.found is not None,
+            old_node=row is not None and row.old_node is not None,
+            new_node=row is not None and row.new_node is not None,
+        )
 
     def on_resize(self, event: events.Resize) -> None:
         """Give the detail less room on a small terminal."""

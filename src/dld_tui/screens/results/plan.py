@@ -61,7 +61,7 @@ from dld_tui.widgets.results.plan import (
     special_tables,
 )
 from dld_tui.widgets.results.report_views import ChartPane
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 
@@ -338,13 +338,12 @@ class PlanScreen(Panes):
 
     def facts(self) -> set[str]:
         layer = self.layer_at_cursor()
-        facts = {
-            "plan": self.loaded is not None,
-            "layer": layer is not None,
-            "linked": layer is not None and bool(layer.nodes),
-            "ruled": self.pane == "findings" and bool(self._rules_at_cursor()),
-        }
-        return super().facts() | {name for name, holds in facts.items() if holds}
+        return super().facts() | holding(
+            plan=self.loaded is not None,
+            layer=layer is not None,
+            linked=layer is not None and bool(layer.nodes),
+            ruled=self.pane == "findings" and bool(self._rules_at_cursor()),
+        )
 
     def _rules_at_cursor(self) -> Sequence[str]:
         """Return the rules of ``dld rewrite`` that the finding at the cursor names."""

@@ -44,7 +44,7 @@ from dld_tui.widgets.results.layers import LayerPane, column_title
 from dld_tui.widgets.results.report_summary import Advice, costliest
 from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView, SummaryView
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.host import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
@@ -351,14 +351,13 @@ class ReportScreen(Panes):
         """Return what holds now."""
         layer = self.layer_at_cursor() if self.is_mounted else None
         path = self.model_path()
-        facts = {
-            "report": self.report is not None,
-            "layer": layer is not None,
-            "linked": layer is not None and bool(layer.nodes) and path is not None,
-            "model": path is not None,
-            "optimized": self.optimized_path() is not None,
-        }
-        return super().facts() | {name for name, holds in facts.items() if holds}
+        return super().facts() | holding(
+            report=self.report is not None,
+            layer=layer is not None,
+            linked=layer is not None and bool(layer.nodes) and path is not None,
+            model=path is not None,
+            optimized=self.optimized_path() is not None,
+        )
 
     @property
     def knows_times(self) -> bool:

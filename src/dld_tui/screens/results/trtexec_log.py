@@ -25,7 +25,7 @@ from dld_tui.widgets.lists.line_source import ListSource, Piece
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
+from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
@@ -254,12 +254,11 @@ class LogScreen(Page):
     def facts(self) -> set[str]:
         found = self.shown_log
         log = found.log if found is not None else None
-        known = {
-            "log": found is not None,
-            "log_command": log is not None and bool(log.command),
-            "log_layers": log is not None and bool(log.layers or log.profile),
-        }
-        return super().facts() | {name for name, holds in known.items() if holds}
+        return super().facts() | holding(
+            log=found is not None,
+            log_command=log is not None and bool(log.command),
+            log_layers=log is not None and bool(log.layers or log.profile),
+        )
 
     def action_copy_command(self) -> None:
         if self.shown_log is not None:

@@ -35,7 +35,7 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import operator_style
 from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
 from dld_tui.widgets.parameters.edit_bar import EditBar
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
@@ -215,17 +215,14 @@ class InitializersScreen(Page):
     def facts(self) -> set[str]:
         facts = super().facts()
         row = self.row
-        known = {
-            "initializer": row is not None,
-            "initializers": bool(self.chosen),
-            "used_initializer": row is not None and row.uses > 0,
-            "external_initializer": row is not None
-            and row.kind == DENSE
-            and row.tensor.is_external,
-            "can_undo": bool(self.edits.document.history.done),
-            "can_redo": bool(self.edits.document.history.undone),
-        }
-        return facts | {name for name, holds in known.items() if holds}
+        return facts | holding(
+            initializer=row is not None,
+            initializers=bool(self.chosen),
+            used_initializer=row is not None and row.uses > 0,
+            external_initializer=(row is not None and row.kind == DENSE and row.tensor.is_external),
+            can_undo=bool(self.edits.document.history.done),
+            can_redo=bool(self.edits.document.history.undone),
+        )
 
     @on(LineView.CursorMoved)
     @on(MarksChanged)

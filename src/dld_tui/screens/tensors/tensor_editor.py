@@ -36,7 +36,7 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, OpenPathDialog
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
+from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task, with_progress
@@ -197,18 +197,17 @@ class TensorScreen(Page):
             return facts
         tensor, view = self._shown, self.grid.view
         is_number = tensor.dtype not in ("string", "bool")
-        known = {
-            "can_undo": bool(self.edits.document.history.done),
-            "can_redo": bool(self.edits.document.history.undone),
-            "cell": not self.grid.is_empty,
-            "figure": not self.grid.is_empty and is_number,
-            "slices": bool(view.free_axes),
-            "matrix": len(view.shape) > 1,
-            "stored": not self._face,
-            "faces": self._weight is not None,
-            "external": self.place.node is None and tensor.is_external,
-        }
-        return facts | {name for name, holds in known.items() if holds}
+        return facts | holding(
+            can_undo=bool(self.edits.document.history.done),
+            can_redo=bool(self.edits.document.history.undone),
+            cell=not self.grid.is_empty,
+            figure=not self.grid.is_empty and is_number,
+            slices=bool(view.free_axes),
+            matrix=len(view.shape) > 1,
+            stored=not self._face,
+            faces=self._weight is not None,
+            external=self.place.node is None and tensor.is_external,
+        )
 
     @on(TensorGrid.CursorMoved)
     def cursor_moved(self) -> None:

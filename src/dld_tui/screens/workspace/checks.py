@@ -22,6 +22,7 @@ from dld_tui.screens.workspace.layout import FINDINGS
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.explorer.findings import Findings
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import on_thread
 
@@ -84,11 +85,10 @@ class Checks(Controller):
 
     def facts(self, cursor: Cursor) -> set[str]:
         finding = cursor.finding
-        known = {
-            "fixable": finding is not None and bool(finding.repair or finding.rules),
-            "repairs": any(found.repair is not None for found in self._found),
-        }
-        return {name for name, holds in known.items() if holds}
+        return holding(
+            fixable=finding is not None and bool(finding.repair or finding.rules),
+            repairs=any(found.repair is not None for found in self._found),
+        )
 
     # --- checking -------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, by_scope
 from dld_tui.widgets.parameters.descriptions import place_text
+from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope, Transaction
@@ -230,11 +231,10 @@ class Functions(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         """Return whether there are calls of functions, and whether it is inside a function."""
         chosen = self.model.chosen(cursor)[:_LOOKED_AT]
-        known = {
-            "call": any(function_of(node) is not None for node in chosen),
-            "inside_function": self._attribute_inside(cursor) is not None,
-        }
-        return {name for name, holds in known.items() if holds}
+        return holding(
+            call=any(function_of(node) is not None for node in chosen),
+            inside_function=self._attribute_inside(cursor) is not None,
+        )
 
     # --- the list -------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
 from dld_tui.screens.workspace.state import Cursor, is_alive
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import WorkLine
 
@@ -30,11 +31,10 @@ class History(Controller):
 
     def facts(self, cursor: Cursor) -> set[str]:
         history = self.document.history
-        known = {
-            "can_undo": bool(history.done),
-            "can_redo": bool(history.undone),
-        }
-        return {name for name, holds in known.items() if holds}
+        return holding(
+            can_undo=bool(history.done),
+            can_redo=bool(history.undone),
+        )
 
     # --- edits ----------------------------------------------------------------------------------
 

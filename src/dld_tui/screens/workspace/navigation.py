@@ -19,6 +19,7 @@ from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.parameters.descriptions import place_text
+from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
@@ -52,12 +53,11 @@ class Navigation(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         """Return whether the node has a body, and whether there are places to go back to."""
         node = cursor.node
-        known = {
-            "body": node is not None and self.body_of(node) is not None,
-            "history": bool(self._back),
-            "forward": bool(self._forward),
-        }
-        return {name for name, holds in known.items() if holds}
+        return holding(
+            body=node is not None and self.body_of(node) is not None,
+            history=bool(self._back),
+            forward=bool(self._forward),
+        )
 
     # --- following the cursor -------------------------------------------------------------------
 

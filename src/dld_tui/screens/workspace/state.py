@@ -13,6 +13,7 @@ from dld_tui.core.types import JSON
 from dld_tui.widgets.explorer.items import Branch
 from dld_tui.widgets.explorer.state import ExplorerModel, all_nodes
 from dld_tui.widgets.parameters.rows import ParameterRow
+from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
@@ -152,25 +153,27 @@ class Cursor:
         is_tensor = self.tensor_row is not None
         text = self.text_key is not None
         boundary = terminal is not None and terminal.node is None
-        known = {
-            "cursor": bool(place),
-            "finding": place == "finding",
-            "marks": bool(self.marks),
-            "node": node is not None or is_named or self.link is not None,
-            "nodes": node is not None or bool(self.marks) or boundary
-            or (text and isinstance(self.subject, Node)),
-            "attribute": node is not None or is_named or is_tensor or boundary or text,
-            "tensor": is_tensor,
-            "end": terminal is not None or (node is not None and not self.in_parameters),
-            "value": bool(self.value),
-            "input": terminal is not None and terminal.node is not None
-            and terminal.side == "input",
-            "wired": terminal is not None and bool(terminal.value),
-            "variadic": node is not None and takes_more(node),
-            "boundary": boundary,
-            "item": terminal is not None and terminal.user is None,
-        }  # fmt: skip
-        return {name for name, holds in known.items() if holds}
+        return holding(
+            cursor=bool(place),
+            finding=place == "finding",
+            marks=bool(self.marks),
+            node=node is not None or is_named or self.link is not None,
+            nodes=(
+                node is not None
+                or bool(self.marks)
+                or boundary
+                or (text and isinstance(self.subject, Node))
+            ),
+            attribute=node is not None or is_named or is_tensor or boundary or text,
+            tensor=is_tensor,
+            end=terminal is not None or (node is not None and not self.in_parameters),
+            value=bool(self.value),
+            input=(terminal is not None and terminal.node is not None and terminal.side == "input"),
+            wired=terminal is not None and bool(terminal.value),
+            variadic=node is not None and takes_more(node),
+            boundary=boundary,
+            item=terminal is not None and terminal.user is None,
+        )
 
     @cached_property
     def place(self) -> tuple[str, str]:

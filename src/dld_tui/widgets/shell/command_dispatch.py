@@ -58,6 +58,11 @@ def shown_too(id: str) -> list[BindingType]:
     return [replace(binding, show=True) for binding in bindings if binding.id == id]
 
 
+def holding(**facts: object) -> set[str]:
+    """Return the names of the facts that are true: keys of ``commands.FACTS``."""
+    return {name for name, holds in facts.items() if holds}
+
+
 @runtime_checkable
 class HasCommands(Protocol):
     """A widget (:class:`Commands`), or a page or dialog (``shell.front.Front``), with commands."""
