@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,9 @@ from dld_tui.core.settings import paths
 from dld_tui.core.settings.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.state import Cursor
@@ -81,29 +82,23 @@ class Profiling(Controller):
 
     def _start_form(self, activity: str, verb: str) -> None:
         """Show the form of an activity; asks first which model when there are unsaved edits."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
-        document = self.document
-        if document.path is not None and not document.dirty:
-            self._show_form(activity, document.path)
+        document, path = self.document, self.document.path
+        if path is not None and not document.dirty:
+            self._show_form(activity, path)
             return
-        choices = [
-            Choice("s", f"save, then {verb}", "save"),
-            Choice("c", f"{verb} a copy with the edits", "copy"),
+
+        def save() -> None:
+            self.saving.save(lambda: self._show_form(activity, document.path))
+
+        options: list[Option] = [
+            ("s", f"save, then {verb}", save),
+            ("c", f"{verb} a copy with the edits", lambda: self._copy_for(activity)),
         ]
-        if document.path is not None:
-            choices.append(Choice("f", f"{verb} the file as it is on disk", "file"))
-
-        def answered(answer: str | None) -> None:
-            if answer == "save":
-                self.saving.save(lambda: self._show_form(activity, self.document.path))
-            elif answer == "copy":
-                self._copy_for(activity)
-            elif answer == "file":
-                self._show_form(activity, document.path)
-
-        title = visible(document.title)
-        self.ask(ChoiceDialog(verb.capitalize(), f"{title} has unsaved edits.", choices), answered)
+        if path is not None:
+            show = partial(self._show_form, activity, path)
+            options.append(("f", f"{verb} the file on disk, without the edits", show))
+        message = f"{visible(document.title)} has unsaved edits."
+        self.ask_which(verb.capitalize(), message, options)
 
     def _show_form(self, activity: str, path: Path | None) -> None:
         if path is not None:
@@ -181,7 +176,6 @@ class Accuracy(Controller):
 
     def compare_edits(self) -> None:
         """Compare the file with the model as it is."""
-        from dld_tui.core.files.model_set import discard_view, external_view
         from dld_tui.screens.model.result import ModelState
 
         document, path = self.document, self.document.path
@@ -191,18 +185,8 @@ class Accuracy(Controller):
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
             states.append(ModelState.edited(self.page, document))
-            edited = external_view(
-                snapshot.read_bytes(),
-                document.blobs,
-                path.parent,
-                external=document.external,
-                values=True,
-                cancelled=cancelled,
-            )
-            try:
+            with model_view(document, snapshot, cancelled) as edited:
                 yield {"model": str(path), "against": str(edited), "tensors": True}
-            finally:
-                discard_view(edited)
 
         states: list[ModelState] = []
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import events, on
@@ -406,20 +407,13 @@ class Beside(Controller):
         return False
 
     def _ask(self, others: Sequence[Page]) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         shown = others[:_MOST_CHOICES]
-        choices = [
-            Choice(str(number), visible(page.tab_title), str(number))
+        options = [
+            (str(number), visible(page.tab_title), partial(self.show_page, page))
             for number, page in enumerate(shown, 1)
         ]
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                self.show_page(shown[int(answer) - 1])
-
-        more = f", the first {len(shown)} of {len(others)}" if len(others) > len(shown) else ""
-        self.ask(ChoiceDialog("Beside", f"Which open model?{more}", choices), chosen)
+        more = f" (the first {len(shown)} of {len(others)})" if len(others) > len(shown) else ""
+        self.ask_which("Beside", f"Which open model?{more}", options)
 
     def show_page(self, page: Page) -> None:
         """Show an open model; its layers are listed on a thread."""

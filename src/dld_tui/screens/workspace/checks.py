@@ -17,7 +17,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
-from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.layout import FINDINGS
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor
@@ -320,26 +320,15 @@ class Checks(Controller):
 
     def _check_with(self, title: str, source: str, *, values: bool) -> None:
         from dld_tui.core.checks.findings import findings_of
-        from dld_tui.core.files.model_set import discard_view, external_view
 
         document = self.document
 
         @contextmanager
         def view(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
-            edited = external_view(
-                snapshot.read_bytes(),
-                document.blobs,
-                document.path.parent if document.path is not None else None,
-                external=document.external,
-                values=values,
-                cancelled=cancelled,
-            )
-            try:
+            with model_view(document, snapshot, cancelled, values=values) as edited:
                 yield {
                     "model": str(edited), "view": True, "onnx": not values, "polygraphy": values
                 }  # fmt: skip
-            finally:
-                discard_view(edited)
 
         def done(result: Result, is_current: bool) -> None:
             others = [found for name, told in self._external.items() if name != source

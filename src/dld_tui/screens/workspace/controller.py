@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Document
 
 Answer = TypeVar("Answer")
+Option: TypeAlias = "tuple[str, str, Callable[[], None] | None]"
+"""An answer to a question: its letter, its text, and what it does, if anything."""
 
 
 @dataclass(eq=False)
@@ -65,29 +67,29 @@ class Controller:
         """Show a dialog, and call `answered` with its result."""
         self.app.push_screen(dialog, answered)
 
-    def confirm_overwrite(
-        self, path: Path, write: Callable[[], None], choose: Callable[[], None]
-    ) -> None:
-        """Write a file; where it is there already, ask before, or for another name."""
-        if not path.exists():
-            write()
-            return
+    def ask_which(self, title: str, message: str, options: Sequence[Option]) -> None:
+        """Ask which of several things to do, and do it."""
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         def answered(answer: str | None) -> None:
-            if answer is not None:
-                (write if answer == "overwrite" else choose)()
+            action = options[int(answer)][2] if answer is not None else None
+            if action is not None:
+                action()
 
-        self.ask(
-            ChoiceDialog(
-                "Overwrite?",
-                f"{visible(str(path))} is there already.",
-                [
-                    Choice("o", "overwrite it", "overwrite"),
-                    Choice("a", "choose another name", "other"),
-                ],
-            ),
-            answered,
+        choices = [Choice(key, text, str(at)) for at, (key, text, _) in enumerate(options)]
+        self.ask(ChoiceDialog(title, message, choices), answered)
+
+    def confirm_overwrite(
+        self, path: Path, write: Callable[[], None], choose: Callable[[], None]
+    ) -> None:
+        """Write a file; if it exists, ask first whether to overwrite it or take another name."""
+        if not path.exists():
+            write()
+            return
+        self.ask_which(
+            "Overwrite?",
+            f"{visible(str(path))} exists.",
+            [("o", "overwrite it", write), ("a", "choose another name", choose)],
         )
 
     def say(self, text: str, seconds: float = 3, *, warning: bool = False) -> None:

@@ -17,7 +17,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import History
-from dld_tui.screens.workspace.jobs import Jobs, Watch
+from dld_tui.screens.workspace.jobs import Jobs, Watch, model_view
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
@@ -268,10 +268,8 @@ class Conversion(Controller):
             QuantizedModel,
             VerifiedResult,
         )
-        from dld_tui.core.files.model_set import discard_view, external_view
 
         document = self.document
-        folder = document.path.parent if document.path is not None else None
         is_written = not any(values.get(name) for name in _UNWRITTEN)
         output = values.get("output") if is_written and not applies else None
         target = Path(str(output)).expanduser().absolute() if output else None
@@ -284,20 +282,12 @@ class Conversion(Controller):
 
         @contextmanager
         def request(snapshot: Path, cancelled: CancelCheck) -> Iterator[Mapping[str, JSON]]:
-            view = external_view(
-                snapshot.read_bytes(),
-                document.blobs,
-                folder,
-                external=document.external,
-                values=True,
-                cancelled=cancelled,
-            )
-            try:
-                with result.made(view, cancelled) if result else nullcontext(target) as path:
-                    written = {} if path is None else {"output": str(path)}
-                    yield {**values, "model": str(view), **written}
-            finally:
-                discard_view(view)
+            with (
+                model_view(document, snapshot, cancelled) as view,
+                result.made(view, cancelled) if result else nullcontext(target) as path,
+            ):
+                written = {} if path is None else {"output": str(path)}
+                yield {**values, "model": str(view), **written}
 
         def done(told: ConversionResult | Preview, is_current: bool) -> None:
             lines = result_lines(told)

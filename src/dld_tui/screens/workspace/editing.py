@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
@@ -173,25 +173,24 @@ class Editing(Controller):
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
         from dld_tui.core.document.edits.deletion import bypass_source
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         many = uses > _MOST_COUNTED
         what = (
             "The node's outputs are" if len(nodes) == 1 else f"Outputs of {len(nodes):,} nodes are"
         )
         places = f"more than {_MOST_COUNTED:,} places" if many else fmt.plural(uses, "place")
-        choices = []
+        options: list[Option] = [
+            (
+                "d",
+                f"delete and leave {places} without a source",
+                partial(self.delete_nodes, nodes, reconnect=False),
+            ),
+            ("k", "keep", None),
+        ]
         if many or all(bypass_source(node) is not None for node in nodes):
-            choices.append(Choice("r", "delete and reconnect the users to its input", "reconnect"))
-        choices.append(Choice("d", f"delete and leave {places} without a source", "delete"))
-        choices.append(Choice("k", "keep", ""))
-
-        def answered(answer: str | None) -> None:
-            if answer:
-                self.delete_nodes(nodes, reconnect=answer == "reconnect")
-
-        message = f"{what} used in {places}."
-        self.ask(ChoiceDialog("Delete", message, choices), answered)
+            reconnect = partial(self.delete_nodes, nodes, reconnect=True)
+            options.insert(0, ("r", "delete and reconnect the users to its input", reconnect))
+        self.ask_which("Delete", f"{what} used in {places}.", options)
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""

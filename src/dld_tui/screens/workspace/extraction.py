@@ -34,8 +34,6 @@ class Extraction(Controller):
 
     def extract(self) -> None:
         """Write the marked nodes, or what is at the cursor, as a model of its own."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         cursor = self.cursor
         marked = self.model.marked(cursor) if not cursor.in_parameters else []
         node = cursor.node
@@ -50,16 +48,15 @@ class Extraction(Controller):
         if body is None:
             self._extract([node], node.scope)
             return
-        choices = [
-            Choice("n", "the node", "node"),
-            Choice("b", f"its body {clip(visible(body.title), 40)}", "body"),
-        ]
-
-        def chosen(answer: str | None) -> None:
-            if answer:
-                self._extract([node] if answer == "node" else [], body or node.scope, node)
-
-        self.ask(ChoiceDialog("Extract", "What is to be a model?", choices), chosen)
+        title = clip(visible(body.title), 40)
+        self.ask_which(
+            "Extract",
+            "What should become a model?",
+            [
+                ("n", "the node", lambda: self._extract([node], node.scope)),
+                ("b", f"its body {title}", lambda: self._extract([], body, node)),
+            ],
+        )
 
     def _extract_context(self, node: Node) -> None:
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
@@ -175,19 +172,13 @@ class Extraction(Controller):
         self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
 
     def _offer_to_open(self, path: Path, about: str = "is a model of its own now") -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
-        def answered(answer: str | None) -> None:
-            if answer:
-                host(self.page).open_path(path)
-
-        self.ask(
-            ChoiceDialog(
-                "Written",
-                f"{visible(paths.short(str(path)))} {about}.",
-                [Choice("o", "open it in a tab", "open"), Choice("s", "stay here", "")],
-            ),
-            answered,
+        self.ask_which(
+            "Written",
+            f"{visible(paths.short(str(path)))} {about}.",
+            [
+                ("o", "open it in a tab", lambda: host(self.page).open_path(path)),
+                ("s", "stay here", None),
+            ],
         )
 
     def export_script(self) -> None:

@@ -12,7 +12,7 @@ from dld_tui.core.document.local_functions import enclosing_function, function_o
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope, Transaction
     from dld_tui.widgets.dialogs.search import PickItem
 
-_OTHER = "another"
 _MOST = 9
 
 
@@ -54,39 +53,31 @@ class Bodies(Controller):
 
     def show_menu(self) -> None:
         """Ask what is to be done with the bodies of the node."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         node = self.cursor.node
         if node is None:
             return
         bodies = node.subgraphs()
-        does: dict[str, Callable[[], None]] = {
-            "add": partial(self._ask_slot, node, partial(self._add_body, node)),
-            "copy": partial(self._ask_slot, node, partial(self._ask_source, node)),
-        }
-        choices = [Choice("a", "add a new body", "add"), Choice("c", "copy another body", "copy")]
+        add = partial(self._ask_slot, node, partial(self._add_body, node))
+        copy = partial(self._ask_slot, node, partial(self._ask_source, node))
+        options: list[Option] = [
+            ("a", "add a new body", add),
+            ("c", "copy another body", copy),
+        ]
         if bodies:
-            does["delete"] = partial(self._ask_body, "Delete", bodies, self._delete_body)
-            choices.append(Choice("d", "delete a body", "delete"))
+            delete = partial(self._ask_body, "Delete", bodies, self._delete_body)
+            options.append(("d", "delete a body", delete))
         movable = [body for body in bodies if body.position is not None]
         if len(movable) > 1:
-            does["move"] = partial(self._ask_body, "Move to the front", movable, self._move_body)
-            choices.append(Choice("m", "move a body to the front of its list", "move"))
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                does[answer]()
-
+            move = partial(self._ask_body, "Move to the front", movable, self._move_body)
+            options.append(("m", "move a body to the front of its list", move))
         name = clip(visible(node.name or node.op_type), 40, keep="middle")
         count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
-        message = f"{name} has {count}."
-        self.ask(ChoiceDialog("Bodies", message, choices), chosen)
+        self.ask_which("Bodies", f"{name} has {count}.", options)
 
     # --- where to -------------------------------------------------------------------------------
 
     def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
         from dld_tui.widgets.parameters.descriptions import node_schema
 
         slots = body_slots(node)
@@ -96,19 +87,12 @@ class Bodies(Controller):
         if not slots:
             self._ask_attribute(then)
             return
-        choices = [
-            Choice(str(at + 1), slot.label, str(at)) for at, slot in enumerate(slots[:_MOST])
+        options: list[Option] = [
+            (str(at), slot.label, partial(then, slot)) for at, slot in enumerate(slots[:_MOST], 1)
         ]
         if node_schema(node) is None:
-            choices.append(Choice("o", "another attribute", _OTHER))
-
-        def chosen(answer: str | None) -> None:
-            if answer == _OTHER:
-                self._ask_attribute(then)
-            elif answer is not None:
-                then(slots[int(answer)])
-
-        self.ask(ChoiceDialog("Body", "Which body is it to be?", choices), chosen)
+            options.append(("o", "another attribute", partial(self._ask_attribute, then)))
+        self.ask_which("Body", "Which attribute should hold it?", options)
 
     def _ask_attribute(self, then: Callable[[Slot], None]) -> None:
         from dld_tui.widgets.dialogs.dialogs import PromptDialog

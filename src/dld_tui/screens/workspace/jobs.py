@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -23,6 +23,7 @@ from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
 
 if TYPE_CHECKING:
+    from dld_tui.core.document import Document
     from dld_tui.core.events import Event as JobEvent
 
 SLICE_S = 0.004
@@ -34,6 +35,34 @@ Prepare: TypeAlias = "Callable[[Path, CancelCheck], AbstractContextManager[Mappi
 """Makes the request of a job from a snapshot, and tidies up after the job; runs on a thread."""
 Done: TypeAlias = Callable[[Any, bool], None]
 """Takes the result, and whether the model is still as the job saw it."""
+
+
+@contextmanager
+def model_view(
+    document: Document, snapshot: Path, cancelled: CancelCheck, *, values: bool = True
+) -> Iterator[Path]:
+    """Yield a model file for a job made of a snapshot, and remove it afterwards.
+
+    Args:
+        document: The document that the snapshot is of.
+        snapshot: Its structure, as :meth:`Jobs.write_snapshot` wrote it.
+        cancelled: Asked while weights are copied.
+        values: Whether the job reads the values of weights.
+    """
+    from dld_tui.core.files.model_set import discard_view, external_view
+
+    view = external_view(
+        snapshot.read_bytes(),
+        document.blobs,
+        document.path.parent if document.path is not None else None,
+        external=document.external,
+        values=values,
+        cancelled=cancelled,
+    )
+    try:
+        yield view
+    finally:
+        discard_view(view)
 
 
 class Watch:

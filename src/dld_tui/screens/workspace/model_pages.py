@@ -10,7 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.panes import Panes
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Node
     from dld_tui.screens.tensors.conversion import TensorPlace
 
-_CLEAR = "clear"
 _KEYS = "1234567890"
 
 
@@ -91,28 +90,22 @@ class Metadata(Controller):
 
     def choose_precision(self) -> None:
         """Ask for the precision of the marked nodes, or of the one under the cursor."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         nodes = self.model.chosen_nodes
         if not nodes:
             return
         present = {precision_of(node) for node in nodes}
         now = visible(", ".join(sorted(filter(None, present)))) or "none"
         what = visible(nodes[0].ref) if len(nodes) == 1 else fmt.plural(len(nodes), "node")
-        choices = [
-            *(Choice(key, name, name) for key, name in zip(_KEYS, PRECISIONS, strict=True)),
-            Choice("c", "clear: TensorRT chooses", _CLEAR),
+        options: list[Option] = [
+            (key, name, partial(self._set_precision, nodes, name))
+            for key, name in zip(_KEYS, PRECISIONS, strict=True)
         ]
+        options.append(("c", "clear: TensorRT chooses", partial(self._set_precision, nodes, None)))
         message = (
             f"TensorRT precision of {what}; now {now}. TensorRT 10 obeys it where it is told to; "
             "for TensorRT 11 and RTX it becomes casts in the copy that is built."
         )
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                self._set_precision(nodes, None if answer == _CLEAR else answer)
-
-        self.ask(ChoiceDialog("Layer precision", message, choices), chosen)
+        self.ask_which("Layer precision", message, options)
 
     def _set_precision(self, nodes: list[Node], precision: str | None) -> None:
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]

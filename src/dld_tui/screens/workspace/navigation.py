@@ -221,21 +221,16 @@ class Navigation(Controller):
         elif len(nodes) == 1:
             self.go_to(nodes[0])
         else:
-            self._choose(title, [(_node_label(node), partial(self.go_to, node)) for node in nodes])
+            self._choose_one(
+                title, [(_node_label(node), partial(self.go_to, node)) for node in nodes]
+            )
 
-    def _choose(self, title: str, options: Sequence[tuple[str, Callable[[], None]]]) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
-        shown = options[:_MOST_CHOICES]
-        more = len(options) - len(shown)
-        message = f"{len(options)} nodes" + (f", the first {len(shown)} of them" if more else "")
-        choices = [Choice(str(at + 1), label, str(at)) for at, (label, _) in enumerate(shown)]
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                shown[int(answer)][1]()
-
-        self.ask(ChoiceDialog(title, message, choices), chosen)
+    def _choose_one(self, title: str, places: Sequence[tuple[str, Callable[[], None]]]) -> None:
+        shown = places[:_MOST_CHOICES]
+        more = len(places) - len(shown)
+        message = f"{len(places)} nodes" + (f", the first {len(shown)} of them" if more else "")
+        options = [(str(at), label, go) for at, (label, go) in enumerate(shown, 1)]
+        self.ask_which(title, message, options)
 
     # --- bodies ---------------------------------------------------------------------------------
 
@@ -259,7 +254,7 @@ class Navigation(Controller):
                 )
                 for body in node.subgraphs()
             ]
-            self._choose("Open which body?", options)
+            self._choose_one("Open which body?", options)
         elif node is not None and (body := self.body_of(node)) is not None:
             self.open_scope(body)
 

@@ -326,25 +326,19 @@ class WorkspaceScreen(Page):
     # --- journals -------------------------------------------------------------------------------
 
     def _ask_restore(self, left: LeftJournal) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         steps = fmt.plural(len(left.lines), "edit")
         message = f"The last session ended without saving this model: {steps} can be made again."
         if not left.matches:
             message += " The file has changed since then: edits that no longer fit are left out."
-
-        def answered(answer: str | None) -> None:
-            if answer == "restore":
-                self._restore(left)
-            elif answer == "discard":
-                discard(left)
-
-        choices = [
-            Choice("r", "make them again", "restore"),
-            Choice("d", "throw them away", "discard"),
-            Choice("l", "ask me the next time", ""),
-        ]
-        self.app.push_screen(ChoiceDialog("Unsaved edits were found", message, choices), answered)
+        self.history.ask_which(
+            "Unsaved edits were found",
+            message,
+            [
+                ("r", "restore them", partial(self._restore, left)),
+                ("d", "discard them", partial(discard, left)),
+                ("l", "ask me next time", None),
+            ],
+        )
 
     def _restore(self, left: LeftJournal) -> None:
         from dld_tui.core.document.scripting.scripts import replay

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -403,16 +404,13 @@ class Panes(Controller):
 
     def choose_layout(self) -> None:
         """Take a layout that was kept under a name."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         known = host(self.page).state.get(_SECTION, _NAMED)
         if not known:
             self.say("No layout is saved yet")
             return
-        choices = [Choice(str(at), name, name) for at, name in enumerate(list(known)[:9], 1)]
 
-        def chosen(name: str | None) -> None:
-            data = known.get(name or "")
+        def use(name: str) -> None:
+            data = known[name]
             if isinstance(data, dict):
                 self.chosen.load(data)
                 self.lay_out()
@@ -420,4 +418,6 @@ class Panes(Controller):
                     self.focus_first()
                 self.remember_layout()
 
-        self.ask(ChoiceDialog("Layout", "Which one?", choices), chosen)
+        names = list(known)[:9]
+        options = [(str(at), name, partial(use, name)) for at, name in enumerate(names, 1)]
+        self.ask_which("Layout", "Which one?", options)

@@ -177,8 +177,6 @@ class Saving(Controller):
             self._found_changed()
 
     def _found_changed(self) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         if self._said_changed or self.app.screen is not self.page:
             return
         self._said_changed = True
@@ -190,42 +188,26 @@ class Saving(Controller):
             )
             return
 
-        def answered(answer: str | None) -> None:
-            if answer == "reload":
-                self.reload()
-
-        self.ask(
-            ChoiceDialog(
-                "Changed on disk",
-                f"{visible(self.document.title)} was changed by another program.",
-                [Choice("r", "read it again", "reload"), Choice("k", "keep what is shown", "")],
-            ),
-            answered,
+        self.ask_which(
+            "Changed on disk",
+            f"{visible(self.document.title)} was changed by another program.",
+            [("r", "read it again", self.reload), ("k", "keep what is shown", None)],
         )
 
     def _ask_changed(self, done: Callable[[], None]) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
-        def answered(answer: str | None) -> None:
-            if answer == "overwrite":
-                self._write(None, done, force=True)
-            elif answer == "other":
-                self._ask_path(done)
-            elif answer == "reload":
-                self.reload()
-
-        self.ask(
-            ChoiceDialog(
-                "Changed on disk",
-                f"{visible(self.document.title)} was changed or removed by another program since "
-                "it was opened.",
-                [
-                    Choice("o", "overwrite it with what is here", "overwrite"),
-                    Choice("a", "save under another name", "other"),
-                    Choice("r", "read it again and lose the edits here", "reload"),
-                ],
-            ),
-            answered,
+        self.ask_which(
+            "Changed on disk",
+            f"{visible(self.document.title)} was changed or removed by another program since "
+            "it was opened.",
+            [
+                (
+                    "o",
+                    "overwrite it with this model",
+                    lambda: self._write(None, done, force=True),
+                ),
+                ("a", "save under another name", lambda: self._ask_path(done)),
+                ("r", "read it again and lose the edits here", self.reload),
+            ],
         )
 
     def reload(self) -> None:

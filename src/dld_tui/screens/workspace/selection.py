@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -73,8 +74,6 @@ class Selection(Controller):
 
     def mark_more(self) -> None:
         """Ask what to mark."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         marks, node = self.cursor.marks, self.cursor.node
         at_node = node is not None
         rows: Sequence[tuple[str, str, bool, Callable[[], None]]] = (
@@ -89,15 +88,8 @@ class Selection(Controller):
             ("i", "invert: what is not marked now", True, self.mark_invert),
             ("c", "clear the marks", bool(marks), self.mark_clear),
         )  # fmt: skip
-        actions = {key: action for key, _, fits, action in rows if fits}
-        choices = [Choice(key, label, key) for key, label, fits, _ in rows if fits]
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                actions[answer]()
-
-        count = fmt.plural(len(marks), "node")
-        self.ask(ChoiceDialog("Mark", f"{count} marked.", choices), chosen)
+        options = [(key, label, action) for key, label, fits, action in rows if fits]
+        self.ask_which("Mark", f"{fmt.plural(len(marks), 'node')} marked.", options)
 
     def mark_filter(self) -> None:
         """Mark the nodes that an advanced filter lets through."""
@@ -208,25 +200,22 @@ class Selection(Controller):
 
     def mark_precision(self) -> None:
         """Ask for a precision and mark the nodes that are set to it."""
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         counts = Counter(map(precision_of, all_nodes(self.model.listing)))
         counts.pop("", None)
         if not counts:
             self.say(hint("No node has a precision yet: {layer.precision} sets one"))
             return
-        choices = [
-            Choice(key, f"{visible(name)}  {fmt.plural(count, 'node')}", name)
+
+        def mark(precision: str) -> None:
+            nodes = all_nodes(self.model.listing)
+            fitting: set[Hashable] = {node for node in nodes if precision_of(node) == precision}
+            self.panes.explorer.list.set_marks(fitting)
+
+        options = [
+            (key, f"{visible(name)}  {fmt.plural(count, 'node')}", partial(mark, name))
             for key, (name, count) in zip(_KEYS, counts.most_common(), strict=False)
         ]
-
-        def chosen(answer: str | None) -> None:
-            if answer is not None:
-                nodes = all_nodes(self.model.listing)
-                fitting = {node for node in nodes if precision_of(node) == answer}
-                self.panes.explorer.list.set_marks(set(fitting))
-
-        self.ask(ChoiceDialog("Mark", "Nodes of which precision?", choices), chosen)
+        self.ask_which("Mark", "Nodes of which precision?", options)
 
     # --- copy, cut, paste -----------------------------------------------------------------------
 

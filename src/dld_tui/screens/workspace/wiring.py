@@ -277,8 +277,6 @@ class Wiring(Controller):
             self._disconnect_value(terminal)
 
     def _disconnect_input(self, terminal: Terminal) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         node = terminal.node
         if node is None:
             return
@@ -286,41 +284,38 @@ class Wiring(Controller):
         if not terminal.is_required:
             cut()
             return
-        choices = [
-            Choice("c", "connect another value instead", "connect"),
-            Choice("d", "disconnect it, and leave the error to be repaired", "cut"),
-            Choice("k", "keep", ""),
-        ]
-
-        def answered(answer: str | None) -> None:
-            if answer == "connect":
-                self.connect_input(node, terminal.index)
-            elif answer == "cut":
-                cut()
-
-        message = f"{visible(node.op_type)} needs its {terminal.label}: without it the model is "
-        self.ask(ChoiceDialog("Disconnect", message + "not valid.", choices), answered)
+        connect = partial(self.connect_input, node, terminal.index)
+        self.ask_which(
+            "Disconnect",
+            f"{visible(node.op_type)} needs its {terminal.label}: without it the model is not "
+            "valid.",
+            [
+                ("c", "connect another value instead", connect),
+                ("d", "disconnect it anyway and repair the model later", cut),
+                ("k", "keep", None),
+            ],
+        )
 
     def _disconnect_value(self, terminal: Terminal) -> None:
-        from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
-
         uses = terminal.scope.users(terminal.value)
         if not uses:
             self.say("No node uses it")
             return
         scope: list[JSON] = list(terminal.scope.path)
-        choices = [
-            Choice("d", f"disconnect it from {fmt.plural(len(uses), 'input')}", "cut"),
-            Choice("k", "keep", ""),
-        ]
 
-        def answered(answer: str | None) -> None:
-            if answer:
-                self.history.try_edit("disconnect_value", scope=scope, value=terminal.value)
+        def disconnect() -> None:
+            self.history.try_edit("disconnect_value", scope=scope, value=terminal.value)
 
         name = clip(visible(terminal.value), 50, keep="middle")
-        message = f"{name} is used in {fmt.plural(len(uses), 'place')}. Inputs that an operator "
-        self.ask(ChoiceDialog("Disconnect", message + "needs become errors.", choices), answered)
+        self.ask_which(
+            "Disconnect",
+            f"{name} is used in {fmt.plural(len(uses), 'place')}. Operators that require it as an "
+            "input become invalid.",
+            [
+                ("d", f"disconnect it from {fmt.plural(len(uses), 'input')}", disconnect),
+                ("k", "keep", None),
+            ],
+        )
 
     # --- rewire ---------------------------------------------------------------------------------
 
