@@ -76,8 +76,8 @@ def test_where_a_body_can_go(tmp_path: Path) -> None:
     choose = document.main.find("choose")
     assert choose is not None
     assert [slot.label for slot in body_slots(choose)] == [
-        "else_branch, in the place of the one there is",
-        "then_branch, in the place of the one there is",
+        "else_branch, replacing the present one",
+        "then_branch, replacing the present one",
     ]
     document.apply("delete_subgraph", scope=[], node="choose", attribute="else_branch")
     assert body_slots(choose) == [

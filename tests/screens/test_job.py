@@ -127,7 +127,7 @@ async def test_escape_stops_a_young_job_at_once() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(screen.end, Cancelled))
         await pilot.pause()
-        assert "stopped; nothing half-written is left" in screen_text(app)
+        assert "stopped; no partial files are left" in screen_text(app)
         assert "Measure was stopped after" in screen_text(app)
 
 

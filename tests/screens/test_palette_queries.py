@@ -126,7 +126,7 @@ async def test_a_conversion_opens_its_form_and_nothing_is_said_to_fit(tmp_path: 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("ctrl+p")
         await session.type("zzzz")
-        await session.until(lambda: "no such command" in session.text)
+        await session.until(lambda: "No such command" in session.text)
         await session.press("ctrl+u")
         await session.type("half")
         await session.until(lambda: "Convert to float16" in session.text)

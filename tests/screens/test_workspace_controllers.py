@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
     assert not desk.history.try_edit("rename_node", scope=[], node="first", name="stem")
     desk.history.change("Renaming", [], large=False)
     assert desk.said[1:] == [
-        "wait until the file is saved", "wait until the running work has ended"
+        "wait until the file is saved", "wait for the running task to end"
     ]  # fmt: skip
     assert desk.document.history.done == []
 

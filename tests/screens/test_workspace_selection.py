@@ -87,7 +87,7 @@ async def mark_by_name_and_type(session: Session) -> None:
     assert marked(session) == ["/a/one", "/b/one"]
     await session.press("w", "n", "ctrl+u")
     await session.type("/x")
-    assert "No node's name begins so" in session.text
+    assert "No node's name begins with this" in session.text
 
 
 async def mark_by_filter_adds_to_the_marks(session: Session) -> None:

@@ -187,7 +187,7 @@ async def test_a_model_that_inference_refuses_is_said(
 
     monkeypatch.setattr(inference, "infer_types", refuse)
     async with inferred(tmp_path) as session:
-        assert external(session) == ["shapes are not known: it is too odd"]
+        assert external(session) == ["shapes are unknown: it is too odd"]
 
 
 async def new_models_and_everything_changed(session: Session) -> None:

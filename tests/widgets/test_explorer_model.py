@@ -271,7 +271,7 @@ def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: ExplorerMo
         "    1/act",
     ]
     explorer.set_text("nothing like it")
-    assert shown(explorer) == ["main 0", "No node passes the filter. Esc clears it. 0"]
+    assert shown(explorer) == ["main 0", "No node matches the filter. Esc clears it. 0"]
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)

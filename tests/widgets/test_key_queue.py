@@ -83,7 +83,7 @@ async def test_when_keys_are_lost_none_behind_them_is_used_and_it_is_told(
         await wait_for(pilot, lambda: app.keys._lost == 51)
         going.set()
         await wait_for(pilot, lambda: app.keys.at_rest)
-        assert told == ["51 keys came faster than they could be kept, and were not used"]
+        assert told == ["51 keys came too fast and were dropped"]
         type_at(app, "question_mark")
         await wait_for(pilot, lambda: isinstance(app.screen, HelpScreen))
 

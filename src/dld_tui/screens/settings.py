@@ -50,9 +50,9 @@ class SettingsScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "settings")
     tab_title = "settings"
     HELP = (
-        "A change shows at once. {settings.save} writes it to config.toml, {page.close} takes it"
-        " back. Keys are set in"
-        " that file, in the table [keys]: id of a command = its keys, as edit.undo = 'u,ctrl+z'."
+        "A change applies at once. {settings.save} writes it to config.toml, {page.close} "
+        "reverts it. Keys are set in the table [keys] of that file: the id of a command = its "
+        "keys, such as edit.undo = 'u,ctrl+z'."
     )
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class ToolsScreen(ListPage[Tool]):
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "tools"
     LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS
-    LIST_EMPTY = "There is no tool yet. {tools.add} adds a program that is run on models."
+    LIST_EMPTY = "No tools yet. {tools.add} adds a program that runs on models."
     ABOUT_TITLE = "Settings"
     ROW_FACT = "tool"
     HELP = (

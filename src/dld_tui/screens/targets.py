@@ -59,7 +59,7 @@ class TargetsDialog(Dialog[list[str]]):
     """
 
     TITLE_TEXT = "Run on"
-    KEYS = "Space mark  Enter take  Esc close"
+    KEYS = "Space mark  Enter choose  Esc close"
 
     def __init__(self, names: Sequence[str], marked: Collection[str]) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ class TargetsDialog(Dialog[list[str]]):
         self.marked = set(marked)
 
     def body(self) -> Iterable[Widget]:
-        text = "All of them run at once; their reports are compared."
+        text = "All targets run at once; their reports are compared."
         yield Rows([[(text, "dim")], []])
         view = LineView(ListSource(self._rows(), self.names))
         view.marks = set(self.marked)
@@ -153,7 +153,7 @@ class TargetsScreen(ListPage[Connection]):
         "{targets.add} add  {targets.edit} edit  {targets.test} test  {targets.jobs} jobs  "
         "{targets.remove} remove"
     )
-    LIST_EMPTY = "There is no target yet. {targets.add} adds a machine that is reached over SSH."
+    LIST_EMPTY = "No targets yet. {targets.add} adds a machine reached over SSH."
     ABOUT_TITLE = "Settings"
     ROW_FACT = "target"
     HELP = (
@@ -266,7 +266,7 @@ class TargetsScreen(ListPage[Connection]):
         if connection is None:
             return
         name = connection.name
-        there = visible(f"{connection.directory} on {connection.address} stays as it is.")
+        there = visible(f"{connection.directory} on {connection.address} is not touched.")
         choices = [Choice("r", "remove it", "remove")]
         if await self.tasks.ask(ChoiceDialog(f"Remove {name}?", there, choices)) != "remove":
             return
@@ -369,7 +369,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs on targets"
     LIST_TITLE, LIST_KEYS = "Jobs on targets", _JOB_KEYS
-    LIST_EMPTY = "No job on a target waits to be fetched."
+    LIST_EMPTY = "No job on a target is waiting to be fetched."
     ROW_FACT = "job"
     HELP = (
         "Jobs on targets that lost their connection or outlived dld. {target_jobs.attach} "
@@ -433,7 +433,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
         job = self.row
         if job is None:
             return
-        text = f"{_title(job)} on {visible(job.target)}; nothing of it is left there."
+        text = f"{_title(job)} on {visible(job.target)}; its files there are removed."
         choices = [Choice("s", "stop it", "stop"), Choice("g", "let it go on", "go")]
         if await self.tasks.ask(ChoiceDialog("Stop the job?", text, choices)) == "stop":
             screen = self._screen(job)

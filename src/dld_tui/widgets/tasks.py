@@ -170,7 +170,7 @@ class Tasks:
             DldError: Other work goes on.
         """
         if self._cancel is not None:
-            raise DldError("wait until the running work has ended")
+            raise DldError("wait for the running task to end")
         self._cancel = threading.Event()
         try:
             return await with_progress(function, report, self._cancel)

@@ -89,7 +89,7 @@ def _texts(value: JSON) -> list[str]:
     return [str(one) for one in value] if isinstance(value, list) else []
 
 
-APPLY, WRITE = "apply it to this document", "write a file"
+APPLY, WRITE = "apply it to this model", "write a file"
 """What becomes of the result."""
 _KEYS = "{activity.run} run  {activity.tick} list  {activity.copy} copy  {page.close} close"
 _LABEL, _PATH_CELLS = 19, 40
@@ -105,11 +105,11 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Fill in what is to differ: an empty field says what it stands for. {activity.run} "
-        "runs it on the model as it is now, edits included, while you go on; {work.stop} stops "
-        "it. The result takes the model's place as one edit that {edit.undo} takes back, or goes "
-        "to a file. {activity.copy} copies the command line that writes the file. {activity.tick} "
-        "in a field for names of tensors or nodes shows a list in which they are ticked."
+        "Change the settings that should differ; an empty field shows its default. "
+        "{activity.run} runs the conversion on the model as it is now, edits included, while you "
+        "keep working; {work.stop} stops it. The result replaces the model as one edit that "
+        "{edit.undo} undoes, or goes to a file. {activity.copy} copies the equivalent command "
+        "line. {activity.tick} in a field of tensor or node names opens a list to tick them in."
     )
 
     def __init__(

@@ -88,8 +88,8 @@ class Presets:
     async def save(self) -> None:
         """Ask for a name and keep the settings under it that are not of the model alone."""
         message = (
-            "What belongs to a model, such as files, shapes and names, is not part of a preset."
-            " A known name is overwritten."
+            "Settings of one model, such as files, shapes and names, are not part of a preset."
+            " An existing preset of this name is overwritten."
         )
         name = await self.tasks.ask(PromptDialog("Save as preset", message, check=_problem))
         if name is None:
@@ -357,7 +357,7 @@ class Libraries:
             return "looking …"
         if self.problem:
             return visible(self.problem)
-        return "none is installed there" if choice in ("", AUTO) and self.found else ""
+        return "none is installed on the target" if choice in ("", AUTO) and self.found else ""
 
 
 def library_folder(form: ParamForm) -> str:

@@ -115,7 +115,7 @@ class JobInput:
             try:
                 self._prepare(self.stop.is_set)
             except OSError as error:
-                raise SaveError(f"the model cannot be written for this: {error}") from None
+                raise SaveError(f"the model cannot be written for the job: {error}") from None
             self._prepare = None
         if self._gone.is_set():
             self.tidy()
@@ -313,7 +313,7 @@ class JobScreen(Page):
         if isinstance(self.end, Finished):
             return [(f"{shown.good} done", "good strong")]
         if isinstance(self.end, Cancelled):
-            rest = "what was measured is kept" if self.end.left else "nothing half-written is left"
+            rest = "the results so far are kept" if self.end.left else "no partial files are left"
             return [(f"{shown.warning} stopped; {rest}", "warn")]
         return [(f"{shown.error} failed", "bad strong")]
 
@@ -438,8 +438,8 @@ class EndedJobsScreen(ListPage[EndedJob]):
     tab_title = "ended jobs"
     LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
     HELP = (
-        "The jobs that have ended since the program was started, the newest first. "
-        "{ended_jobs.result} opens what one wrote, {ended_jobs.copy} copies its result and log."
+        "The jobs that ended since the program started, the newest first. {ended_jobs.result} "
+        "opens the file that a job wrote, {ended_jobs.copy} copies its result and log."
     )
 
     def on_mount(self) -> None:
@@ -561,8 +561,8 @@ class ManyJobsScreen(Page):
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs"
     HELP = (
-        "{many_jobs.cancel} stops all jobs. When all have ended well, their reports are compared; "
-        "when one failed, {many_jobs.result} compares the others."
+        "{many_jobs.cancel} stops all jobs. When all have succeeded, their reports are compared; "
+        "if one failed, {many_jobs.result} compares the others."
     )
 
     def __init__(self, title: str, starts: Sequence[tuple[str, Callable[[], Job]]]) -> None:

@@ -217,9 +217,9 @@ class OperatorsScreen(Page):
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "operators"
     HELP = (
-        "Type to search by name, category or domain. Tab groups in another way, Shift with ↑ ↓"
-        " scrolls the documentation, Ctrl with ↑ ↓ shows a newer or an older version of the"
-        " operator, Enter copies its name."
+        "Type to search by name, category or domain. Tab changes the grouping, Shift with ↑ ↓ "
+        "scrolls the documentation, Ctrl with ↑ ↓ shows a newer or older version of the "
+        "operator, Enter copies its name."
     )
 
     def __init__(self, palette: OperatorPalette, start: tuple[str, str] | None = None) -> None:

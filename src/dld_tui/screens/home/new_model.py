@@ -76,10 +76,12 @@ def _verdict(opset: JSON, room: int) -> list[Piece]:
     if not isinstance(opset, int):
         return []
     if opset > known[-1]:
-        text = f"{glyphs.current().error} The newest opset that is known here is {known[-1]}."
+        text = f"{glyphs.current().error} The newest known opset is {known[-1]}."
         return [(clip(text, room), "bad")]
-    names = ", ".join(runtimes_for(opset)) or "no TensorRT from 10 on"
-    return [(clip(f"Documented to take opset {opset}: {names}.", room), "dim")]
+    names = ", ".join(runtimes_for(opset)) or "no TensorRT since version 10"
+    return [
+        (clip(f"Opset {opset} is supported according to documentation by: {names}.", room), "dim")
+    ]
 
 
 def ask_new_model(app: App[int]) -> None:

@@ -89,7 +89,7 @@ class Palette(SearchDialog[Entry]):
 
     TITLE_TEXT = "Commands"
     KEYS = "Enter run  Esc close"
-    EMPTY = "no such command"
+    EMPTY = "No such command"
 
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()

@@ -68,12 +68,12 @@ _FIRST_STEPS = (
     ("↑ ↓ ← →  hjkl", "move, unfold and fold"),
     ("{list.search}  {list.search_next}  {list.search_previous}", "search, next, previous"),
     ("{go.body}", "open a subgraph or a function"),
-    ("{edit.change}  {edit.undo}", "edit the value under the cursor, take it back"),
+    ("{edit.change}  {edit.undo}", "edit the value under the cursor, undo"),
     ("{model.save}", "save"),
-    ("{model.profile}", "measure the model; its report opens by itself"),
+    ("{model.profile}", "profile the model; the report opens by itself"),
     ("Tab  {pane.1} to {pane.4}", "go to the next pane, or to one by its number"),
     ("{app.palette}", "search all commands"),
-    ("{app.help}", "help for the pane that has the focus"),
+    ("{app.help}", "help for the focused pane"),
 )
 
 
@@ -107,9 +107,9 @@ class StartSource:
             *((f"run:{one.id}", one.title, "", one.help) for one in offered),
             ("new_model", "New model", "{model.new}", "Start an empty model."),
             ("operators", "Operators", "{app.operators}", "What each operator does, by opset."),
-            ("targets", "Targets", "", "Machines that are reached over SSH."),
+            ("targets", "Targets", "", "Machines reached over SSH."),
             ("settings", "Settings", "{app.settings}", "Theme, glyphs, mouse, keys."),
-            ("help", "Help", "{app.help}", "All keys, and the first steps."),
+            ("help", "Help", "{app.help}", "Keys, commands, first steps."),
         ]
         self.rows = [
             (name, title, with_keys(keys, keymap), help) for name, title, keys, help in rows
@@ -214,7 +214,7 @@ class WelcomeScreen(Page):
         box.frame.show("Open", "Tab complete  {list.activate} open")
         recent = RecentList(
             recent_table(()),
-            empty="No file was opened yet. Type a path above, or try the demo models below.",
+            empty="No file has been opened yet. Type a path above, or try the demo models below.",
             id="recent",
         )
         recent.frame.show("Recent", "{recent.forget} forget  {list.search} search")

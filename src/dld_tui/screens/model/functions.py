@@ -132,7 +132,7 @@ def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialo
 
     return FieldsDialog(
         "Replace by a custom node",
-        "It takes what the nodes took from outside, weights too, and makes what others used.",
+        "It takes all inputs of the nodes, weights included, and replaces the outputs in use.",
         [
             FieldSpec("operator", "", "such as the name of a plugin"),
             FieldSpec("domain", "", "ai.onnx"),
@@ -159,7 +159,7 @@ class AttributesDialog(Dialog[None]):
         self._rows: tuple[FunctionAttribute, ...] = ()
 
     def body(self) -> Iterable[Widget]:
-        view = LineView(empty="It has no attributes. a declares one.")
+        view = LineView(empty="No attributes yet; a declares one.")
         view.styles.height = max(4, min(12, self.app.size.height - 10))
         yield view
 

@@ -65,7 +65,7 @@ class PictureWriter:
                     Choice("o", "overwrite it", "overwrite"),
                     Choice("a", "choose another name", "other"),
                 ]
-                message = f"{visible(start)} is there already."
+                message = f"{visible(start)} exists."
                 answer = await ask(ChoiceDialog("Overwrite?", message, choices))
             if answer == "overwrite":
                 self._write(path, kind)

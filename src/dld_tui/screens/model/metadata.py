@@ -310,7 +310,7 @@ class MetadataScreen(Page):
         if row.kind == "doc" or (row.kind == "entry" and "\n" in row.value):
             dialog = TextDialog(title, row.value)
         text = await self.tasks.ask(dialog)
-        # What could not be shown as it is and was left alone stays as it is.
+        # Text that cannot be shown as it is, and was not edited, is not changed.
         if text is not None and text not in (row.value, visible(row.value)):
             self._write(row, text)
 
@@ -381,7 +381,7 @@ def _problem(row: MetadataRow, text: str) -> str | None:
     return None
 
 
-_SIDES = {"min": "smallest (min)", "opt": "most usual (opt)", "max": "largest (max)"}
+_SIDES = {"min": "smallest (min)", "opt": "most typical (opt)", "max": "largest (max)"}
 _NO_DYNAMIC = "All inputs have fixed shapes: no profile is needed."
 
 
@@ -450,10 +450,10 @@ class ProfilesScreen(ListPage[RangeRow]):
     tab_title = "shape profiles"
     ROW_FACT = "range"
     HELP = (
-        "An engine is built for ranges of input shapes. Each profile gives every input that has a "
-        "dimension that is not fixed its smallest, most usual and largest shape. {profiles.add} "
-        "adds a profile, {profiles.edit} edits the shapes at the cursor, {profiles.delete} "
-        "removes the profile. They are kept in the model."
+        "An engine is built for ranges of input shapes. Each profile gives every dynamic input "
+        "its smallest, most typical and largest shape. {profiles.add} adds a profile, "
+        "{profiles.edit} edits the shapes at the cursor, {profiles.delete} removes the profile. "
+        "Profiles are stored in the model."
     )
 
     def __init__(self, workspace: History) -> None:

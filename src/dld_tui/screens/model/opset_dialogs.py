@@ -51,7 +51,7 @@ class VersionDialog(Dialog[int]):
     def _note(self, version: int) -> str:
         if version == self.present:
             return "  as it is"
-        return "  the newest that is known" if version == self.versions[0] else ""
+        return "  the newest known version" if version == self.versions[0] else ""
 
     def on_mount(self) -> None:
         """Begin at the present version."""
@@ -148,7 +148,7 @@ class PreviewDialog(ConversionDialog):
 class ListDialog(ConversionDialog):
     """What a conversion would convert, and nothing was written."""
 
-    TITLE_TEXT = "Would be converted"
+    TITLE_TEXT = "Would be quantized"
     KEYS = "Esc close"
 
     def __init__(self, lines: list[str], end: str) -> None:
@@ -184,7 +184,7 @@ class OpsetDialog(Dialog[None]):
     def body(self) -> Iterable[Widget]:
         head = fit("Domain", 30) + fit("Version", 9) + fit("Newest", 8) + "Used by"
         yield Rows([[(f" {head}", "dim")]])
-        view = LineView(empty="nothing is imported; a imports an operator set")
+        view = LineView(empty="No operator set is imported; a imports one")
         yield view
         yield Rows([[], []], id="opset-note")
 
@@ -218,8 +218,10 @@ class OpsetDialog(Dialog[None]):
         if entry is not None and entry.version is None:
             rows[1] = [("Nodes use it, but the model does not import it.", "warn")]
         elif entry is not None and entry.domain == "" and entry.version is not None:
-            names = ", ".join(runtimes_for(entry.version)) or "no TensorRT from 10 on"
-            rows[1] = [(clip(f"Documented to take it: {names}.", self.text_width), "dim")]
+            names = ", ".join(runtimes_for(entry.version)) or "no TensorRT since version 10"
+            rows[1] = [
+                (clip(f"Supported according to documentation by: {names}.", self.text_width), "dim")
+            ]
         self.query_one("#opset-note", Rows).set_rows(rows)
 
     @property
@@ -266,9 +268,9 @@ class OpsetDialog(Dialog[None]):
 
     def _ask_version(self, domain: str, present: str, *, changes: bool) -> None:
         known = known_versions(domain)
-        message = f"Known versions: 1 to {known[-1]}." if known else "The set is not known here."
+        message = f"Known versions: 1 to {known[-1]}." if known else "This operator set is unknown."
         if changes:
-            message += " Nodes are not converted: this only says how they are to be read."
+            message += " Nodes are not converted: this only changes how they are interpreted."
         version = str(importable_version(domain, int(self.document.model.ir_version)))
 
         def answered(text: str | None) -> None:
@@ -287,7 +289,7 @@ class OpsetDialog(Dialog[None]):
             return
         if entry.used_by:
             nodes = fmt.plural(entry.used_by, "node")
-            self.notify(f"It stays: {nodes} use it", severity="warning", timeout=4)
+            self.notify(f"It cannot be removed: {nodes} use it", severity="warning", timeout=4)
         elif self.edit("set_opset", domain=entry.domain, version=None):
             self.show_imports()
 

@@ -83,9 +83,9 @@ class AccuracyScreen(ListPage[Row]):
     CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tensor to show"
     HELP = (
-        "Each row is a tensor of the model. The largest errors come first; {accuracy.order} lists "
-        "them in the order of the computation, {accuracy.first} goes to the first that is not "
-        "within its tolerance, and {list.activate} to the node that makes it. In the graph, "
+        "Each row is a tensor of the model, the largest errors first. {accuracy.order} lists "
+        "them in the order of computation, {accuracy.first} goes to the first one outside its "
+        "tolerance, and {list.activate} to the node that computes it. In the graph, "
         "{graph.overlay} colours nodes by these errors."
     )
 
@@ -128,7 +128,11 @@ class AccuracyScreen(ListPage[Row]):
         verdict = (" ok ", "good strong") if good else (" differs ", "bad strong")
         paragraphs = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
         if self.subject.is_outdated:
-            paragraphs.append(Paragraph("The model was edited since; this is of before.", "warn"))
+            paragraphs.append(
+                Paragraph(
+                    "The model was edited since; this result does not include those edits.", "warn"
+                )
+            )
         paragraphs += [
             Paragraph(side_text(self.report.reference), "", (" reference  ", "dim")),
             Paragraph(side_text(self.report.other), "", (" other      ", "dim")),
@@ -271,7 +275,7 @@ class PrecisionScreen(ListPage[KeptNode]):
     def on_mount(self) -> None:
         """Show the nodes."""
         self.view.empty = (
-            "No node has to stay in fp32" if self.kept == () else "There is no such set"
+            "No node has to stay in fp32" if self.kept == () else "No set of nodes is enough"
         )
         self.view.frame.show(
             fmt.plural(len(self.kept or ()), "node"),
@@ -325,7 +329,7 @@ class PrecisionScreen(ListPage[KeptNode]):
         page, document = self._editor()
         if page is None or document is None:
             owner.open_path(self.subject.path)
-            self.app.notify("The model is being opened: apply again when it is there", timeout=5)
+            self.app.notify("The model is being opened: apply again when it is open", timeout=5)
             return
         if self._is_int8:
             owner.show_page(page)
@@ -339,7 +343,7 @@ class PrecisionScreen(ListPage[KeptNode]):
         places = [place for edit in self.edits for place in edit["nodes"]]
         missing = [place for place in places if document.find_node(*place) is None]
         if missing:
-            message = f"{len(missing):,} of the nodes are not in the model any more"
+            message = f"{len(missing):,} of the nodes are no longer in the model"
             owner.show_error(DldError(message, hint="Search again"))
             return
         title = f"keep {fmt.plural(len(self.kept or ()), 'node')} in fp32"
@@ -347,9 +351,7 @@ class PrecisionScreen(ListPage[KeptNode]):
         page.apply_steps(
             title,
             steps,
-            lambda: page.notify(
-                hint("The precisions are set; {edit.undo} takes them back"), timeout=4
-            ),
+            lambda: page.notify(hint("The precisions are set; {edit.undo} undoes that"), timeout=4),
         )
 
     def _editor(self) -> tuple[Page, Document] | tuple[None, None]:
@@ -387,7 +389,7 @@ class TacticsScreen(ListPage[BadTactic]):
     SCOPE = "tactics"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
     CSS_PATH = STYLES / "lists.tcss"
-    LIST_EMPTY = "No tactic is to blame"
+    LIST_EMPTY = "No tactic causes it"
     HELP = (
         "The TensorRT tactics that each make the result wrong; a build without them was correct. "
         "{tactics.copy} copies the command that builds without them. If there are none, the list "

@@ -342,7 +342,7 @@ class CompareScreen(Page):
         pane = self.query_one(ComparePane)
         rows = pane.shown_rows()
         text = comparison_csv(comparison, rows, pane.by)
-        about = f"{len(rows):,} rows as they are shown, all columns. Relative to {os.getcwd()}."
+        about = f"{len(rows):,} rows as shown, all columns. Relative to {os.getcwd()}."
         ask_where(
             self,
             "Save as CSV",
@@ -357,7 +357,7 @@ class CompareScreen(Page):
         if comparison is None:
             return
 
-        about = f"One HTML page that needs nothing else. Relative to {os.getcwd()}."
+        about = f"One self-contained HTML page. Relative to {os.getcwd()}."
         ask_where(self, "Export the comparison", about, "compare.html", partial(_write, comparison))
 
     # Reports

@@ -426,7 +426,7 @@ class DiffScreen(Page):
                 DiffView(
                     str(self.old),
                     str(self.new),
-                    empty=" The models are the same in all that was compared.",
+                    empty=" The models are the same in everything that was compared.",
                 ),
                 DiffDetail(gutter=False),
                 id="diff",

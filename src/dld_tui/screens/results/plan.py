@@ -178,14 +178,14 @@ def _mapped(plan: EnginePlan, path: Path | None) -> tuple[Mapping[int, LayerNode
     """Return the nodes of the layers, and why they were not looked up in a model."""
     if path is None:
         return map_plan(plan), hint(
-            "The ONNX model was not found, so nodes are but names: {plan.model} names it."
+            "The ONNX model was not found, so nodes are only names; {plan.model} chooses it."
         )
     from dld_tui.core.document.document import Document  # lazy: most plans have no model
 
     try:
         document = Document.open(path)
     except DldError as error:
-        return map_plan(plan), f"The ONNX model cannot be read, so nodes are but names: {error}"
+        return map_plan(plan), f"The ONNX model cannot be read, so nodes are only names: {error}"
     try:
         mapping = map_plan(plan, document)
     finally:

@@ -497,12 +497,12 @@ class ReportScreen(Panes):
             return
         story = await on_thread(story_of, report)
         if not story.steps:
-            self.notify("The figures name nothing that may help", timeout=4)
+            self.notify("Nothing to suggest from these figures", timeout=4)
             return
         choices = [
             Choice(_LETTERS[n], step.text, str(n), step.about) for n, step in enumerate(story.steps)
         ]
-        text = f"{story.opening} What you choose is tried: it is kept where it is faster for sure."
+        text = f"{story.opening} Your choice is measured and kept only if it is reliably faster."
         answer = await self.tasks.ask(ChoiceDialog("What may help", text, choices))
         if answer is None:
             return
@@ -545,7 +545,7 @@ class ReportScreen(Panes):
             self.app.copy_to_clipboard("\n".join(lines))
         elif answer is not None:
             name = visible((self.path or Path("report")).stem) + answer
-            about = "A name that ends in .svg or .png is a picture, others text. "
+            about = "A name ending in .svg or .png gives a picture, any other gives text. "
             about += f"Relative to {os.getcwd()}."
             ask_where(
                 self, "Write the card", about, name,
@@ -620,7 +620,7 @@ class ReportScreen(Panes):
             return
         stem = visible((self.path or Path("report")).stem)
         kinds = "; ".join(f"{ending}: {title}" for ending, (title, _) in FORMATS.items())
-        about = f"The ending says what: {kinds}. Relative to {os.getcwd()}."
+        about = f"The file name's ending chooses the format: {kinds}. Relative to {os.getcwd()}."
         ask_where(
             self,
             "Export the report",

@@ -229,7 +229,7 @@ class TableResult(ListPage[Any]):
         styles = ["strong", *[""] * len(self.said)]
         paragraphs = [Paragraph(*pair) for pair in zip(self.said, styles, strict=False)]
         below = _LOW_PLOT if self._plot is not None and self.app.size.height < _LOW else 0
-        yield ResultHead(paragraphs, keys="{result.about} all of it", below=below)
+        yield ResultHead(paragraphs, keys="{result.about} whole summary", below=below)
         if self._plot is not None:
             plot = ChartView(id="plot")
             if below:

@@ -212,7 +212,7 @@ class TensorConversion:
             if planned:
                 self._confirm(dtype, planned)
 
-        self.edits.work(f"Looking what {dtype} would lose", task, ended)
+        self.edits.work(f"Checking what {dtype} would lose", task, ended)
 
     @task()
     async def _confirm(self, dtype: str, planned: Sequence[Planned]) -> None:

@@ -354,7 +354,7 @@ class InitializersScreen(Page):
         ]
         if not places:
             self.notify(
-                hint("{initializers.sparse} makes a sparse one dense: then it can be converted"),
+                hint("A sparse one cannot be converted; {initializers.sparse} makes it dense"),
                 timeout=4,
             )
             return
@@ -384,7 +384,9 @@ class InitializersScreen(Page):
             dialog = external_entries_dialog(TensorPlace(row.scope, row.name), self.edits.edit)
         if dialog is None:
             self.notify(
-                hint("Its values are in no data file: {initializers.external} moves them to one"),
+                hint(
+                    "Its values are not in a data file; {initializers.external} moves them to one"
+                ),
                 timeout=4,
             )
         else:
@@ -512,7 +514,7 @@ class InitializersScreen(Page):
                 places.append((node, index))
                 yield _use_item(len(places) - 1, node, index)
 
-        title = f"Give {clip(visible(row.name), 30, keep='middle')} to"
+        title = f"Connect {clip(visible(row.name), 30, keep='middle')} to"
         placeholder = "operator, node, input or its present value"
         key = await self.tasks.ask(PickDialog(title, items, placeholder=placeholder))
         if isinstance(key, int):

@@ -502,7 +502,7 @@ class TensorScreen(Page):
     def action_data_file(self) -> None:
         dialog = external_entries_dialog(self.place, self.edits.edit)
         if dialog is None:
-            self.notify("The values of the tensor are in no data file", timeout=4)
+            self.notify("The values of the tensor are not in a data file", timeout=4)
         else:
             self.app.push_screen(dialog)
 
@@ -568,7 +568,7 @@ class TensorScreen(Page):
             return
         if path.exists():
             choices = [Choice("r", "replace it", "replace"), Choice("k", "keep it", "")]
-            question = f"{visible(str(path))} is there already."
+            question = f"{visible(str(path))} exists."
             if not await self.tasks.ask(ChoiceDialog("Replace the file?", question, choices)):
                 return
         self._export(path)

@@ -195,7 +195,7 @@ class BesidePane(Commands, Vertical):
             self.pairs = found
             self._say_title()
             count = fmt.plural(len(found) // 2, "node")
-            self.notify(f"The cursors are coupled: {count} belong together", timeout=3)
+            self.notify(f"The cursors are coupled: {count} matched", timeout=3)
             self.follow(self.beside.cursor.node)
 
         self.beside.work.run("Matching the two models", task, ended)
@@ -283,7 +283,9 @@ class BesidePane(Commands, Vertical):
             keys = with_keys("{beside.leave}", host(self).config.keys)
             title = visible(self.beside.page.tab_title)
             self.notify(
-                f"Nothing is changed in here. {keys} goes back to {title}", timeout=3, markup=False
+                f"This model is read-only here. {keys} goes back to {title}",
+                timeout=3,
+                markup=False,
             )
 
     # --- messages: none of them is for the model that has the tab -------------------------------
@@ -374,7 +376,7 @@ class Beside(Controller):
             if self.pane.display:
                 self.pane.explorer.list.focus()
             else:
-                self.say("There is no room for the model beside this one")
+                self.say("The terminal is too small to show the other model")
             return
         if not self._has_room():
             return
@@ -401,7 +403,7 @@ class Beside(Controller):
         if width >= COLUMNS or height >= ROWS:
             return True
         self.say(
-            f"Two models need {COLUMNS} columns or {ROWS} rows; here are {width} and {height}",
+            f"Two models need {COLUMNS} columns or {ROWS} rows; the terminal has {width} x {height}",
             5, warning=True,
         )  # fmt: skip
         return False

@@ -306,7 +306,7 @@ class Checks(Controller):
         self.document.external.allow_linked = True
         self.panes.parameters.rebuild()
         self.check()
-        self.say("Linked data is read now, and never written", 4)
+        self.say("Linked data is read from now on, and never written", 4)
 
     # --- the checks of others --------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -233,7 +233,7 @@ class Conversion(Controller):
             elif answer is not None:
                 self.ask_settings(answer, {})
 
-        self.ask(ChoiceDialog("Modify", "What to make of the whole model?", rows), answered)
+        self.ask(ChoiceDialog("Modify", "Which conversion of the whole model?", rows), answered)
 
     def preview_precisions(self) -> None:
         """Show the casts that the layers' precisions need, and offer to write the copy."""
@@ -301,7 +301,9 @@ class Conversion(Controller):
                 self.apply_conversion.apply(result, lines, is_current=is_current)
                 return
             if not is_current:
-                lines.append("The model was edited meanwhile: the result is of before that.")
+                lines.append(
+                    "The model was edited meanwhile: this result does not include those edits."
+                )
             if target is None:
                 self._show_preview(activity, lines, is_coloured=bool(points))
             else:
@@ -328,17 +330,18 @@ class Conversion(Controller):
         """Apply a result with wrong values only when that is asked for."""
         from dld_tui.activities import registry as activities
         from dld_tui.core.conversion.report_text import values_lines
+        from dld_tui.core.conversion.result import ComparedValues
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         settings = settings_of(activities.load(activity).request)
         choices = [
-            Choice(
-                "a", hint("apply it all the same, as one edit that {edit.undo} takes back"), "apply"
-            )
+            Choice("a", hint("apply it anyway, as one edit that {edit.undo} undoes"), "apply")
         ]
         if not values.get("repair") and any(setting.name == "repair" for setting in settings):
-            choices.insert(0, Choice("r", "repair: leave the nodes that cause it", "repair"))
-        choices.append(Choice("d", "drop it; the model stays as it is", "drop"))
+            choices.insert(
+                0, Choice("r", "repair: keep the nodes that cause it in their type", "repair")
+            )
+        choices.append(Choice("d", "discard it; the model stays unchanged", "drop"))
 
         # The best of several ways is known now, and need not be looked for again.
         method = getattr(told, "method", None)
@@ -354,7 +357,11 @@ class Conversion(Controller):
             elif answer == "apply":
                 self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
 
-        message = "\n".join(values_lines(told.values)[:_SHOWN])
+        # The advice names options of the command line; here the choices below stand for them.
+        values_found = told.values
+        if isinstance(values_found, ComparedValues):
+            values_found = replace(values_found, advice="")
+        message = "\n".join(values_lines(values_found)[:_SHOWN])
         dialog = ChoiceDialog("The result has wrong values", message, choices)
         self.ask(dialog, answered)
 
@@ -371,7 +378,7 @@ class Conversion(Controller):
         from dld_tui.screens.model.opset_dialogs import ListDialog, PreviewDialog
 
         if not _modification(activity).preview:
-            where = hint("{graph.overlay} in the graph goes on to their colour: quantized")
+            where = hint("{graph.overlay} in the graph colours them: quantized")
             self.ask(ListDialog(lines, where if is_coloured else ""))
             return
 

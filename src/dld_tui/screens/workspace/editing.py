@@ -124,7 +124,7 @@ class Editing(Controller):
         elif known is not None and known.default is not None:
             value = format_literal(known.default, kind)
         if kind not in _EDITABLE:
-            self.say(f"An attribute of kind {kind} has no value to type", 4)
+            self.say(f"Attributes of kind {kind} cannot be edited as text", 4)
             return
         scope: list[JSON] = list(node.scope.path)
 
@@ -149,7 +149,7 @@ class Editing(Controller):
         if row is None or not row.attribute or not isinstance(node, Node):
             self.say("Go to an attribute in the parameters pane first")
         elif node.attribute(row.attribute) is None:
-            self.say("It has its default already")
+            self.say("It already has its default")
         else:
             self.history.try_edit(
                 "remove_attribute",

@@ -74,7 +74,7 @@ class Extraction(Controller):
                 large=True,
             )
 
-        self._ask_path("Extract what was compiled", start, "path of the file", write)
+        self._ask_path("Extract the compiled engine", start, "path of the file", write)
 
     def _ask_path(self, title: str, start: str, hint: str, write: Callable[[Path], None]) -> None:
         """Ask for a file, and write it where it is not there, or may be replaced."""
@@ -171,7 +171,7 @@ class Extraction(Controller):
 
         self.work.run(f"Writing {clip(visible(str(path)), 60, keep='end')}", task, ended)
 
-    def _offer_to_open(self, path: Path, about: str = "is a model of its own now") -> None:
+    def _offer_to_open(self, path: Path, about: str = "is a separate model now") -> None:
         self.ask_which(
             "Written",
             f"{visible(paths.short(str(path)))} {about}.",

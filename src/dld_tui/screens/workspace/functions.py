@@ -40,7 +40,7 @@ class Slot:
     @property
     def label(self) -> str:
         """Return what is asked: visible text."""
-        tail = ", in the place of the one there is" if self.replaces else ""
+        tail = ", replacing the present one" if self.replaces else ""
         return visible(self.attribute) + tail
 
 
@@ -102,7 +102,7 @@ class Bodies(Controller):
                 many = name.endswith("[]")
                 then(Slot(name.removesuffix("[]"), many))
 
-        message = "The attribute that is to hold the body; with [] behind it, a list of bodies."
+        message = "The attribute that holds the body; append [] for a list of bodies."
         self.ask(PromptDialog("Body", message, placeholder="body"), typed)
 
     def _add_body(self, node: Node, slot: Slot) -> None:

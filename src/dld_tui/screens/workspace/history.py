@@ -104,7 +104,7 @@ class History(Controller):
             done: Called when all of them are made.
         """
         if self.work.is_running:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
             return
         if not large:
             try:
@@ -177,7 +177,7 @@ class PageEdits:
             DldError: It does not fit the model, or something else runs.
         """
         if self.is_working:
-            raise DldError("wait until the running work has ended")
+            raise DldError("wait for the running task to end")
         return self.workspace.edit(name, **arguments)
 
     def try_edit(self, name: str, /, **arguments: JSON) -> bool:
@@ -241,7 +241,7 @@ class PageEdits:
             done: Called on the event loop afterwards, with the error when there was one.
         """
         if self.is_working:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
             return
         Work(self.page).run(title, task, done, panel=WorkLine(title), after_close=True)
 
@@ -254,7 +254,7 @@ class PageEdits:
     def save(self) -> None:
         """Save the model; its panel is not seen from here, so long saving is told."""
         if self.is_working:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
             return
         self.workspace.page.save_then(lambda: None)
         self.page.set_timer(_LONG_S, self._say_saving)
@@ -266,13 +266,13 @@ class PageEdits:
     def undo(self) -> None:
         """Take back the last edit."""
         if self.tasks.is_working:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
         else:
             self.workspace.undo()
 
     def redo(self) -> None:
         """Make the edit again that was taken back."""
         if self.tasks.is_working:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
         else:
             self.workspace.redo()

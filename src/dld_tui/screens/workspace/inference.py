@@ -204,7 +204,7 @@ class TypeInference(Controller):
 
         if self.page.is_attached and version == self.model.version:
             self.model.has_fresh_types = True
-            message = f"shapes are not known: {visible(error.message)}"
+            message = f"shapes are unknown: {visible(error.message)}"
             self.checks.add_external([Finding("info", RULE, message)], RULE)
 
     def _show_types(self) -> None:

@@ -171,7 +171,7 @@ class Jobs(Controller):
         """
         if self._job is not None:
             self.complain(
-                DldError(hint("wait until the running job has ended, or stop it with {work.stop}"))
+                DldError(hint("wait for the running job to end, or stop it with {work.stop}"))
             )
             return
         self._job = cancel = Event()

@@ -102,8 +102,8 @@ class Metadata(Controller):
         ]
         options.append(("c", "clear: TensorRT chooses", partial(self._set_precision, nodes, None)))
         message = (
-            f"TensorRT precision of {what}; now {now}. TensorRT 10 obeys it where it is told to; "
-            "for TensorRT 11 and RTX it becomes casts in the copy that is built."
+            f"TensorRT precision of {what}; now {now}. TensorRT 10 obeys it if the build asks "
+            "for that; for TensorRT 11 and RTX the built copy gets casts instead."
         )
         self.ask_which("Layer precision", message, options)
 

@@ -124,7 +124,7 @@ class Navigation(Controller):
             self.panes.explorer.show_root(_outermost(node.scope))
         if not self.panes.explorer.reveal(node):
             self.panes.explorer.clear_filters()
-            self.say("The filter was cleared: it hid the node")
+            self.say("The filter hid the node, so it was cleared")
             self.panes.explorer.reveal(node)
         self.show_subject(node)
         if self.panes.graph.has_keys:  # it does not follow the others then
@@ -150,7 +150,7 @@ class Navigation(Controller):
         node = scope.find(node_ref)
         if node is None:
             name = clip(visible(node_ref), 60, keep="middle")
-            self.say(f"There is no node {name} any more", warning=True)
+            self.say(f"Node {name} no longer exists", warning=True)
         else:
             self.go_to(node)
 

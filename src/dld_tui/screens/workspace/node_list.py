@@ -51,15 +51,17 @@ class NodeList(Controller):
     def toggle_constants(self) -> None:
         """Show or hide the Constant nodes and what is computed from them, in this model."""
         self.panes.explorer.toggle_constants()
-        did = "shown" if self.model.listing.show_constants else "folded into what uses them"
-        self.say(hint(f"Constants of this model are {did}: {{view.constants}} changes that"))
+        did = (
+            "shown" if self.model.listing.show_constants else "folded into the nodes that use them"
+        )
+        self.say(hint(f"Constants of this model are {did}; {{view.constants}} toggles them"))
 
     def toggle_constant(self) -> None:
         """Show or hide the constants of the node at the cursor, or the constant that it is on."""
         node = self.cursor.node
         constants = constants_of(node) if node is not None else []
         if not constants:
-            self.say("Nothing here is a constant or gets one")
+            self.say("Nothing here is or uses a constant")
             return
         shown = not all(map(self.model.listing.shows_constant, constants))
         self.panes.explorer.set_constants(constants, shown)

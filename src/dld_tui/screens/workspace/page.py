@@ -327,11 +327,11 @@ class WorkspaceScreen(Page):
 
     def _ask_restore(self, left: LeftJournal) -> None:
         steps = fmt.plural(len(left.lines), "edit")
-        message = f"The last session ended without saving this model: {steps} can be made again."
+        message = f"The last session ended without saving this model: {steps} can be restored."
         if not left.matches:
             message += " The file has changed since then: edits that no longer fit are left out."
         self.history.ask_which(
-            "Unsaved edits were found",
+            "Unsaved edits",
             message,
             [
                 ("r", "restore them", partial(self._restore, left)),
@@ -359,10 +359,10 @@ class WorkspaceScreen(Page):
             discard(left)
             self._say_restored(results[0])
 
-        self.work.run("Making the edits again", task, ended)
+        self.work.run("Restoring the edits", task, ended)
 
     def _say_restored(self, result: ReplayResult) -> None:
-        self.notify(f"{result.applied} of the journal's lines were made again", timeout=4)
+        self.notify(f"{result.applied} edits of the last session were restored", timeout=4)
         self.checks.notices += [
             Finding("warning", "journal", f"line {number} no longer applies: {why}")
             for number, why in result.refused
@@ -401,7 +401,7 @@ class WorkspaceScreen(Page):
 
         place, title = self.model.cursor.place
         if not place or not open_menu(self.app, self, place, title):
-            self.notify("There is nothing to do here", timeout=3)
+            self.notify("No command fits here", timeout=3)
 
     def _menu_asked(self, event: Message) -> None:
         """Show the menu on a right click, once the details have followed the cursor."""

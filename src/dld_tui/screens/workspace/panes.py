@@ -209,7 +209,7 @@ class Panes(Controller):
     def focus(self, name: str) -> None:
         """Give a pane the keys; a hidden one is shown, a narrow screen's becomes the main one."""
         if name not in self.present:
-            self.say("Nothing was found in this model")
+            self.say("The checks found nothing in this model")
             return
         if name in self.chosen.hidden:
             self.chosen.hidden.discard(name)
@@ -276,7 +276,7 @@ class Panes(Controller):
         """Hide the focused pane; its number brings it back."""
         name = self.focused()
         if not self.chosen.hide(name):
-            self.say("The last pane stays")
+            self.say("The last pane cannot be hidden")
             return
         self.lay_out()
         self.focus_first()
@@ -299,7 +299,7 @@ class Panes(Controller):
             self.lay_out()
             self.remember_layout()
         elif name == layout.FINDINGS:
-            self.say("What was found stays at the bottom")
+            self.say("The findings stay at the bottom")
         else:
             self.say("There is no pane on that side")
 

@@ -129,7 +129,7 @@ class Saving(Controller):
         from dld_tui.core.document.serialise import save
 
         if self.work.is_running:
-            self.complain(DldError("wait until the running work has ended"))
+            self.complain(DldError("wait for the running task to end"))
             return
         document = self.document
         target = path or document.path

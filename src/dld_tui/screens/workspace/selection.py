@@ -77,7 +77,7 @@ class Selection(Controller):
         marks, node = self.cursor.marks, self.cursor.node
         at_node = node is not None
         rows: Sequence[tuple[str, str, bool, Callable[[], None]]] = (
-            ("f", "nodes that pass a filter", True, self.mark_filter),
+            ("f", "nodes that match a filter", True, self.mark_filter),
             ("n", "nodes whose names begin with …", True, self.mark_name),
             ("t", "nodes of the same operator type", at_node, self.mark_same),
             ("u", "upstream: what they are computed from", at_node or bool(marks),
@@ -127,7 +127,7 @@ class Selection(Controller):
         def problem(text: str) -> str | None:
             if not text or any(entry.label.startswith(text) for entry in entries):
                 return None
-            return "No node's name begins so"
+            return "No node's name begins with this"
 
         def chosen(text: str | None) -> None:
             if text:
@@ -203,7 +203,7 @@ class Selection(Controller):
         counts = Counter(map(precision_of, all_nodes(self.model.listing)))
         counts.pop("", None)
         if not counts:
-            self.say(hint("No node has a precision yet: {layer.precision} sets one"))
+            self.say(hint("No node has a precision yet; {layer.precision} sets one"))
             return
 
         def mark(precision: str) -> None:
@@ -314,7 +314,7 @@ class Selection(Controller):
             if any(group.attributes for group in groups):
                 self.ask(BatchDialog(groups), changed)
             else:
-                self.say("These operators have no attribute that can be typed", 4)
+                self.say("These operators have no editable attributes", 4)
 
         self.perform(
             "Reading attributes",

@@ -210,7 +210,7 @@ class Wiring(Controller):
             if node is None:
                 return
             if depends_on(node, terminal.value):
-                self.say("That would make a cycle: the value comes from it", 4)
+                self.say("That would create a cycle: the value depends on this node", 4)
                 return
             self._ask_input_of(node, terminal)
 
@@ -476,7 +476,7 @@ class Wiring(Controller):
         home = definition.scope if definition is not None else scope
         known = home.value_type(value)
         if known is not None and known.container:
-            self.say("Only the types of tensors can be typed", 4)
+            self.say("Only tensor types can be edited as text", 4)
             return
         self.panes.mount_bar(
             EditBar(
@@ -490,7 +490,7 @@ class Wiring(Controller):
     def _set_type(self, home: Scope, value: str, text: str) -> None:
         wanted = parse_type(text)
         if wanted is None and home.value_type(value) is None:
-            raise UsageError("type a type", hint=f"For example {_TYPE_HINT}")
+            raise UsageError("a type is missing", hint=f"For example {_TYPE_HINT}")
         dtype = wanted.dtype if wanted is not None else None
         known = wanted.dims if wanted is not None else None
         dims: JSON = list(known) if known is not None else None

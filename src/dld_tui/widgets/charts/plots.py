@@ -149,8 +149,8 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
         if _is_shown(plot.x, x) and _is_shown(plot.y, y)
     ]  # fmt: skip
     if width < _LEAST_WIDTH or rows < _LEAST_ROWS or len(points) < 2:
-        return sentence("There is too little room for the chart." if len(points) > 1 else
-                    "There is too little to draw.")  # fmt: skip
+        return sentence("Not enough room for the chart." if len(points) > 1 else
+                    "Not enough data for the chart.")  # fmt: skip
     x_range = _range(plot.x, [x for x, _ in points])
     y_range = _range(plot.y, [y for _, y in points])
     y_ticks = ticks(*y_range, max(rows // _TICK_ROWS, 2), log=plot.y.log)

@@ -182,7 +182,7 @@ def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) 
     most = max((len(values) for _, values in known), default=0)
     whole = histogram([ms for _, values in known for ms in values], _bins(most, width))
     if len(known) < 2 or whole is None or whole.high <= whole.low:
-        return "The latencies of too few runs are known."
+        return "Too few runs have known latencies."
     marks, rules = [], []
     for number, (_, values) in enumerate(known):
         counts = [0] * len(whole.counts)
@@ -262,7 +262,7 @@ def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     ]  # fmt: skip
     unknown = len(layers) - len(points)
     if len(points) < 2:
-        return "The sizes of too few layers' outputs are known."
+        return "Too few layers have outputs of known size."
     rest = f"; of {unknown:,} the size or time is not known" if unknown else ""
     said = f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}"
     placed = [(size, layer.time_ms or 0.0, layer) for size, layer in points]
@@ -285,7 +285,7 @@ def roofline_plot(
         peaks: Operations a second of the device by type.
     """
     if len(points) < 2 or not bandwidth or not peaks:
-        return "The operations, bytes and times of too few layers are known for a roofline."
+        return "Too few layers have known operations, bytes and times for a roofline."
     places = [*(x for x, _, _ in points), *(top / bandwidth for top in peaks.values())]
     low, high = min(places) / 2, 2 * max(places)
     roofs = [

@@ -122,7 +122,7 @@ def explain(error: BaseException) -> tuple[str, str, str]:
         message = f"{error.where}: {error.message}" if error.where else error.message
         return message, error.hint or "", error.details or ""
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    hint = "This is a fault of the program. Your files are as they were; the log has the details."
+    hint = "This is a bug in dld. Your files are unchanged; the log has the details."
     return message, hint, "".join(traceback.format_exception(error))
 
 
@@ -314,7 +314,7 @@ class SecretDialog(Dialog[str]):
         question: What is asked for: foreign text.
     """
 
-    KEYS = "Enter accept  Esc give up"
+    KEYS = "Enter accept  Esc cancel"
     TITLE_TEXT = "Secret"
 
     def __init__(self, question: str) -> None:
@@ -385,7 +385,7 @@ class TextDialog(Dialog[str]):
         self._shown, self._read = (text, str) if check is not None else text_editor(text)
         self._check = check
         if self._shown != text:
-            note = "Odd characters are written with a backslash, as \\x1b."
+            note = "Unprintable characters are written with a backslash, such as \\x1b."
         self._note = note
 
     @property

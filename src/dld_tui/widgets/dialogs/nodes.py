@@ -197,7 +197,7 @@ class _Rows:
         group, item = self.rows[index]
         if item is None:
             count = fmt.plural(len(group.nodes), "node")
-            none = "" if group.attributes else "  no attribute that can be typed"
+            none = "" if group.attributes else "  no editable attributes"
             style = operator_style(group.op_type, group.domain)
             return [(visible(group.op_type), style), (f"  {count}{none}", "dim")]
         name = fit(clip(visible(item.name), _NAME_WIDTH, keep="middle"), _NAME_WIDTH)
@@ -309,7 +309,7 @@ class BatchDialog(Dialog[list[JSON]]):
         if changes:
             self.dismiss(changes)
         else:
-            self._say("Nothing is changed yet: Enter edits a value")
+            self._say("No changes yet: Enter edits a value")
 
     def go_back(self) -> None:
         """Leave the field, or else the dialog."""
@@ -373,7 +373,7 @@ class ExtractDialog(Dialog[Path]):
         rows += self._listed("output", main, main.outputs, most)
         if self._found.untyped:
             what = fmt.plural(len(self._found.untyped), "type")
-            rows.append([(f"{what} not known: declare them after, or run shape inference", "warn")])
+            rows.append([(f"{what} unknown: declare them later, or run shape inference", "warn")])
         rows += [[(visible(remark), "warn")] for remark in self._found.remarks[:2]]
         yield Rows([*rows, []])
         yield PathInput(self._start, "path of the model", rows=4)

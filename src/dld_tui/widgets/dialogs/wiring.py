@@ -306,7 +306,7 @@ class WiringDialog(Dialog[Wiring]):
 
         def read(text: str) -> Callable[[], None]:
             if text and scope.nodes_named(text):
-                raise DldError("another node is already called so")
+                raise DldError("another node already has this name")
             return lambda: setattr(self.wiring, "name", text)
 
         self._ask("Name of the node", "", self.wiring.name, read)

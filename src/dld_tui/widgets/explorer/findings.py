@@ -76,7 +76,7 @@ class FindingsList(LineView):
     )
 
     def __init__(self, pane: Findings) -> None:
-        super().__init__(empty="Nothing was found.", id="findings-list")
+        super().__init__(empty="No findings.", id="findings-list")
         self.pane = pane
         self.finder.open_filter = pane.type_filter
 
@@ -232,9 +232,9 @@ class Findings(Framed, Vertical):
         words = self._text.lower().split()
         self.shown = [f for f in self.findings if self._passes(f, words)]
         self.list.empty = (
-            hint("Nothing passes the filter. {findings.clear} clears it.")
+            hint("No finding matches the filter. {findings.clear} clears it.")
             if self.is_filtered
-            else ("Nothing was found.")
+            else ("No findings.")
         )
         self.list.set_lines(FindingLines(self.shown))
         self.say(self._state)

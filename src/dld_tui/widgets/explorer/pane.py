@@ -83,7 +83,7 @@ class ExplorerList(LineView):
     )
 
     def __init__(self, explorer: Explorer) -> None:
-        super().__init__(empty="No node passes the filter. Esc clears it.", id="explorer-list")
+        super().__init__(empty="No node matches the filter. Esc clears it.", id="explorer-list")
         self.explorer = explorer
         self.finder = NodeSearch(self)
         self.header_rows = 1
@@ -506,7 +506,7 @@ class Explorer(Framed, Vertical):
         """Go to the next (1) or previous (-1) node that fits the last filter text."""
         text = self._last_text
         if not text:
-            self.notify(hint("Nothing was searched for. Press {list.search} and type."), timeout=3)
+            self.notify(hint("No search yet. Press {list.search} and type."), timeout=3)
             return
         node = next_match(self.model, self._rows, self.list.cursor, step, text)
         if node is None:

@@ -249,7 +249,7 @@ class ExplorerModel:
             if scope is self.root or not self.filtering or self._counts[scope]:
                 self._emit(Branch.of_scope(scope, self._counts[scope]), 0, 0, out)
         if self.filtering and not self.shown:
-            out.add(Branch("note", NOTHING, "No node passes the filter. Esc clears it.", 0), 0, 0)
+            out.add(Branch("note", NOTHING, "No node matches the filter. Esc clears it.", 0), 0, 0)
         if self.hidden_constants:
             out.add(Branch("note", ("note",), "Constant", self.hidden_constants), 0, 0)
         return out

@@ -246,7 +246,7 @@ class ParamForm(Vertical):
                 # Now, not when the loop comes to it: what is typed next is for this field.
                 self.screen.set_focus(row.field)
                 return
-        self._help = "Nothing can be set here now; the reasons are beside the fields."
+        self._help = "Nothing can be set here now; see the reasons beside the fields."
         self._show_help()
 
     # Pages

@@ -507,7 +507,7 @@ class GraphPane(Framed, Commands, Vertical):
             cuts = []
             if len(part.graph) > CANVAS_BOXES:
                 model.set_view(GraphView.FOLDED)
-                message = f"{len(part.graph):,} boxes are too many to read: fold some with z"
+                message = f"{len(part.graph):,} boxes are too many to read; fold some with z"
                 self.notify(message, timeout=4)
                 self._show_list(vertex)
                 return
@@ -896,7 +896,7 @@ class GraphPane(Framed, Commands, Vertical):
         model, vertex = self.model, self.vertex
         links = links_at(model.graph, vertex) if model is not None and vertex is not None else []
         if not links:
-            self.notify(hint("Links are of nodes: {graph.fold} unfolds a block"), timeout=3)
+            self.notify(hint("Only nodes have links; {graph.fold} unfolds a block"), timeout=3)
             return
         at = links.index(self.link) + step if self.link in links else 0
         self.set_link(links[at % len(links)])
@@ -920,7 +920,10 @@ class GraphPane(Framed, Commands, Vertical):
     def action_move_box(self, cells: str) -> None:
         node = self.node
         if self.model is None or self.model.view is not GraphView.CANVAS or node is None:
-            self.notify(hint("Nodes can be moved on the canvas: {graph.view} shows it"), timeout=3)
+            self.notify(
+                hint("Nodes can be moved on the canvas only; {graph.view} switches to it"),
+                timeout=3,
+            )
         else:
             self.post_message(self.MoveAsked(node, int(cells)))
 
@@ -947,7 +950,7 @@ class GraphPane(Framed, Commands, Vertical):
 
     def action_toggle_grid(self) -> None:
         if not self.canvas.display:
-            self.notify(hint("The grid is between the boxes: {graph.view} shows them"), timeout=3)
+            self.notify(hint("The grid is for boxes; {graph.view} switches to them"), timeout=3)
             return
         self.canvas.grid = not self.canvas.grid
         self.canvas.invalidate()

@@ -273,7 +273,7 @@ class NodeRows:
             label = formal_name(formal, index)
             if not name:
                 key = ("output", index)
-                yield ParameterRow(key, label, f"{fmt.UNKNOWN} left out", value_style="faint")
+                yield ParameterRow(key, label, f"{fmt.UNKNOWN} omitted", value_style="faint")
                 continue
             yield from self._output(index, label, name)
 

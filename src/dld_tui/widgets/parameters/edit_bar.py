@@ -306,7 +306,7 @@ def _json_value(value: Any) -> JSON:
         plain: JSON = value
         return plain
     if value.dtype == object:
-        raise LiteralError("a tensor of strings cannot be typed here")
+        raise LiteralError("a tensor of strings cannot be edited here")
     from onnx import numpy_helper
 
     proto = numpy_helper.from_array(value)

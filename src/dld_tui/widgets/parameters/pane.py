@@ -64,7 +64,7 @@ class ParametersList(LineView):
     )
 
     def __init__(self, owner: Parameters) -> None:
-        super().__init__(empty="Nothing is chosen.", id="parameters-list")
+        super().__init__(empty="Nothing is selected.", id="parameters-list")
         self.owner = owner
         self.finder = ParametersSearch(self)
 

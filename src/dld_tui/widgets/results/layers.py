@@ -199,7 +199,7 @@ class LayerPane(TablePane):
             self.columns = telling_keys(self.known)
         none = "The file has no layers." if self.engine else "No layer was measured in this report."
         self.table.empty = (
-            hint("Nothing passes the filter. {report.clear} clears it.") if layers else none
+            hint("No layer matches the filter. {report.clear} clears it.") if layers else none
         )
         self.table.set_marks(set())
         self.fill()

@@ -278,9 +278,9 @@ class PlanSummary(LaidOutView):
     """What the engine is, how long it takes, where the time goes, and what to look at."""
 
     HELP = (
-        "The report card of the engine: times of whole inferences when they are known, precisions "
-        "and types by their share of the time, the costliest layers, what was found, and what the "
-        "files do not say."
+        "The report card of the engine: times of whole inferences if they are known, shares of "
+        "precisions and types in the time, the costliest layers, findings, and what the files do "
+        "not say."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -416,8 +416,8 @@ class PlanDetails(LineView):
     """The layer under the cursor of another pane."""
 
     HELP = (
-        "Everything the file says of the layer: tensors with their formats, weights, tactic, the "
-        "ONNX nodes that it computes, and what was found. {list.activate} on a node goes to the "
+        "Everything the file says about the layer: tensors with their formats, weights, tactic, "
+        "the ONNX nodes that it computes, and findings. {list.activate} on a node goes to the "
         "model."
     )
 
@@ -428,7 +428,7 @@ class PlanDetails(LineView):
         place: int
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, empty="No layer is chosen.", classes="frame")
+        super().__init__(id=id, empty="No layer is selected.", classes="frame")
         self._shown: tuple[EngineLayer, LayerNodes | None, Sequence[PlanFinding]] | None = None
 
     def show(
@@ -537,7 +537,7 @@ def _tensors(title: str, tensors: Sequence[EngineTensor], width: int) -> list[Li
 
 def _node_lines(nodes: LayerNodes | None, width: int) -> list[tuple[Line, NodeLine | None]]:
     if nodes is None or not nodes.nodes:
-        return [([("ONNX    ", "dim"), ("no node is known of this layer", "dim")], None)]
+        return [([("ONNX    ", "dim"), ("no ONNX node is known for this layer", "dim")], None)]
     count = fmt.plural(len(nodes.nodes), "node")
     cut = ", the file cut the list" if nodes.truncated else ""
     how = f"{count}, {nodes.confidence}, by {_HOW.get(nodes.how, nodes.how)}{cut}"
@@ -635,9 +635,9 @@ class PlanFindings(LineView):
     """The findings of an engine."""
 
     HELP = (
-        "What may cost time in this engine, the costliest first: the layer, what is wrong with it "
-        "and, in the details, what to do. {list.activate} goes to the layer; where a rule of dld "
-        "rewrite is named, {plan.improve} shows what it would change in the model."
+        "What may cost time in this engine, the costliest first: the layer, the problem and, in "
+        "the details, what to do. {list.activate} goes to the layer; where a rule of dld rewrite "
+        "is named, {plan.improve} shows what it would change in the model."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -689,9 +689,9 @@ class SpecialView(TableView):
 
     FITTED = True
     HELP = (
-        "Layers of one kind with what is worth knowing of it. {plan.table} shows the next kind, "
-        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer "
-        "table."
+        "Layers of one kind with the figures that matter for it. {plan.table} shows the next "
+        "kind, {table.sort} sorts by the next column, {list.activate} shows the layer in the "
+        "layer table."
     )
 
 
@@ -724,7 +724,7 @@ class SpecialPane(Framed, Vertical):
 
     def compose(self) -> ComposeResult:
         yield SpecialNames()
-        yield SpecialView(empty="The file says nothing of this.", id="special-table")
+        yield SpecialView(empty="The file does not say.", id="special-table")
 
     @property
     def view(self) -> SpecialView:

@@ -202,7 +202,7 @@ class ComparePane(TablePane):
         self.rows = comparison.rows(self.by)
         self._members = self._layers_of_group(comparison)
         shown = [index for index, row in enumerate(self.rows) if self._passes(row)]
-        self.table.empty = hint("Nothing passes the filter. {compare.clear} clears it.")
+        self.table.empty = hint("No row matches the filter. {compare.clear} clears it.")
         table: Table[Any] = compare_table(comparison, self.by, self.rows, "screen")
         if self.by == MISMATCH:
             table = mismatch_table(comparison, comparison.mismatches, "screen")

@@ -151,7 +151,7 @@ def head(report: Report, width: int) -> list[Line]:
     lines = _joined([part for part in parts if part], lines, width)
     if report.status == "partial":
         shown = glyphs.current().warning
-        text = "the run was stopped or still goes on; figures are of what was measured so far"
+        text = "the run was stopped or is still going; figures cover what was measured so far"
         lines.append([(f"{shown} PARTIAL REPORT", "warn strong"), (f"  {text}", "warn")])
     return lines
 

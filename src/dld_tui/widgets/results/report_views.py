@@ -77,7 +77,7 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
             lines.append([(f" {mark} ", "warn" if warning else "info"), (visible(note.text), "")])
         lines.append([])
     if model_problem is not None:
-        text = f" {shown.warning} {model_problem}; the figures are kept, links may not fit"
+        text = f" {shown.warning} {model_problem}; figures are kept, links may be wrong"
         lines += [[(text, "warn")], []]
     device = device_rows(report.environment)
     if device:
@@ -447,7 +447,7 @@ class EnvironmentView(LineView):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             id=id,
-            empty="The file says nothing of its settings and environment.",
+            empty="The file does not record its settings and environment.",
             classes="frame",
         )
 

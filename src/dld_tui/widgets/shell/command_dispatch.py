@@ -196,6 +196,6 @@ def hint(text: str) -> str:
     """Return a hint of this program with the first key of each command that it names in braces.
 
     Raises:
-        KeyError: There is no such command.
+        KeyError: There is No such command.
     """
     return with_keys(text, _keymap)

@@ -226,7 +226,7 @@ class KeyQueue:
     def _say_lost(self) -> None:
         """Tell how many events were not kept, and keep events again."""
         if self._lost and not self._app._closing:
-            message = f"{self._lost:,} keys came faster than they could be kept, and were not used"
+            message = f"{self._lost:,} keys came too fast and were dropped"
             self._app.notify(message, severity="warning", timeout=10)
         self._lost = 0
 

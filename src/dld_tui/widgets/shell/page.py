@@ -120,7 +120,7 @@ class Front(_Base):
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Leave with a result, also from under a dialog or in a tab that is not seen.
 
-        A screen that has left already, or that is a tab, stays as it is.
+        A screen that has left already, or that is a tab, is not touched.
         """
         app = self.app
         if self is app.screen and len(app.screen_stack) > 1:

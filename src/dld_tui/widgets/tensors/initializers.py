@@ -262,7 +262,9 @@ class InitializersPane(TablePane):
             "No initializer here. {initializers.constants} lists Constant nodes, too,"
             " {initializers.scopes} all scopes; {initializers.create} makes one."
         )
-        self.table.empty = "Nothing passes the filter. Esc clears it." if self.rows else none
+        self.table.empty = (
+            "No initializer matches the filter. Esc clears it." if self.rows else none
+        )
         table = initializer_table(self.rows, self.problem_of, with_scope=self._with_scope)
         self.table.set_table(table, shown)
 

@@ -186,7 +186,7 @@ class TensorSide(Framed, Rows):
                 [(hint("{work.stop} stops"), "faint")],
             ]
         if state.statistics is None:
-            return [[("No figures for this element type", "dim")]]
+            return [[("No statistics for this element type", "dim")]]
         figures = figure_lines(state.statistics)
         height = self.size.height
         beside = width >= 70
