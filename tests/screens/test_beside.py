@@ -130,7 +130,7 @@ async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
             assert session.app.screen is session.screen, key
             assert session.pane.has_focus_within, key
         assert len(told) >= 10
-        assert told[0] == "Nothing is changed in here. | goes back to here.onnx"
+        assert told[0] == "This model is read-only here. | goes back to here.onnx"
         assert not session.screen.document.history.done
         assert not session.other.document.history.done
         await session.pilot.press("vertical_line", "d")
@@ -238,7 +238,7 @@ async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
         await session.pilot.pause()
         assert session.screen.beside.pane is None
         (toast,) = session.app._notifications
-        assert toast.message == "Two models need 120 columns or 40 rows; here are 80 and 24"
+        assert toast.message == "Two models need 120 columns or 40 rows; this terminal has 80 x 24"
     async with two(tmp_path) as session:
         await session.show()
         await session.pilot.resize_terminal(*NARROW)

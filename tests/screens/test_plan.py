@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
+from dld_tui.screens.home.palette import ContextMenu
 from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
@@ -174,6 +175,16 @@ async def test_the_special_tables_follow_each_other(engine: Path) -> None:
         await until(pilot, lambda: screen.pane == "layers")
 
 
+async def the_menu_has_the_commands_of_the_layer(pilot: Pilot[Any], screen: PlanScreen) -> None:
+    await pilot.press("2", "full_stop")
+    menu = pilot.app.screen
+    assert isinstance(menu, ContextMenu)
+    titles = {entry.command.title for entry in menu.entries}
+    assert {"details", "graph", "go to node"} <= titles
+    await pilot.press("escape")
+    assert pilot.app.screen is screen
+
+
 async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
     await pilot.press("5")
     shown = []
@@ -191,6 +202,7 @@ async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:
         for check in (
             a_small_screen_shows_one_pane_with_the_details,
             enter_on_a_finding_goes_to_its_layer,
+            the_menu_has_the_commands_of_the_layer,
             every_chart_draws,
         ):
             await check(pilot, screen)

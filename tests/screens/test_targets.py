@@ -25,7 +25,7 @@ async def test_a_target_is_added_changed_and_removed() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await app.run_action("app.targets")
         await pilot.pause()
-        assert "There is no target yet" in screen_text(app)
+        assert "No targets yet" in screen_text(app)
         await pilot.press("a")
         await pilot.pause()
         assert isinstance(app.screen, TargetFormScreen)

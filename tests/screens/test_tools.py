@@ -54,7 +54,7 @@ async def test_a_tool_is_added_changed_and_removed() -> None:
     async with app.run_test(size=NARROW) as pilot:
         await pilot.press("f10")
         await pilot.pause()
-        assert "There is no tool yet" in screen_text(app)
+        assert "No tools yet" in screen_text(app)
         await pilot.press("a")
         await pilot.pause()
         assert isinstance(app.screen, ToolFormScreen)

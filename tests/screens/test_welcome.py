@@ -110,7 +110,7 @@ async def test_without_recent_files_the_first_key_is_useful() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
         assert isinstance(app.focused, StartList)
-        assert "No file was opened yet" in screen_text(app)
+        assert "No file has been opened yet" in screen_text(app)
         await pilot.press("G", "enter")
         await pilot.pause()
         assert "First steps" in screen_text(app) or "Help" in screen_text(app)

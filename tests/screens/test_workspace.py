@@ -159,7 +159,7 @@ async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: 
 async def escape_in_the_filter_line_clears_it(session: Session) -> None:
     await session.press("slash")
     await session.type("nothing")
-    assert "No node passes the filter" in session.text
+    assert "No node matches the filter" in session.text
     await session.press("escape")
     assert len(session.rows) == 5
     assert session.screen.explorer.list.has_focus

@@ -139,7 +139,7 @@ async def a_filter_that_hides_all_says_so(session: Session) -> None:
     await session.type("zzz")
     await session.press("down")
     assert session.screen.findings.current is None
-    await session.until(lambda: "Nothing passes the filter" in session.text)
+    await session.until(lambda: "No finding matches the filter" in session.text)
     await session.press("f", "escape")
     assert session.screen.findings.current is not None
 

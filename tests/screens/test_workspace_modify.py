@@ -179,7 +179,7 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ListDialog))
         assert "quantized for 2 nodes" in session.text
-        assert "o in the graph goes on to their colour" in session.text
+        assert "o in the graph colours them: quantized" in session.text
         await session.pilot.press("escape")
         counts, title = session.screen.model.quantized
         assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}

@@ -108,7 +108,7 @@ async def a_new_initializer_and_a_name(session: Session) -> None:
     await session.press("enter")
     await session.type("second")
     await session.press("enter")
-    assert "already called so" in session.text
+    assert "already has this name" in session.text
     session.app.screen.query_one(Input).value = "scale"
     await session.press("enter")
     await session.until(lambda: isinstance(session.app.screen, WiringDialog))

@@ -75,7 +75,7 @@ async def test_save_as_over_another_file_asks(chain: Path) -> None:
     async with opened(chain) as session:
         session.screen.saving._write_to(other, lambda: None)
         await session.pilot.pause()
-        assert "istherealready" in flat_text(session.app)
+        assert "exists." in flat_text(session.app)
         await session.press("escape")
         assert other.read_bytes() == before
         session.screen.saving._write_to(other, lambda: None)

@@ -133,6 +133,7 @@ def test_times_of_a_report_are_summed_in_folds(deep: GraphModel) -> None:
     fold = next(row for row in deep.rows if row.fold is not None and not row.is_open)
     assert overlay.text(fold.start, fold.end) == "6.000 ms"
     assert overlay.legend == "6.000 ms in run"
+    assert overlay.shown(0.0) == "fused"
     assert time_overlay(deep, {}, "run") is None
 
 

@@ -253,6 +253,12 @@ _REPORT_MENU = table(
      "Show the commands for the layer at the cursor, with their keys."),
     palette=False, footer="report.menu",
 )
+_PLAN_MENU = table(
+    "plan",
+    ("plan.menu", "context_menu", "full_stop", "layer", "keys",
+     "Show the commands for the layer under the cursor, with their keys."),
+    palette=False, footer="plan.menu",
+)
 # Marked nodes: marking, copying, pasting, extracting, editing many.
 _SELECTION = table(
     "workspace",
@@ -1055,6 +1061,7 @@ ROWS: tuple[Command, ...] = (
     *_REPORT_PANES,
     *_TIMELINE,
     *_PLAN,
+    *_PLAN_MENU,
     *_PLAN_PANES,
     *_LOG,
     *_COMPARE_APP,

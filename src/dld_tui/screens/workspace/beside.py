@@ -402,10 +402,8 @@ class Beside(Controller):
         width, height = self.app.size
         if width >= COLUMNS or height >= ROWS:
             return True
-        self.say(
-            f"Two models need {COLUMNS} columns or {ROWS} rows; the terminal has {width} x {height}",
-            5, warning=True,
-        )  # fmt: skip
+        need = f"Two models need {COLUMNS} columns or {ROWS} rows"
+        self.say(f"{need}; this terminal has {width} x {height}", 5, warning=True)
         return False
 
     def _ask(self, others: Sequence[Page]) -> None:

@@ -13,6 +13,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, History
 from dld_tui.screens.workspace.selection import Selection
+from dld_tui.widgets.lists.styled import wrap
 
 if TYPE_CHECKING:
     from dld_tui.core.document.rewrite.matcher import Hit
@@ -24,6 +25,12 @@ LIVE = 500
 ones the first place is."""
 _SLICE_S = 0.015
 _MOST_HITS = 12
+_GUIDE = "A pattern finds nodes, a rule replaces them, a name runs a built-in rule:"
+_EXAMPLES = (
+    "  Mul(x, Sigmoid(x))    mark every SiLU",
+    "  Identity(x) => x      remove every Identity",
+    "  gelu                  replace the parts of GELU by one Gelu",
+)
 
 
 @dataclass(eq=False)
@@ -63,7 +70,8 @@ class Rewriting(Controller):
             if pattern.strip():
                 return await self.look(pattern)
             marked.set_marks(before)
-            return "", ()
+            rules = wrap(f"Built-in rules: {', '.join(rule_names())}", RewriteDialog.WIDTH)
+            return _GUIDE, (*_EXAMPLES, *rules)
 
         def left(answer: str | None) -> None:
             marked.set_marks(before)
@@ -101,7 +109,9 @@ class Rewriting(Controller):
             left = sum(done.refused.values())
             more = f", {left} left as they are" if left else ""
             lines += list(done.refused)
-            return f"{fmt.plural(sum(done.counts.values()), 'place')} to replace{more}", lines
+            places = sum(done.counts.values())
+            head = f"{fmt.plural(places, 'place')} to replace" if places else "Nothing to replace"
+            return f"{head}{more}", lines
         lines = self._first_change(rewrites, hits_by_pattern)
         lines += [
             f"{' '.join(node.ref for node in hit.nodes)}"
@@ -109,7 +119,8 @@ class Rewriting(Controller):
             for hits in hits_by_pattern
             for hit in hits[:_MOST_HITS]
         ]
-        return fmt.plural(sum(map(len, hits_by_pattern)), "hit"), lines
+        count = sum(map(len, hits_by_pattern))
+        return fmt.plural(count, "hit") if count else "No match", lines
 
     def _first_change(
         self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]

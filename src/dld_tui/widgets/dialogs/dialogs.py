@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_WIDTH = 72
-"""Cells of text in a dialog; less on narrow screens."""
 
 
 class DialogBox(Framed, Vertical):
@@ -48,6 +46,8 @@ class Dialog(Front, ModalScreen[T | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "close", "close", show=False)]
     TITLE_TEXT = ""
     KEYS = "Esc close"
+    WIDTH: ClassVar[int] = 72
+    """Cells of text; less on narrow screens."""
 
     def compose(self) -> ComposeResult:
         """Lay out the box."""
@@ -62,7 +62,7 @@ class Dialog(Front, ModalScreen[T | None]):
     @property
     def text_width(self) -> int:
         """The cells there are for text."""
-        return max(20, min(_WIDTH, self.app.size.width - 8))
+        return max(20, min(self.WIDTH, self.app.size.width - 8))
 
     def action_close(self) -> None:
         self.go_back()

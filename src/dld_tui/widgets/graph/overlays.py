@@ -159,7 +159,9 @@ class TimeOverlay(HeatOverlay):
     name = "time"
 
     def shown(self, value: float) -> str:
-        """Return milliseconds."""
+        """Return milliseconds; ``fused`` for a node whose time another one of its layer has."""
+        if not value:
+            return "fused"
         return f"{value:.3f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
