@@ -50,9 +50,9 @@ class SettingsScreen(FormPage):
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "settings")
     tab_title = "settings"
     HELP = (
-        "A change applies at once. {settings.save} writes it to config.toml, {page.close} "
-        "reverts it. Keys are set in the table [keys] of that file: the id of a command = its "
-        "keys, such as edit.undo = 'u,ctrl+z'."
+        "A change takes effect at once. {settings.save} writes it to config.toml, {page.close} "
+        "reverts it. Set keys in that file, in the table [keys]: command id = keys, such as "
+        "edit.undo = 'u,ctrl+z'."
     )
 
     def __init__(self) -> None:
@@ -167,8 +167,9 @@ class ToolsScreen(ListPage[Tool]):
     ROW_FACT = "tool"
     HELP = (
         "Your own programs to run on the open model, including edits. {tools.run} or "
-        "{list.activate} runs a tool, {tools.add} adds one, {tools.edit} edits it, {tools.remove} "
-        "removes it. Below are the settings of the tool at the cursor, one argument per line."
+        "{list.activate} runs a tool, {tools.add} adds one, {tools.edit} edits it, "
+        "{tools.remove} removes it. Below are the settings of the tool at the cursor, one "
+        "argument per line."
     )
 
     def __init__(self) -> None:

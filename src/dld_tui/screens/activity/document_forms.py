@@ -105,11 +105,11 @@ class ConvertForm(ActivityScreen):
 
     tab_title = "modify"
     HELP = (
-        "Change the settings that should differ; an empty field shows its default. "
-        "{activity.run} runs the conversion on the model as it is now, edits included, while you "
-        "keep working; {work.stop} stops it. The result replaces the model as one edit that "
-        "{edit.undo} undoes, or goes to a file. {activity.copy} copies the equivalent command "
-        "line. {activity.tick} in a field of tensor or node names opens a list to tick them in."
+        "Change the settings that you need; an empty field shows its default. {activity.run} "
+        "converts the edited model in the background; {work.stop} cancels. The result replaces "
+        "the model as one edit that {edit.undo} undoes, or goes to a file. {activity.copy} "
+        "copies the command line that writes the file. In a field for tensor or node names, "
+        "{activity.tick} shows a list to choose from."
     )
 
     def __init__(

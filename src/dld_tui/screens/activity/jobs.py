@@ -438,8 +438,8 @@ class EndedJobsScreen(ListPage[EndedJob]):
     tab_title = "ended jobs"
     LIST_TITLE, LIST_EMPTY, ABOUT_TITLE = "Ended jobs", "No job has ended yet.", "Result and log"
     HELP = (
-        "The jobs that ended since the program started, the newest first. {ended_jobs.result} "
-        "opens the file that a job wrote, {ended_jobs.copy} copies its result and log."
+        "The finished jobs of this session, newest first. {ended_jobs.result} opens the result "
+        "of a job, {ended_jobs.copy} copies its result and log."
     )
 
     def on_mount(self) -> None:
@@ -561,8 +561,8 @@ class ManyJobsScreen(Page):
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs"
     HELP = (
-        "{many_jobs.cancel} stops all jobs. When all have succeeded, their reports are compared; "
-        "if one failed, {many_jobs.result} compares the others."
+        "{many_jobs.cancel} cancels all jobs. When all have succeeded, their reports are "
+        "compared; if one failed, {many_jobs.result} compares the others."
     )
 
     def __init__(self, title: str, starts: Sequence[tuple[str, Callable[[], Job]]]) -> None:

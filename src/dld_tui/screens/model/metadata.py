@@ -450,10 +450,10 @@ class ProfilesScreen(ListPage[RangeRow]):
     tab_title = "shape profiles"
     ROW_FACT = "range"
     HELP = (
-        "An engine is built for ranges of input shapes. Each profile gives every dynamic input "
-        "its smallest, most typical and largest shape. {profiles.add} adds a profile, "
-        "{profiles.edit} edits the shapes at the cursor, {profiles.delete} removes the profile. "
-        "Profiles are stored in the model."
+        "An engine is built for ranges of input shapes. Each optimization profile gives the "
+        "minimum, optimum and maximum shape of every input with a dynamic dimension. "
+        "{profiles.add} adds a profile, {profiles.edit} edits the shapes at the cursor, "
+        "{profiles.delete} removes the profile. The model stores the profiles."
     )
 
     def __init__(self, workspace: History) -> None:

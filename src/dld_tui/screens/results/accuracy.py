@@ -83,10 +83,10 @@ class AccuracyScreen(ListPage[Row]):
     CSS_PATH = STYLES / "lists.tcss"
     LIST_EMPTY = "No tensor to show"
     HELP = (
-        "Each row is a tensor of the model, the largest errors first. {accuracy.order} lists "
-        "them in the order of computation, {accuracy.first} goes to the first one outside its "
-        "tolerance, and {list.activate} to the node that computes it. In the graph, "
-        "{graph.overlay} colours nodes by these errors."
+        "Each row is a tensor of the model, the largest errors first. {accuracy.order} sorts by "
+        "execution order, {accuracy.first} goes to the first tensor outside its tolerance, and "
+        "{list.activate} goes to its producer. In the graph, {graph.overlay} colours nodes by "
+        "these errors."
     )
 
     def __init__(self, result: AccuracyReport, model: Path | None = None) -> None:

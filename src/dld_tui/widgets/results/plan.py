@@ -278,9 +278,8 @@ class PlanSummary(LaidOutView):
     """What the engine is, how long it takes, where the time goes, and what to look at."""
 
     HELP = (
-        "The report card of the engine: times of whole inferences if they are known, shares of "
-        "precisions and types in the time, the costliest layers, findings, and what the files do "
-        "not say."
+        "The report card of the engine: latency if known, precisions and types by their share of "
+        "the time, the costliest layers, findings, and missing information."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -416,9 +415,8 @@ class PlanDetails(LineView):
     """The layer under the cursor of another pane."""
 
     HELP = (
-        "Everything the file says about the layer: tensors with their formats, weights, tactic, "
-        "the ONNX nodes that it computes, and findings. {list.activate} on a node goes to the "
-        "model."
+        "Everything that the file says about the layer: tensors with formats, weights, tactic, "
+        "ONNX nodes and findings. {list.activate} on a node goes to the model."
     )
 
     @dataclass
@@ -635,9 +633,9 @@ class PlanFindings(LineView):
     """The findings of an engine."""
 
     HELP = (
-        "What may cost time in this engine, the costliest first: the layer, the problem and, in "
-        "the details, what to do. {list.activate} goes to the layer; where a rule of dld rewrite "
-        "is named, {plan.improve} shows what it would change in the model."
+        "Findings that may cost time in this engine, the costliest first. The details say what "
+        "to do. {list.activate} goes to the layer; if the finding names a rewrite rule, "
+        "{plan.improve} previews it on the model."
     )
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -689,9 +687,9 @@ class SpecialView(TableView):
 
     FITTED = True
     HELP = (
-        "Layers of one kind with the figures that matter for it. {plan.table} shows the next "
-        "kind, {table.sort} sorts by the next column, {list.activate} shows the layer in the "
-        "layer table."
+        "Layers of one kind with their specific figures. {plan.table} shows the next kind, "
+        "{table.sort} sorts by the next column, {list.activate} shows the layer in the layer "
+        "table."
     )
 
 
