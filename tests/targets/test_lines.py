@@ -74,3 +74,21 @@ def test_log_text_is_cut() -> None:
 )
 def test_describe_end(code: int | None, says: str) -> None:
     assert says in describe_end(code)[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("/v/site-packages/onnxruntime/capi/session.py", "ONNX Runtime crashed (SIGSEGV)"),
+        ("/v/site-packages/numpy/core.py", "the worker process crashed (SIGSEGV)"),
+        ("/src/dld_tui/activities/worker.py", "the worker process crashed (SIGSEGV)"),
+    ],
+)
+def test_the_library_that_crashed_is_named(file: str, says: str) -> None:
+    log = f"""Fatal Python error: Segmentation fault
+Thread 0x1 (most recent call first):
+  File "/v/site-packages/onnx/checker.py", line 64 in _listen
+Current thread 0x2 (most recent call first):
+  File "{file}", line 395 in run
+  File "/v/site-packages/onnxruntime/other.py", line 1 in f"""
+    assert describe_end(-11, log)[0] == says

@@ -199,12 +199,18 @@ def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
     return text, _LEVELS[mark.group(1)] if mark else "info"
 
 
-def describe_end(code: int | None) -> tuple[str, str | None]:
+_LIBRARIES = {"onnxruntime": "ONNX Runtime", "tensorrt": "TensorRT", "onnx": "onnx"}
+_CRASHED_IN = re.compile(r'^Current thread [^\n]*\n\s*File "[^"\n]*-packages/(\w+)/', re.MULTILINE)
+"""Where Python's fault handler says that a native library was called."""
+
+
+def describe_end(code: int | None, log: str = "") -> tuple[str, str | None]:
     """Return what happened and what to do, for a process that ended without saying.
 
     Args:
         code: As :attr:`subprocess.Popen.returncode`: the negative number of a signal, or the exit
             status; None when the process does not end.
+        log: The last lines that it wrote.
     """
     if code is None:
         return "the worker process does not end, not even on SIGKILL", "A device or disk may hang"
@@ -217,5 +223,10 @@ def describe_end(code: int | None) -> tuple[str, str | None]:
     if -code == signal.SIGKILL:
         return f"the worker process was killed ({name})", "The machine may have run out of memory"
     if -code in _CRASHES:
+        place = _CRASHED_IN.search(log)
+        library = _LIBRARIES.get(place[1]) if place is not None else None
+        if library is not None:
+            hint = f"The fault is in {library}; `dld check` may tell the node"
+            return f"{library} crashed ({name})", hint
         return f"the worker process crashed ({name})", "The fault is in a native library"
     return f"the worker process was ended by {name}", None

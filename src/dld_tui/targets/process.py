@@ -289,8 +289,9 @@ class ProcessJob(Job):
     def _unsaid_end(self, code: int | None) -> Failed | Cancelled:
         if self._cancelled:
             return Cancelled()
-        message, hint = describe_end(code)
-        return Failed(message, None, hint, "\n".join(self._last_lines) or None)
+        log = "\n".join(self._last_lines)
+        message, hint = describe_end(code, log)
+        return Failed(message, None, hint, log or None)
 
     # -- only with the state lock -----------------------------------------------------------------
 

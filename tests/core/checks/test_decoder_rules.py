@@ -120,6 +120,13 @@ def other_type(model: onnx.ModelProto) -> None:
             info.type.tensor_type.elem_type = TensorProto.FLOAT16
 
 
+def without_bias(model: onnx.ModelProto) -> None:
+    packed = helper.make_node(
+        "Attention", ["embedded", "packed", ""], ["more"], domain="com.microsoft", num_heads=4
+    )
+    model.graph.node.append(packed)
+
+
 BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
@@ -134,6 +141,7 @@ BROKEN: list[tuple[str, Change, str]] = [
         set_number("MatMulNBits", "block_size", 64),
         "its scales are 128, not 64",
     ),
+    ("decoder:no-bias", without_bias, "it has no bias"),
     ("decoder:cache-pair", crossed, "of another layer"),
     ("decoder:cache-pair", keys_as_values, "keys and values change places"),
     ("decoder:cache-alike", other_type, "of 3 caches"),

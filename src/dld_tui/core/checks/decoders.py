@@ -198,6 +198,9 @@ def _multi_head(node: Node) -> Iterator[Finding]:
 
 def _projected(node: Node) -> Iterator[Finding]:
     """Check the heads of Attention of com.microsoft, whose weights make query, key and value."""
+    if not (len(node.inputs) > 2 and node.inputs[2]):
+        text = "it has no bias: ONNX Runtime 1.31 crashes in its CPU kernel, zeros would do"
+        yield _finding("decoder:no-bias", text, node)
     heads, width = _number(node, "num_heads"), _sizes(node, 1, 2)[1]
     given = node.attribute("qkv_hidden_sizes")
     listed = given.value if given is not None else None

@@ -298,6 +298,7 @@ DECODER_RULES: dict[str, Level] = {
     "decoder:head-size": "warning",
     "decoder:rotary-table": "warning",
     "decoder:lengths": "error",
+    "decoder:no-bias": "warning",
     "decoder:block-sizes": "error",
     "decoder:cache-pair": "warning",
     "decoder:cache-alike": "warning",

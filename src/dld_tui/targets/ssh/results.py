@@ -321,7 +321,7 @@ class Listener:
             return Failed(message, self._target, "The machine may have been restarted", details)
         if end.reason:
             return Failed(end.reason, self._target, "Free some space there", details)
-        message, hint = describe_end(end.code)
+        message, hint = describe_end(end.code, details or "")
         return Failed(message, self._target, hint, details)
 
     def _of_target(self, failed: Failed) -> Failed:
