@@ -18,8 +18,7 @@ from dld_tui.core.document.types.value_types import ValueType
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import follow_shapes
-from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of
-from dld_tui.core.llm.devices import device_of
+from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
 from tests.support import decoders
 

@@ -76,7 +76,7 @@ from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.triage import CUDA_GRAPH
 from dld_tui.core.settings import paths
-from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, roof_of
+from dld_tui.core.tensorrt.plan.layer_work import peaks_of, roof_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 

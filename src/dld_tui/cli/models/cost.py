@@ -24,8 +24,14 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.inputs.propagation import declare_inputs, follow_shapes
 from dld_tui.core.inputs.shapes import parse_shapes
-from dld_tui.core.llm.budget import Budget, budget_of, fit_table, time_table
-from dld_tui.core.llm.devices import device_of, this_machine
+from dld_tui.core.llm.budget import (
+    Budget,
+    budget_of,
+    device_of,
+    fit_table,
+    this_machine,
+    time_table,
+)
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.tables.rendering import csv_of

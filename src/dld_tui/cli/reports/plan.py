@@ -26,7 +26,7 @@ from dld_tui.core.tables.rendering import csv_of, fitted_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.file_set import trex_paths, write_trex
-from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, unknown_device
+from dld_tui.core.tensorrt.plan.layer_work import peaks_of, unknown_device
 from dld_tui.core.tensorrt.plan.lint import FindingGroup, grouped
 from dld_tui.core.tensorrt.plan.lint import findings as lint
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes

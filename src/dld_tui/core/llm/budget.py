@@ -1,30 +1,119 @@
-"""What a decoder needs before it is run: memory by batch and context, and the least time a token.
+"""The budget of a decoder before a run: memory by batch and context, and the least time per token.
 
-Times are those of a roofline: a phase takes at least the time of its operations at the peak, and
-at least that of its bytes at the bandwidth. Its bytes are the weights that it reads and the cache.
+Least times are those of the roofline: the larger of the time of all operations at the peak and of
+all bytes at the bandwidth. The bytes are the weights read and the KV cache. Devices come from a
+table, from numbers, or are this machine.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from dld_tui.core.codec import decode
 from dld_tui.core.cost.memory import memory_plan
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import operator
 from dld_tui.core.cost.roofline import Roof
 from dld_tui.core.document.summary import summarise
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.inputs.propagation import follow_shapes, sizes_of
-from dld_tui.core.llm.devices import Device
+from dld_tui.core.machine.environment import environment
 from dld_tui.core.report.groups import ELEMENT_BITS
+from dld_tui.core.settings import paths
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
+from dld_tui.core.tensorrt.plan.layer_work import peaks_of, roof_of
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.llm.feeds import Decoder
+
+
+KEPT_PEAKS = "peaks.json"
+"""The file in the cache folder with the measured peaks of this machine's CPU."""
+_MEMORY_GB = (
+    (r"B200", 180), (r"H200", 141), (r"H100.*NVL", 94), (r"H100", 80), (r"A100.*80GB", 80),
+    (r"A100", 40), (r"A30\b", 24), (r"A10\b", 24), (r"A2\b", 16), (r"L40", 48), (r"L4\b", 24),
+    (r"T4\b", 16), (r"TITAN RTX", 24), (r"RTX 2080 Ti", 11), (r"RTX 3080 Ti", 12),
+    (r"RTX 3090", 24), (r"RTX 3070", 8), (r"RTX 4090", 24), (r"RTX 4080", 16), (r"AGX Orin", 64),
+)  # fmt: skip
+"""10^9 bytes by name, from the data sheets; devices sold with several sizes are left out."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device for a decoder."""
+
+    name: str
+    """Visible text."""
+    memory_bytes: int | None
+    roof: Roof | None
+    """None where its peaks are unknown."""
+
+
+def device_of(text: str) -> Device:
+    """Return a device from its name or from numbers.
+
+    Args:
+        text: ``H200``, or ``NAME=TFLOPS,GB/s,GB``.
+
+    Raises:
+        UsageError: The name is not in the table, or the numbers are malformed.
+    """
+    name, sign, numbers = text.partition("=")
+    if sign:
+        try:
+            tflops, bandwidth, memory = (float(part) for part in numbers.split(","))
+        except ValueError:
+            raise UsageError(
+                f"--device {text!r} is malformed", hint="Write NAME=TFLOPS,GB/s,GB"
+            ) from None
+        if not (0 < tflops < 1e6 and 0 < bandwidth < 1e6 and 0 < memory < 1e6):
+            raise UsageError(f"--device {text!r} has a number out of range")
+        peaks = dict.fromkeys(("fp32", "fp16", "bf16", "int8"), tflops * 1e12)
+        return Device(visible(name), int(memory * 1e9), Roof(name, peaks, bandwidth * 1e9))
+    peaks_found = peaks_of({"Name": text})
+    if peaks_found is None:
+        raise UsageError(
+            f"the table of devices has no {visible(text)!r}",
+            hint="Give numbers, as NAME=TFLOPS,GB/s,GB",
+        )
+    return Device(visible(text), _memory_of(text), roof_of(peaks_found))
+
+
+def this_machine() -> Device:
+    """Return the CPU of this machine; its peaks are known once a model was profiled here."""
+    facts = environment()
+    memory = facts.get("memory_bytes")
+    return Device(
+        "this machine",
+        memory if isinstance(memory, int) else None,
+        _kept_roof(str(facts.get("cpu", ""))),
+    )
+
+
+def _kept_roof(cpu: str) -> Roof | None:
+    with contextlib.suppress(OSError, ValueError, DldError):
+        known = json.loads((paths.cache_dir() / KEPT_PEAKS).read_text(encoding="utf-8"))
+        for key, value in known.items() if isinstance(known, dict) else ():
+            if cpu and key.startswith(f"{cpu}, "):
+                roof: Roof = decode(Roof, value)
+                return roof
+    return None
+
+
+def _memory_of(name: str) -> int | None:
+    sizes = (size for pattern, size in _MEMORY_GB if re.search(pattern, name, re.IGNORECASE))
+    size = next(sizes, None)
+    return None if size is None else size * 10**9
+
 
 Phase = Literal["prefill", "decode"]
 _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
@@ -32,28 +121,28 @@ _SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 @dataclass(frozen=True)
 class PhaseBudget:
-    """One run: over a whole prompt, or for one token of each sequence."""
+    """One run: prefill of a whole prompt, or decode of one token of each sequence."""
 
     phase: Phase
     batch: int
     context: int
-    """Tokens of each sequence that are seen at the end of the run."""
+    """Tokens of each sequence in the context at the end of the run."""
     flops: int | None
-    """Operations, a multiply-accumulate is two; without nodes whose operator is not known."""
+    """Operations (a multiply-accumulate is two), without nodes of unknown operators."""
     weight_bytes: int
-    """Of the weights that it reads: of a table only the rows that are picked."""
+    """Weights read: of an embedding table only the selected rows."""
     cache_bytes: int
-    """Of the cache that it reads and writes."""
+    """KV cache read and written."""
     activation_bytes: int
-    """The most that values between nodes take at a time, as far as their shapes are known."""
+    """The peak of all tensors between nodes, as far as their shapes are known."""
     logits_bytes: int
 
     def least_ms(self, roof: Roof, precision: str) -> tuple[float, str] | None:
-        """Return the least time, and whether ``compute`` or ``memory`` sets it.
+        """Return the least time in milliseconds, and its limit: ``compute`` or ``memory``.
 
         Args:
             roof: Of a device.
-            precision: What it computes in, as ``fp16``.
+            precision: The type that the decoder computes in, e.g. ``fp16``.
         """
         peak = roof.flops.get(precision) or roof.flops.get("fp32")
         if self.flops is None or not peak or not roof.bandwidth:
@@ -64,53 +153,53 @@ class PhaseBudget:
 
 @dataclass(frozen=True)
 class Fit:
-    """A batch and a context, and what they need."""
+    """The memory needed for a batch and a context."""
 
     batch: int
     context: int
     weight_bytes: int
-    """All that is stored."""
+    """All weights of the model."""
     kv_bytes: int
     activation_bytes: int
-    """While decoding: a prompt may be taken in pieces."""
+    """While decoding: a prompt may be processed in chunks."""
     logits_bytes: int
     prompt_bytes: int
-    """All together while a prompt of the whole context is taken at once."""
+    """The total while a prompt of the whole context is processed at once."""
 
     @property
     def total_bytes(self) -> int:
-        """All together."""
+        """The total while decoding."""
         return self.weight_bytes + self.kv_bytes + self.activation_bytes + self.logits_bytes
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a decoder needs."""
+    """Memory and operations of a decoder by batch and context."""
 
     weight_bytes: int
     kv_token_bytes: int
     """Of one token of one sequence, in all layers."""
     precision: str
-    """What it computes in, by its cache."""
+    """The type of its cache, which it computes in."""
     unknown_nodes: int
-    """Nodes of which it is not known what they compute."""
+    """Nodes of unknown operators."""
     phases: tuple[PhaseBudget, ...]
     fits: tuple[Fit, ...]
 
 
 def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int]) -> Budget:
-    """Return what a decoder needs; types that inference found in its document count.
+    """Return the budget of a decoder, by the inferred types of its document.
 
-    The document is changed, and nobody may save it.
+    The document is modified and must not be saved afterwards.
 
     Args:
         decoder: The model.
-        batches: How many sequences at once.
-        contexts: How many tokens of each are seen.
+        batches: Numbers of sequences.
+        contexts: Numbers of tokens of each sequence.
 
     Raises:
-        UsageError: The model does not take such sizes.
-        ActivityError: A cache leaves more open than batch and length.
+        UsageError: The model does not accept such sizes.
+        ActivityError: A cache has more dynamic dimensions than batch and length.
     """
     phases, fits, unknown = [], [], 0
     weights = summarise(decoder.document).initializer_bytes
@@ -150,7 +239,7 @@ def kv_bytes(decoder: Decoder, batch: int, context: int) -> int:
 
 
 def run_bytes(decoder: Decoder, batch: int, prompt: int, tokens: int) -> int:
-    """Return what a run needs at least: weights, the cache at its end, the logits of the prompt."""
+    """Return the least memory of a run: weights, the cache at its end, the logits of the prompt."""
     cache = kv_bytes(decoder, batch, prompt + tokens)
     weights = summarise(decoder.document).initializer_bytes
     return weights + cache + _logits_bytes(decoder, batch, prompt)

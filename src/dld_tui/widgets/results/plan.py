@@ -29,8 +29,7 @@ from dld_tui.core.tensorrt.plan.graph import (
     precision_text,
     tensor_type,
 )
-from dld_tui.core.tensorrt.plan.layer_macs import macs
-from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, placement, unknown_device
+from dld_tui.core.tensorrt.plan.layer_work import macs, peaks_of, placement, unknown_device
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.summary import activations_text, summary_of, weights_text

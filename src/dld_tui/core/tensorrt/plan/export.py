@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.tables.table import PERCENT, Column, Table, json_of
-from dld_tui.core.tensorrt.plan.layer_macs import arithmetic_intensity, macs
-from dld_tui.core.tensorrt.plan.layer_roofline import peaks_of, placement, unknown_device
+from dld_tui.core.tensorrt.plan.layer_work import (
+    arithmetic_intensity,
+    macs,
+    peaks_of,
+    placement,
+    unknown_device,
+)
 from dld_tui.core.tensorrt.plan.summary import (
     NAMES,
     distribution,

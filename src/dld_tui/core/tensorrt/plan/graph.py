@@ -14,7 +14,7 @@ from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.groups import UNKNOWN
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import layout_of
-from dld_tui.core.tensorrt.plan.layer_macs import macs
+from dld_tui.core.tensorrt.plan.layer_work import macs
 from dld_tui.core.text import visible
 
 _CATEGORIES: tuple[tuple[str, str], ...] = (

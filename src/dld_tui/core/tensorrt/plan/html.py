@@ -36,8 +36,14 @@ from dld_tui.core.tables.table import PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.graph import plan_content
-from dld_tui.core.tensorrt.plan.layer_macs import is_convolution, macs
-from dld_tui.core.tensorrt.plan.layer_roofline import Peaks, peaks_of, placement, unknown_device
+from dld_tui.core.tensorrt.plan.layer_work import (
+    Peaks,
+    is_convolution,
+    macs,
+    peaks_of,
+    placement,
+    unknown_device,
+)
 from dld_tui.core.tensorrt.plan.lint import LEVELS, FindingGroup, PlanFinding, grouped
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.subject import layer_records

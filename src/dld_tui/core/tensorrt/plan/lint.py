@@ -25,7 +25,7 @@ from dld_tui.core.report.groups import DLA, DLA_TRANSFER, DLA_WAIT
 from dld_tui.core.report.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.json_text import text_of
-from dld_tui.core.tensorrt.plan.layer_macs import gemm_dims, is_convolution, is_product
+from dld_tui.core.tensorrt.plan.layer_work import gemm_dims, is_convolution, is_product
 
 if TYPE_CHECKING:
     from dld_tui.core.tensorrt.plan.engine_plan import TimingSummary

@@ -42,7 +42,7 @@ from dld_tui.core.tensorrt.plan.file_set import (
 )
 from dld_tui.core.tensorrt.plan.folding import fold, profile_indices
 from dld_tui.core.tensorrt.plan.json_text import objects_of
-from dld_tui.core.tensorrt.plan.layer_macs import with_weights
+from dld_tui.core.tensorrt.plan.layer_work import with_weights
 from dld_tui.core.tensorrt.plan.layers import (
     NO_LAYERS,
     RawPlan,

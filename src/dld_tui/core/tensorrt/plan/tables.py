@@ -40,7 +40,9 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
 )
 from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.json_text import layout_of, whole_of
-from dld_tui.core.tensorrt.plan.layer_macs import (
+from dld_tui.core.tensorrt.plan.layer_work import (
+    Peaks,
+    Placement,
     arithmetic_intensity,
     attribute,
     convolution,
@@ -48,8 +50,9 @@ from dld_tui.core.tensorrt.plan.layer_macs import (
     is_convolution,
     is_product,
     macs,
+    peaks_of,
+    placement,
 )
-from dld_tui.core.tensorrt.plan.layer_roofline import Peaks, Placement, peaks_of, placement
 from dld_tui.core.tensorrt.plan.lint import (
     FLOATS,
     Links,

@@ -1,6 +1,6 @@
-"""Multiply-accumulates of a layer, by its shapes: convolutions and matrix products.
+"""The work of a layer, from its shapes, and its roofline: multiply-accumulates, bytes, peaks.
 
-A convolution is seen as the matrix product that implicit GEMM computes: M = N * P * Q,
+A convolution counts as the matrix product that implicit GEMM computes: M = N * P * Q,
 N = K / groups, K = C / groups * R * S, once for each group.
 """
 
@@ -9,11 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EngineTensor
-from dld_tui.core.tensorrt.plan.json_text import dims_of, whole_of
+from dld_tui.core.cost.roofline import Roof
+from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor
+from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.json_text import dims_of, first, number_of, whole_of
 from dld_tui.core.types import JSON
 
 _CONVOLUTION = re.compile(r"Convolution|ConvActPool")
@@ -40,7 +43,7 @@ class Gemm:
 
 @dataclass(frozen=True)
 class Convolution:
-    """What a convolution computes."""
+    """The dimensions of a convolution."""
 
     batch: int
     channels: int
@@ -48,7 +51,7 @@ class Convolution:
     kernel: tuple[int, ...]
     groups: int
     out_dims: tuple[int, ...]
-    """Spatial dimensions of what the convolution itself makes, before a pooling fused to it."""
+    """Spatial dimensions of the convolution's own output, before a fused pooling."""
     transposed: bool
     macs: int
 
@@ -61,12 +64,12 @@ class Convolution:
 
 
 def is_convolution(layer: EngineLayer) -> bool:
-    """Tell whether a layer is a convolution, fused with others or not, or a deconvolution."""
+    """Return whether a layer is a convolution or deconvolution, fused with others or not."""
     return _kind_of(layer.type, layer.subtype) == "convolution"
 
 
 def is_product(layer: EngineLayer) -> bool:
-    """Tell whether a layer is a matrix product."""
+    """Return whether a layer is a matrix product."""
     return _kind_of(layer.type, layer.subtype) == "product"
 
 
@@ -82,7 +85,7 @@ def _kind_of(layer_type: str, parameter_type: str) -> str:
 
 
 def macs(layer: EngineLayer) -> int | None:
-    """Return the multiply-accumulates of a layer; None when it is of another kind or not known."""
+    """Return the multiply-accumulates of a layer; None for other kinds and unknown shapes."""
     if is_convolution(layer):
         conv = convolution(layer)
         return conv.macs if conv else None
@@ -91,13 +94,13 @@ def macs(layer: EngineLayer) -> int | None:
 
 
 def arithmetic_intensity(layer: EngineLayer) -> float | None:
-    """Return multiply-accumulates a byte moved; None when one of them is not known."""
+    """Return multiply-accumulates per byte moved; None if either is unknown."""
     count, size = macs(layer), layer.footprint
     return count / size if count is not None and size else None
 
 
 def convolution(layer: EngineLayer) -> Convolution | None:
-    """Return what a convolution computes; None when its shapes are not known."""
+    """Return the dimensions of a convolution; None if its shapes are unknown."""
     read, written = _known(layer.inputs), _known(layer.outputs)
     kernel = dims_of(attribute(layer, "Kernel"))
     if read is None or written is None or not kernel or len(read) != len(kernel) + 2:
@@ -123,7 +126,7 @@ def _sane(conv: Convolution) -> Convolution | None:
 
 
 def _fused(layer: EngineLayer) -> bool:
-    """Tell whether a pooling follows inside, so that the output is not the convolution's."""
+    """Return whether the layer includes a pooling, so that its output is not the convolution's."""
     return "PoolingWindowSize" in layer.attributes
 
 
@@ -147,13 +150,13 @@ def _out_dims(
 
 
 def attribute(layer: EngineLayer, name: str) -> JSON:
-    """Return a property of a convolution, that of the one inside a ``ConvActPool``, too."""
+    """Return an attribute of a convolution, also of one inside a ``ConvActPool``."""
     attributes = layer.attributes
     return attributes[name] if name in attributes else attributes.get(f"Conv{name}")
 
 
 def gemm(layer: EngineLayer) -> Gemm | None:
-    """Return the matrix product of a layer, a convolution's too; None when it is not known."""
+    """Return the matrix product of a layer, a convolution included; None if unknown."""
     if is_convolution(layer):
         conv = convolution(layer)
         return conv.gemm if conv else None
@@ -166,7 +169,7 @@ def gemm(layer: EngineLayer) -> Gemm | None:
 
 @dataclass(frozen=True)
 class GemmDims:
-    """What is known of a matrix product; None is dynamic or unknown."""
+    """The known dimensions of a matrix product; None is dynamic or unknown."""
 
     batch: int | None = None
     m: int | None = None
@@ -175,9 +178,9 @@ class GemmDims:
 
 
 def gemm_dims(layer: EngineLayer) -> GemmDims:
-    """Return the dimensions of the product of a layer, a convolution's by implicit GEMM.
+    """Return the dimensions of the product of a layer; of a convolution, by implicit GEMM.
 
-    Of a convolution N and K are known by its kernel and channels when its size is dynamic.
+    N and K of a convolution with dynamic sizes follow from its kernel and channels.
     """
     if is_convolution(layer):
         return _convolution_dims(layer)
@@ -219,8 +222,8 @@ def _inner_dim(layer: EngineLayer, first: tuple[int, ...], written: tuple[int, .
     """Return K.
 
     The inspector does not say which operand is transposed: K is a dimension of the first input
-    that the second operand has too, its last one first. Where the second operand is not listed, as
-    in products of Myelin, it is weights: then K is what one row of the result is made of.
+    that the second operand has, too; the last one is tried first. Where the second operand is not
+    listed, as in products of Myelin, it is weights: K is then the inner dimension of one row.
     """
     second = _second_operand(layer, written)
     if second is not None:
@@ -241,10 +244,10 @@ def _inner_dim(layer: EngineLayer, first: tuple[int, ...], written: tuple[int, .
 
 
 def _second_operand(layer: EngineLayer, written: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions of the other factor; None when the file does not list it.
+    """Return the dimensions of the second factor; None when the file does not list it.
 
-    A bias or a residual that is listed as an input is none: the one has a single row, the other
-    the dimensions of the result.
+    A bias or a residual listed as an input is not a factor: a bias has a single row, a residual the
+    dimensions of the result.
     """
     first = layer.inputs[0].dims or ()
     for tensor in (*layer.inputs[1:], *layer.constants):
@@ -263,8 +266,8 @@ def _second_operand(layer: EngineLayer, written: tuple[int, ...]) -> tuple[int, 
 def with_weights(layer: EngineLayer) -> EngineLayer:
     """Return a convolution or product with its weights, estimated where the file lists none.
 
-    The estimate is by shapes, in the type of the layer's input: K x N once, in spite of a batch. A
-    layer whose shapes do not tell them has weights of unknown size.
+    The estimate is K x N elements in the type of the layer's input, whatever the batch. A layer
+    with unknown shapes has weights of unknown size.
     """
     convolves = is_convolution(layer)
     if layer.weights_bytes or layer.weights_from != "file" or not (convolves or is_product(layer)):
@@ -286,6 +289,149 @@ def with_weights(layer: EngineLayer) -> EngineLayer:
 
 
 def _known(tensors: tuple[EngineTensor, ...]) -> tuple[int, ...] | None:
-    """Return the dimensions of the first tensor, when all are known."""
+    """Return the dimensions of the first tensor if all are known."""
     dims = tensors[0].dims if tensors else None
     return dims if dims is not None and all(dim >= 0 for dim in dims) else None
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The peak performance of a device."""
+
+    device: str
+    tflops: Mapping[str, float]
+    """10^12 operations per second (a multiply-accumulate is two) by type."""
+    bandwidth_gbs: float
+    """10^9 bytes per second."""
+
+    def ops(self, precision: str) -> float | None:
+        """Return operations per second for a type; None when the table has none."""
+        tflop = self.tflops.get(precision)
+        return tflop * 1e12 if tflop else None
+
+
+def roof_of(peaks: Peaks) -> Roof:
+    """Return the roofline of a GPU from its data sheet."""
+    flops = {name: value * 1e12 for name, value in peaks.tflops.items()}
+    return Roof(peaks.device, flops, peaks.bandwidth_gbs * 1e9, launch_ms=0.003,
+                source="the data sheet")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The position of a layer under the roofline."""
+
+    bound: str
+    """``compute`` or ``memory``: its limit."""
+    attainable: float
+    """The most operations per second at this layer's intensity; bytes per second for a layer
+    without products."""
+    efficiency: float | None
+    """The achieved share of that, 0 to 1; None without a time."""
+
+
+def _peaks(fp32: float, fp16: float, int8: float, gbs: float, fp8: float = 0.0, fp4: float = 0.0,
+           *, bf16: bool = True) -> tuple[Mapping[str, float], float]:  # fmt: skip
+    """Return peaks by type; Volta and Turing have no bf16."""
+    table = {
+        "fp32": fp32, "fp16": fp16, "bf16": fp16 if bf16 else 0.0, "int8": int8, "fp8": fp8,
+        "fp4": fp4,
+    }  # fmt: skip
+    return {name: value for name, value in table.items() if value}, gbs
+
+
+# Dense (no structured sparsity), of Tensor Cores with FP32 accumulation where a device has both;
+# FP32 is that of CUDA cores, since TF32 can be disabled and the layer information does not tell.
+# From NVIDIA's data sheets and architecture whitepapers:
+# - A100: "NVIDIA A100 Tensor Core GPU" data sheet, 2021 (PCIe 80 GB: 1,935 GB/s; SXM 80 GB: 2,039)
+# - A30, A10, A2, T4, V100, L4, L40, L40S: their data sheets
+# - H100: "NVIDIA H100 Tensor Core GPU" data sheet, 2023, halved where it gives sparse figures;
+#   H200: data sheet, 2024; B200: "NVIDIA DGX B200" data sheet, 2024, an eighth of it, halved where
+#   sparse
+# - TITAN RTX and RTX 20: "NVIDIA Turing GPU Architecture"; RTX 30: "NVIDIA Ampere GA102 GPU
+#   Architecture", appendix; RTX 40: "NVIDIA Ada GPU Architecture", appendix
+# - Jetson AGX Orin 64 GB: "Jetson AGX Orin Series Technical Brief", GPU only
+_TABLE = (
+    (r"B200", _peaks(0, 2250, 4500, 8000, 4500, 9000)),
+    (r"H200", _peaks(67, 989, 1979, 4800, 1979)),
+    (r"H100.*PCIe", _peaks(51, 756, 1513, 2000, 1513)),
+    (r"H100.*NVL", _peaks(60, 835, 1671, 3900, 1671)),
+    (r"H100\b", _peaks(67, 989, 1979, 3350, 1979)),
+    (r"A100.*80GB PCIe", _peaks(19.5, 312, 624, 1935)),
+    (r"A100.*80GB", _peaks(19.5, 312, 624, 2039)),
+    (r"A100\b", _peaks(19.5, 312, 624, 1555)),
+    (r"A30\b", _peaks(10.3, 165, 330, 933)),
+    (r"A10\b", _peaks(31.2, 125, 250, 600)),
+    (r"A2\b", _peaks(4.5, 18, 36, 200)),
+    (r"L40S", _peaks(91.6, 362, 733, 864, 733)),
+    (r"L40\b", _peaks(90.5, 181, 362, 864, 362)),
+    (r"L4\b", _peaks(30.3, 121, 242, 300, 242)),
+    (r"Tesla T4|\bT4\b", _peaks(8.1, 65, 130, 320, bf16=False)),
+    (r"V100.*PCIe", _peaks(14, 112, 0, 900, bf16=False)),
+    (r"V100", _peaks(15.7, 125, 0, 900, bf16=False)),
+    (r"TITAN RTX", _peaks(16.3, 130.5, 261, 672, bf16=False)),
+    (r"RTX 2080 Ti", _peaks(13.4, 53.8, 215.2, 616, bf16=False)),
+    (r"RTX 3080 Ti", _peaks(34.1, 68, 273, 912)),
+    (r"RTX 3090 Ti", _peaks(40, 80, 320, 1008)),
+    (r"RTX 3090", _peaks(35.6, 71, 284, 936)),
+    (r"RTX 3080", _peaks(29.8, 59.5, 238, 760)),
+    (r"RTX 3070", _peaks(20.3, 40.6, 162.6, 448)),
+    (r"RTX 4090", _peaks(82.6, 165.2, 660.6, 1008, 330.3)),
+    (r"RTX 4080", _peaks(48.7, 97.5, 389.9, 717, 194.9)),
+    (r"AGX Orin", _peaks(5.3, 42.5, 85, 204.8)),
+)
+
+
+def peaks_of(device: Mapping[str, JSON]) -> Peaks | None:
+    """Return the peaks of a device; None when it is not in the table.
+
+    The bandwidth is computed where the metadata has the bus width and clock of the memory.
+    """
+    name = device_name(device)
+    for pattern, (tflops, bandwidth) in _TABLE:
+        if re.search(pattern, name[:200], re.IGNORECASE):
+            return Peaks(name, tflops, computed_bandwidth(device) or bandwidth)
+    return None
+
+
+def computed_bandwidth(device: Mapping[str, JSON]) -> float | None:
+    """Return 10^9 bytes per second from bus width and clock, two transfers per cycle, or None."""
+    width = number_of(first(device, "Memory Bus Width", "GLOBAL_MEMORY_BUS_WIDTH"))
+    ghz = number_of(first(device, "Memory Clock Rate", "Application Memory Clock Rate"))
+    if ghz is None:
+        khz = number_of(device.get("MEMORY_CLOCK_RATE"))
+        ghz = khz / 1e6 if khz is not None else None
+    if width is None or ghz is None or not 0 < width < 1e6 or not 0 < ghz < 1e3:
+        return None
+    return width / 8 * ghz * 2
+
+
+def placement(layer: EngineLayer, peaks: Peaks) -> Placement | None:
+    """Return the position of a layer under the roofline; None if its shapes are unknown."""
+    size = layer.footprint
+    if not size:
+        return None
+    bandwidth = peaks.bandwidth_gbs * 1e9
+    count = macs(layer)
+    if not count:
+        return Placement("memory", bandwidth, _share(size, bandwidth, layer.time_ms))
+    peak = peaks.ops(layer.precision)
+    if peak is None:
+        return None
+    by_memory = 2 * count / size * bandwidth
+    bound, attainable = ("compute", peak) if peak <= by_memory else ("memory", by_memory)
+    return Placement(bound, attainable, _share(2 * count, attainable, layer.time_ms))
+
+
+def _share(work: float, per_second: float, time_ms: float | None) -> float | None:
+    return work / (time_ms / 1000) / per_second if time_ms else None
+
+
+def unknown_device(plan: EnginePlan) -> str:
+    """Return why there is no roofline, without a full stop; empty if there is one."""
+    if peaks_of(plan.device) is not None:
+        return ""
+    name = device_name(plan.device)
+    if not name:
+        return "no roofline: the files do not say which device this is"
+    return f"no roofline: the peaks of {name} are not in the table"

@@ -8,21 +8,19 @@ import pytest
 
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
 from dld_tui.core.tensorrt.plan.folding import is_pointwise, operations
-from dld_tui.core.tensorrt.plan.layer_macs import (
+from dld_tui.core.tensorrt.plan.layer_work import (
     Gemm,
     GemmDims,
     arithmetic_intensity,
+    computed_bandwidth,
     convolution,
     gemm,
     gemm_dims,
     macs,
-    with_weights,
-)
-from dld_tui.core.tensorrt.plan.layer_roofline import (
-    computed_bandwidth,
     peaks_of,
     placement,
     unknown_device,
+    with_weights,
 )
 from dld_tui.core.tensorrt.plan.layers import read_layers
 from dld_tui.core.tensorrt.plan.tables import make_table
