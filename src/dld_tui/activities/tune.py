@@ -707,8 +707,8 @@ class _Tuning:
             gain = yield from self._profiled_pair([self._base, used], targets, confirmed)
             reports = [str(target) for target in targets]
             if isinstance(gain, Gain):
-                share = gain.percent_of(confirmed.change_percent)
-                why = gain_lines(gain, confirmed.change_percent)
+                share = gain.percent_of(confirmed.high_percent)
+                why = gain_lines(gain, confirmed.change_percent, confirmed.high_percent)
             else:
                 why = [gain]
         code = self._code(replace(chosen, model=Path(model or self._base.model)))

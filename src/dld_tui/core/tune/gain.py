@@ -203,17 +203,17 @@ class Gain:
         return of_gain + abs(math.log(self.before_ms / confirmed.base_ms))
 
     def percent_of(self, change_percent: float) -> float | None:
-        """Return how much of a change of the time of a pass is told, at most 100.
+        """Return how much of a change in latency the profiles attribute, in percent, at most 100.
 
-        That is what named nodes have of it, and inputs and outputs of the model.
+        Attributed are the differences of named nodes and of copying inputs and outputs.
 
         Args:
-            change_percent: What is to be explained, such as -20 for a fifth less.
+            change_percent: The change to attribute, such as -20 for 20 % less latency.
         """
         if not change_percent or not self.before_ms:
             return None
-        told_percent = 100 * (self.named_ms + self.handing_ms) / self.before_ms
-        return max(0.0, min(100.0, 100 * told_percent / change_percent))
+        attributed_percent = 100 * (self.named_ms + self.handing_ms) / self.before_ms
+        return max(0.0, min(100.0, 100 * attributed_percent / change_percent))
 
 
 def gain_of(before: Report, after: Report) -> Gain | None:
@@ -262,14 +262,15 @@ def _is_named(comparison: Comparison, row: Row) -> bool:
     )
 
 
-def gain_lines(gain: Gain, change_percent: float) -> list[str]:
-    """Return where a gain is, in two sentences fit for a terminal.
+def gain_lines(gain: Gain, change_percent: float, claimed_percent: float) -> list[str]:
+    """Return where a gain comes from, in two sentences that are safe for a terminal.
 
     Args:
-        gain: By node.
-        change_percent: Of the time of a pass, as it was confirmed.
+        gain: The gain by node.
+        change_percent: The confirmed change in latency, the median of the pairs.
+        claimed_percent: The cautious end of its confidence interval, which is what is claimed.
     """
-    share = gain.percent_of(change_percent)
+    share = gain.percent_of(claimed_percent)
     if share is None or not gain.rows:
         return [NOT_MEASURED]
     digits = 4 if gain.before_ms < _SHORT_MS else 3
@@ -281,7 +282,7 @@ def gain_lines(gain: Gain, change_percent: float) -> list[str]:
             f"The nodes take as long as before ({parts} started): the gain comes from fewer delays"
             " between them (other programs, thread synchronization) or from unrecorded work."
         ]
-    lines = [f"{share:.0f} % of the gain is {_places(gain, running, waiting, digits)}."]
+    lines = [f"{share:.0f} % of the claimed gain is {_places(gain, running, waiting, digits)}."]
     shown = 100 * gain.whole_ms / gain.before_ms
     if abs(shown - change_percent) > _ROUGH * abs(change_percent):
         is_less = abs(shown) < abs(change_percent)

@@ -139,8 +139,8 @@ class TuneResult:
     asked: tuple[str, ...] = ()
     """The ids of the changes that the user asked for; empty for all."""
     explained_percent: float | None = None
-    """Percentage of the gain that is attributed to named nodes (while they ran and before they
-    could start) and to copying inputs and outputs."""
+    """Percentage of the claimed gain (the cautious end of the interval) that is attributed to named
+    nodes, while they ran and before they could start, and to copying inputs and outputs."""
     nodes: tuple[GainRow, ...] = ()
     """The gain by node, the largest first."""
     settings: Mapping[str, Any] = field(default_factory=dict)
