@@ -81,6 +81,20 @@ def test_links_lead_somewhere() -> None:
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
+def slug(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def test_anchors_exist() -> None:
+    for page in PAGES:
+        for link, anchor in re.findall(r"\]\(([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+            if not link.startswith("http"):
+                text = (page.parent / link if link else page).read_text("utf-8")
+                headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+                assert anchor in map(slug, headings), f"{page.name}: {link}#{anchor}"
+
+
 def test_paths_that_developers_read_of_exist() -> None:
     """Both pages name modules below ``src/dld_tui``, tests and documents."""
     paths = set()
