@@ -146,6 +146,25 @@ def test_a_file_of_small_fields_is_its_own_skeleton(tmp_path: Path) -> None:
     assert progress[-1] == (len(skeleton), len(skeleton))
 
 
+def test_little_of_a_file_of_small_fields_is_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(weights(8000, 64).SerializeToString())
+    ranges: list[tuple[int, int]] = []
+    read = Source.read
+
+    def recording(source: Source, offset: int, length: int) -> bytes:
+        ranges.append((offset, length))
+        return read(source, offset, length)
+
+    monkeypatch.setattr(Source, "read", recording)
+    Document.open(path).close()
+    size = path.stat().st_size
+    assert ranges.pop() == (0, size)
+    assert sum(length for _, length in ranges) < 350_000  # 64 KiB of it to recognise the file
+
+
 @pytest.mark.parametrize("where", LARGE)
 def test_a_payload_far_behind_in_a_file_of_small_fields_is_cut(where: str, tmp_path: Path) -> None:
     made = weights(8000, 64)

@@ -101,7 +101,7 @@ class Scope:
         self.records: dict[str, list[Any]] = {}
         for field in FUNCTION_LISTS if self.is_function else GRAPH_LISTS:
             container = getattr(proto, field)
-            self.records[field] = list(container)
+            self.records[field] = container[:]  # faster than to ask for one after the other
             del container[:]
         self.holders: dict[Node, None] = {}
         """Nodes that have subgraphs (a dict for its order)."""

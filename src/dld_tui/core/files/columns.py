@@ -188,7 +188,7 @@ class NodeBytes:
         """Return new messages of the nodes."""
         from dld_tui.core.files import protos as onnx  # late: `dld --help` and the like go without
 
-        return onnx.GraphProto.FromString(self._data()).node
+        return onnx.GraphProto.FromString(self._data()).node[:]
 
     def read(self, *fields: str) -> list[list[str]]:
         """Return the items of lists, :data:`MARK` after those of each node.
@@ -289,22 +289,26 @@ def _runs_of_nodes(model: bytes, position: int) -> Iterator[_Run]:
     size = len(model)
     while position < size:
         start, longest, count = position, 0, 0
-        for count in range(_AT_ONCE):  # noqa: B007 - it is how many there are
-            if position >= size or model[position] != _NODE:
-                break
-            length = model[position + 1]
-            if length < 0x80:
-                position += length + 2
-            elif model[position + 2] < 0x80:
-                length += model[position + 2] - 1 << 7
-                position += length + 3
+        try:
+            for count in range(_AT_ONCE):  # noqa: B007 - it is how many there are
+                if model[position] != _NODE:
+                    break
+                length = model[position + 1]
+                if length < 0x80:
+                    position += length + 2
+                elif model[position + 2] < 0x80:
+                    length += model[position + 2] - 1 << 7
+                    position += length + 3
+                else:
+                    length, position = read_varint(model, position + 1)
+                    position += length
+                if length > longest:
+                    longest = length
             else:
-                length, position = read_varint(model, position + 1)
-                position += length
-            if length > longest:
-                longest = length
-        else:
-            count = _AT_ONCE
+                count = _AT_ONCE
+        except IndexError:
+            if position < size:  # else the last node ended the file: cheaper than to ask each time
+                raise
         if not count:
             break
         yield _Run(start, position, count, longest)
@@ -383,7 +387,7 @@ class ModelParts:
         lists: tuple[Sequence[bytes], ...] = (
             graph.node, graph.initializer, graph.sparse, pieces.function, pieces.training
         )  # fmt: skip
-        return any(max(map(len, one), default=0) >= length for one in lists)
+        return any(max(map(len, one[:]), default=0) >= length for one in lists)
 
     def nodes(self, *, only_apart: bool = False) -> NodeParts:
         """Return what the nodes have, of a model that protobuf reads.

@@ -325,6 +325,7 @@ class Walk:
         self._jumps = 0
         self._jumped = 0
         self._to_the_end = to_the_end or source.size > _LARGE_SKELETON
+        self._glance = max(_LONG, source.size // 16)
         self._pieces: list[_Piece] = []
 
     def model(self) -> int:
@@ -351,7 +352,7 @@ class Walk:
         if self._progress is not None and position - self._reported >= _LARGE_WINDOW:
             self._reported = position
             self._progress(position, self._source.size)
-        if not self._to_the_end and position >= max(_LONG, self._source.size // 16):
+        if not self._to_the_end and position >= self._glance - _HEADER:
             raise OnlySmallFieldsError
         # After far jumps a large window would hold payload that nobody looks at.
         if self._jumped > self._jumps * _NEAR:
@@ -360,7 +361,8 @@ class Walk:
             self._size = min(self._size * 4, _LARGE_WINDOW)
         self._jumped = self._jumps = 0
         self._start = position
-        self._end = min(position + self._size, self._source.size)
+        end = self._source.size if self._to_the_end else self._glance
+        self._end = min(position + self._size, end, self._source.size)
         self._window = self._source.read(position, self._end - position)
         return self._window
 
