@@ -27,6 +27,11 @@ _COUNTS = {("TopK", 1): 1, ("OneHot", 1): 10, ("NonMaxSuppression", 2): 100,
 """Arguments of operators, and a value that suits them."""
 _STATES = {("LSTM", 5), ("LSTM", 6), ("GRU", 5), ("RNN", 5), ("DynamicQuantizeLSTM", 5),
            ("DynamicQuantizeLSTM", 6)}  # fmt: skip
+_ADDED_MASKS = {
+    ("Add", 0), ("Add", 1), ("Attention", 3), ("MultiHeadAttention", 5),
+    ("GroupQueryAttention", 10),
+}  # fmt: skip
+"""Operators that add a mask of floating point numbers to the scores."""
 _LENGTH_WORDS = frozenset({"length", "lengths", "len", "lens", "seqlen", "seqlens"})
 
 
@@ -111,6 +116,8 @@ def _floats(
     taken = {(op, at) for op, at, _ in uses}
     shape = around.shapes.get(spec.name, ())
     if "mask" in words and (len(shape) < 4 or words & {"attention", "attn"}):
+        if taken & _ADDED_MASKS:
+            return Fill("constant", f"a mask that is added by {name}", 0.0)
         return _mask(spec, words)
     if spec.name in around.states:
         return Fill("constant", f"a state by its pair, the output {around.states[spec.name]}")
@@ -118,7 +125,7 @@ def _floats(
         return Fill("constant", "the state of a recurrent network" if taken & _STATES else name)
     if taken & {("NonMaxSuppression", 3), ("NonMaxSuppression", 4)}:
         return Fill("constant", "a threshold", 0.5)
-    if words & {"scale", "factor"} and len(shape) <= 2:
+    if words & {"scale", "factor", "speed", "tempo", "temperature"} and len(shape) <= 2:
         return Fill("constant", name, 1.0)
     size = _image_size(words, around)
     if size and len(shape) <= 2 and shape and shape[-1] in (2, 3):
@@ -187,9 +194,18 @@ def _integers(
         label = clip(visible(table.name or next(iter(table.outputs), "")), 40, keep="middle")
         reason = f"{visible(table.op_type)} {label} has {fmt.count(rows)} rows"
         return Fill("uniform", reason, 0.0, float(rows - 1))
+    if words & _LENGTH_WORDS and len(length) <= 1 and words & {"past", "total", "nonpad"}:
+        seen = around.past if "past" in words else around.past + _present(around)
+        return Fill("constant", f"a length by {name}", float(seen))
     argument = _argument(spec, around, uses)
     if argument is not None:
         return argument
+    if {"grid", "thw"} <= words and length and length[-1] == 3:
+        return Fill("listed", f"{name} and the patches", numbers=_grid(length, around))
+    if "indirection" in words:
+        return Fill("constant", f"each beam goes on by {name}", 0.0)
+    if {"beam", "width"} <= words or {"num", "beams"} <= words:
+        return Fill("constant", name, float(_of_role("beams", around) or 1))
     if words & _LENGTH_WORDS and len(length) <= 1:
         return Fill("constant", f"a length by {name}", float(_length_for(spec, around)))
     if words & {"timestep", "timesteps"}:
@@ -238,12 +254,25 @@ def _argument(
     return None
 
 
-def _present(around: Surroundings) -> int:
+def _of_role(wanted: str, around: Surroundings) -> int | None:
+    """Return the size of the first dimension that has a role."""
     for name, roles in around.roles.items():
         for role, size in zip(roles, around.shapes.get(name, ()), strict=False):
-            if role == "sequence length":
+            if role == wanted:
                 return size
-    return 1
+    return None
+
+
+def _present(around: Surroundings) -> int:
+    return _of_role("sequence length", around) or 1
+
+
+def _grid(shape: Shape, around: Surroundings) -> tuple[float, ...]:
+    """Return frames, rows and columns of each image whose patches are given together."""
+    images = math.prod(shape[:-1]) or 1
+    each = max(1, (_of_role("patches", around) or 4 * images) // images)
+    rows = max(n for n in range(1, math.isqrt(each) + 1) if each % n == 0)
+    return (1.0, float(rows), float(each // rows)) * images
 
 
 def _length_for(spec: InputSpec, around: Surroundings) -> int:

@@ -1148,6 +1148,19 @@ def _multi_head(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known
     return found
 
 
+def _scattered_cache(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
+    """TensorScatter: a cache, what is written into it, where that begins."""
+    cache, new = i[0].dims, i[1].dims
+    if cache is not None and new is not None and len(cache) == len(new):
+        axis = a.number("axis", -2)
+        for at, (room, size) in enumerate(zip(cache, new, strict=True)):
+            if at != axis % len(cache):
+                p.equal(room, size)
+            elif not lacks((room, size)):
+                p.require(size <= room)
+    return [Known(cache)]
+
+
 def _rotary(p: Propagation, i: list[Known], a: Attributes) -> Sequence[Known]:
     index, table = (i[1], i[2]) if a.node.domain else (i[3] if len(i) > 3 else UNKNOWN, i[1])
     if table.dims and len(table.dims) == 2:
@@ -1213,7 +1226,7 @@ LAYER_RULES: dict[str, Rule] = {
     "QLinearAdd": _quantized_pair, "QLinearMul": _quantized_pair,
     "QLinearConcat": _quantized_concat, "QLinearWhere": _quantized_where,
     "LinearAttentionGate": _attention_gate, "QLinearAveragePool": _pool, "NhwcMaxPool": _pool,
-    "QLinearGlobalAveragePool": _global_pool,
+    "QLinearGlobalAveragePool": _global_pool, "TensorScatter": _scattered_cache,
     "DynamicQuantizeLinear": _dynamic_quantize,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _global_pool),
     **dict.fromkeys(_ONE_TO_ONE, _same),
@@ -1375,11 +1388,28 @@ class Propagation:
     def _branch(
         self, frame: _Frame, node: Node, inputs: list[Known], depth: int
     ) -> Sequence[Known]:
-        """Look at the branch that is taken, where that is known."""
+        """Look at the branch that is taken; where that is not known, at what both have."""
         chosen = only(inputs[0].values())
-        if chosen is None or depth >= _DEEPEST:
+        if depth >= _DEEPEST:
             return []
-        body = node.children["then_branch" if chosen else "else_branch"][0]
+        if chosen is not None:
+            return self._body(
+                frame, node.children["then_branch" if chosen else "else_branch"][0], depth
+            )
+        demands = self.broken.copy(), self.shrunk.copy(), len(self.refusals)
+        results = [
+            self._body(frame, node.children[name][0], depth)
+            for name in ("then_branch", "else_branch")
+        ]
+        # What one of them refuses may be in the branch that is not taken.
+        self.broken, self.shrunk = demands[:2]
+        del self.refusals[demands[2] :]
+        return [
+            Known(one.dims if _alike(one.dims, other.dims) else None)
+            for one, other in zip(*results, strict=False)
+        ]
+
+    def _body(self, frame: _Frame, body: Scope, depth: int) -> list[Known]:
         inner = _Frame(body, {}, frame, frame.attributes, frame.variant)
         self._run(inner, depth + 1)
         return [inner.get(name) for name in body.outputs]

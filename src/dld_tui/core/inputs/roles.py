@@ -62,6 +62,10 @@ VIDEO = Role("frames of a video", (16, 8, 32, 4, 1))
 DEPTH = Role("depth", (32, 64, 16, 96, 128, 8))
 CHANNELS = Role("channels", (3, 1, 4, 64, 2, 8, 16, 32))
 FEATURES = Role("features", (80, 128, 64, 256, 512, 768, 16, 32, 40, 1024, 8, 4, 3, 2, 1))
+BEAMS = Role("beams", (1, 4, 2, 5))
+RANK = Role("rank", (16, 8, 4, 32, 64, 1))
+PATCHES = Role("patches", (256, 64, 1024, 16, 4))
+IMAGES = Role("images", (1, 2, 4))
 HEADS = Role("heads", (8, 4, 2, 16, 32, 1, 12))
 HEAD_SIZE = Role("head size", (64, 128, 96, 80, 32, 256, 16, 8))
 COUNT = Role("count", (8, 4, 16, 1, 2, 32, 100))
@@ -72,6 +76,10 @@ _BY_WORD: tuple[tuple[frozenset[str], Role], ...] = (
     (frozenset({"past", "kv"}), PAST),
     (frozenset({"total"}), TOTAL),
     (frozenset({"batch", "bs", "bsz", "batchsize", "n", "b"}), BATCH),
+    (frozenset({"beam", "beams"}), BEAMS),
+    (frozenset({"lora", "rank"}), RANK),
+    (frozenset({"patch", "patches"}), PATCHES),
+    (frozenset({"images"}), IMAGES),
     (frozenset({"height", "width", "h", "w", "rows", "cols", "columns", "imgsz"}), SIDE),
     (frozenset({"sample", "samples", "audio", "waveform", "wav"}), SAMPLES),
     (frozenset({"frame", "frames", "mel", "feats"}), FRAMES),
@@ -93,6 +101,7 @@ _IMAGE_WORDS = frozenset({"image", "images", "img", "imgs", "pixel", "pixels", "
 _DETECTOR_INPUTS = frozenset({"images", "orig", "yolo", "detector"})
 _DETECTOR_OUTPUTS = frozenset({"boxes", "bboxes", "box", "bbox", "dets", "det", "detections",
                                "detection", "scores", "loc", "labels", "num"})  # fmt: skip
+TOKEN_WORDS = frozenset({"ids", "tokens", "codes"})
 CACHE_WORDS = frozenset({"past", "cache", "caches", "kv", "mems"})
 _STATE_WORDS = frozenset({"state", "states", "h", "c", "hn", "cn", "hx", "cx", "hidden", "cell",
                           "rnn", "lstm", "gru", "memory"})  # fmt: skip
@@ -172,7 +181,7 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
     dims = spec.dims or ()
     words = set(words_of(spec.name))
     rank = len(dims)
-    if words & CACHE_WORDS and rank >= 3 and axis > 0:
+    if words & CACHE_WORDS and rank >= 3 and axis > 0 and spec.dtype in _CACHE_TYPES:
         return PAST, f"the name {spec.name}"
     if axis == 0 and rank >= 1 and not (rank == 1 and words & {"timestep"}):
         if rank == 3 and is_fixed(dims[1]) and dims[1] == 1:
@@ -236,6 +245,11 @@ def _in_space(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, st
     if traits.is_detector:
         return DETECTED, "a detector"
     return SIDE, f"the name {spec.name}" if words & _IMAGE_WORDS else "its place"
+
+
+def is_token_ids(spec: InputSpec) -> bool:
+    """Return whether an input holds tokens by its name and type."""
+    return spec.dtype in ("int64", "int32") and bool(TOKEN_WORDS & set(words_of(spec.name)))
 
 
 def is_audio(spec: InputSpec) -> bool:

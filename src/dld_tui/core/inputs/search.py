@@ -32,6 +32,7 @@ from dld_tui.core.inputs.roles import (
     SIDE,
     SPECTRUM_WORDS,
     TARGET,
+    TOKEN_WORDS,
     TOKENS,
     TOTAL,
     UNKNOWN,
@@ -41,6 +42,7 @@ from dld_tui.core.inputs.roles import (
     Role,
     cache_pairs,
     is_audio,
+    is_token_ids,
     named_role,
     placed_role,
     state_pairs,
@@ -180,6 +182,8 @@ class FreeSizes:
         reason = f"{role.name}: its name {name}" if role is not None and name else ""
         if role is FRAMES and len(spec.dims or ()) == 5:
             role = VIDEO
+        if role is FRAMES and is_token_ids(spec):  # [B, T]
+            role, reason = TOKENS, f"{TOKENS.name}: the name {spec.name}"
         is_spectrum = bool(SPECTRUM_WORDS & set(words_of(spec.name)))
         if role is CONTEXT and is_spectrum:  # what the encoder takes, not what it makes
             role = WINDOW
@@ -240,7 +244,15 @@ class FreeSizes:
 
     def _link_totals(self) -> None:
         """Make the total length that of past and present."""
-        past = next((v for v in self.variables.values() if v.role is PAST), None)
+        cached = {
+            key
+            for name in self.caches
+            for length in self.sums.get(name, ())
+            for key in length.factors
+        }
+        pasts = [one for one in self.variables.values() if one.role is PAST]
+        pasts.sort(key=lambda one: one.key not in cached)
+        past = pasts[0] if pasts else None
         now = self._present()
         if past is None:
             return
@@ -256,6 +268,9 @@ class FreeSizes:
                 for key in list(old.factors):
                     variable = self.variables[key]
                     is_own = "\0" in key or self._is_counter(key)
+                    if key not in cached and key not in now.factors:
+                        # Such as kv_length; of a mask of four dimensions the last one is of keys.
+                        is_own |= variable.role is PAST or len(self.sums[spec.name]) == 4
                     if key in totals or variable.role is TOTAL or (is_mask and last and is_own):
                         factor = old.factors.pop(key)
                         old.constant += now.constant * factor
@@ -292,16 +307,23 @@ class FreeSizes:
 
     def _present(self) -> Sum:
         """Return the length of what is new: that of the first input of tokens."""
-        rows = [s for s in self.specs if len(self.sums[s.name]) in (2, 3)]
-        rows.sort(key=lambda s: not {"ids", "embeds", "tokens"} & set(words_of(s.name)))
+        rows = [
+            spec for spec in self.specs
+            if len(self.sums[spec.name]) in (2, 3)
+            or (len(self.sums[spec.name]) == 1 and is_token_ids(spec))
+        ]  # fmt: skip
+        rows.sort(key=lambda spec: not {*TOKEN_WORDS, "embeds"} & set(words_of(spec.name)))
         for spec in rows:
             words = set(words_of(spec.name))
-            if words & (CACHE_WORDS | {"mask", "encoder"}):
+            if words & (CACHE_WORDS | {"mask", "encoder", "position", "positions"}):
                 continue
-            one = self.sums[spec.name][1]
-            roles = {self.variables[key].role.name for key in one.factors}
-            if not one.factors or roles & {TOKENS.name, TARGET.name}:
-                return one
+            sums = self.sums[spec.name]
+            length = sums[0 if len(sums) == 1 else 1]
+            if len(sums) == 3 and spec.dtype in ("int64", "int32"):  # rows of tokens
+                length = sums[2]
+            roles = {self.variables[key].role.name for key in length.factors}
+            if not length.factors or roles & {TOKENS.name, TARGET.name}:
+                return length
         return Sum()
 
     def _take_given(self, sizes: Mapping[str, int]) -> None:
