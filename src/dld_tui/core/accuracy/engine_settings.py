@@ -1,4 +1,4 @@
-"""What a comparison can set of engines, and which settings what runs its sides has no use for."""
+"""The engine settings of a comparison, and which of them apply to its two sides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dld_tui.core.types import JSON
 
 PAGE = "TensorRT"
 LOADING = ("library", "device", "plugins", "trust")
-"""What matters for an engine that is built already, too."""
+"""Settings that also matter for an engine that is built already."""
 _PRECISION = (
     "typing", "fp16", "bf16", "int8", "fp8", "int4", "layer_precision", "calibration_cache",
     "calibration_inputs",
@@ -27,7 +27,7 @@ _BUILD = {setting.name for setting in settings_of(BuildSettings)}
 
 @dataclass(frozen=True)
 class EngineSettings:
-    """How TensorRT builds and runs what is compared."""
+    """How TensorRT builds and runs the engines of a comparison."""
 
     library: str = like(BuildSettings, "library", page=PAGE)
     trust: bool = like(RunSettings, "trust", page=PAGE)
@@ -90,7 +90,7 @@ class EngineSettings:
 
 
 def settings_text(settings: BuildSettings) -> str:
-    """Return what a build differs in from the defaults, as ``fp16, optimization-level 5``.
+    """Return the settings that differ from the defaults, as ``fp16, optimization-level 5``.
 
     Values may be foreign text.
     """
@@ -148,7 +148,7 @@ def run_by(
 
 
 def needs_tensorrt(values: Mapping[str, JSON]) -> bool:
-    """Return whether TensorRT has to be there for what a form says."""
+    """Return whether a form's values need TensorRT."""
     return TENSORRT in _run_by(values)
 
 
@@ -168,13 +168,13 @@ def has_two_runs(values: Mapping[str, JSON]) -> bool:
 
 
 def greyed(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
-    """Return why settings of a comparison, or of a precision search, cannot be used, by name.
+    """Return why settings of a comparison, or of a precision search, are disabled, by name.
 
-    The texts are short: they stand beside the fields of a form.
+    The texts are short: they appear next to the fields of a form.
 
     Args:
-        values: What the form says now.
-        facts: The library that runs the engines; None while that is not known.
+        values: The values of the form.
+        facts: The library that runs the engines; None while unknown.
     """
     mine, theirs = _run_by(values)
     engines = is_engine(_path(values, "model")), is_engine(_path(values, "against"))

@@ -1,4 +1,4 @@
-"""What a comparison of two runs found: which tensors belong together, their errors, the verdict."""
+"""The result of a comparison of two runs: matched tensors, their errors, the verdict."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Row:
     """Its place in the order of the computation."""
     is_output: bool
     tolerance: str
-    """What was allowed, for people."""
+    """The tolerance, for display."""
     problem: str
     """What of that does not hold; empty when all does."""
     error: TensorError
@@ -143,7 +143,7 @@ class AccuracyReport:
     inputs: list[str]
     sets: int
     guess: list[GuessedInput] | None
-    """What was guessed of the inputs; None where nothing had to be."""
+    """The guessed inputs; None where nothing was guessed."""
     tolerance: str
     tensors: list[Row]
     is_good: bool
@@ -179,14 +179,14 @@ _EXACT = 1e-12
 
 
 def rows_csv(rows: Sequence[Row]) -> str:
-    """Return tensors as CSV; what is unknown is empty."""
+    """Return tensors as CSV; unknown values are empty."""
     return csv_of(accuracy_table(rows, "csv"))
 
 
 def _part_wrong(row: Row) -> float:
-    """Return how far a tensor is off, in parts of its values; 1 for what is further, or NaN.
+    """Return the relative error of a tensor; 1 for larger ones and NaN.
 
-    As the order of rows, not by single elements: next to 0 these are off by any factor.
+    Used for the order of rows. Not by element: close to 0, elements differ by any factor.
     """
     return min(row.error.noise, 1.0)
 
@@ -278,7 +278,7 @@ def signal_text(error: TensorError) -> str:
 
 
 def special_text(error: TensorError) -> str:
-    """Return what is NaN or infinite, as ``reference → other``; empty without any."""
+    """Return counts of NaN and infinite elements, as ``reference → other``; empty without any."""
     parts = []
     for name, mine, theirs in (
         ("NaN", error.nan_reference, error.nan_other),
@@ -299,10 +299,10 @@ def side_text(side: RunSide) -> str:
 
 
 def verdict(row: Row) -> str:
-    """Return what is wrong with a tensor; ``ok`` when nothing is. Foreign text."""
+    """Return the problem of a tensor; ``ok`` without one. Foreign text."""
     return row.problem or "ok"
 
 
 def listed(rows: Sequence[Row], most: int) -> list[Row]:
-    """Return at most so many rows; 0 is all."""
+    """Return at most this many rows; 0 returns all."""
     return list(rows[:most] if most else rows)

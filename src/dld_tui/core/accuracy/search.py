@@ -1,8 +1,8 @@
 """The smallest set of nodes that must keep their precision so that a result is good enough.
 
-Which sets are good is not known until they are tried, and a trial is a run of a model. So the
-search is a generator: it yields the set to try next and is sent what came of it. It can be
-stopped and taken up again from the trials made so far, and it knows nothing of models.
+Only a trial, which runs a model, tells whether a set is good enough. So the search is a generator:
+it yields the set to try next and is sent the outcome. It can be stopped and resumed with the trials
+made so far, and it does not depend on models.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Search: TypeAlias = "Generator[Kept, bool, tuple[str, ...] | None]"
 _T = TypeVar("_T")
 
 _FIRST = 8
-"""So many suspects are likely to be needed; behind them all are as good as any other."""
+"""The number of suspects that are likely to be needed; the order of later ones does not matter."""
 
 
 _MANY = 4
-"""Where more than one in so many blocks is needed, nodes of the others may matter more than some of
+"""If more than one block in this number is needed, nodes of the others may matter more than some of
 these."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial."""
+    """The outcome of a trial."""
 
     good: bool
     noise: float = math.inf
-    """How far the worst output is off, relative to its values; infinite for NaN and the like."""
+    """The largest relative error of an output; infinite for NaN and infinite values."""
 
 
 Guided: TypeAlias = "Generator[Kept, Outcome, tuple[str, ...] | None]"
@@ -55,23 +55,23 @@ def guided_set(
     known: MutableMapping[Kept, Outcome] | None = None,
     affords: Callable[[int], bool] = lambda _: True,
 ) -> Guided:
-    """Find a smallest set as :func:`minimal_set` does, first trying what matters most.
+    """Find a smallest set as :func:`minimal_set` does, trying the most important nodes first.
 
-    Nodes are ranked by what the outputs lose when they alone are lowered: first blocks of
-    neighbours, about as many as there are nodes in each, then each node of those blocks that are
-    needed for a good result, or of all where these are many. That is for trials that cost little.
+    Nodes are ranked by the error of the outputs when only they are lowered: first blocks of
+    neighbours, about as many as there are nodes in each, then the single nodes of the blocks that
+    are needed, or of all blocks if these are many. For trials that are cheap.
 
     Args:
-        nodes: In the order of the computation.
-        known: Trials that were made already, which are not made again; new ones are added.
-        affords: Whether there is time for so many trials that only rank single nodes. Without
-            them the nodes are in the order of their blocks, and the search goes on at once.
+        nodes: In execution order.
+        known: Earlier trials, which are not repeated; new ones are added.
+        affords: Returns whether there is time for this many trials that only rank single nodes. If
+            not, the nodes stay in the order of their blocks.
 
     Yields:
         The nodes to keep; send the outcome.
 
     Returns:
-        The nodes, those that matter most first; None when not even all of them are enough.
+        The nodes, the most important first; None if not even all of them are enough.
     """
     tried: MutableMapping[Kept, Outcome] = {} if known is None else known
     every = frozenset(nodes)
@@ -110,7 +110,7 @@ def guided_set(
 def answered(
     steps: Generator[Kept, bool, _T], tried: MutableMapping[Kept, Outcome]
 ) -> Generator[Kept, Outcome, _T]:
-    """Carry out a search that only asks what is good."""
+    """Run a search that only needs to know which sets are good."""
     try:
         kept = next(steps)
         while True:
@@ -135,13 +135,13 @@ def minimal_set(suspects: Sequence[str], known: MutableMapping[Kept, bool] | Non
 
     Args:
         suspects: The nodes, those that are likely to be needed first.
-        known: Trials that were made already, which are not made again; new ones are added.
+        known: Earlier trials, which are not repeated; new ones are added.
 
     Yields:
         The nodes to keep; send whether the trial was good.
 
     Returns:
-        The nodes in the order given; None when not even all of them are enough.
+        The nodes in the order given; None if not even all of them are enough.
     """
     tried: MutableMapping[Kept, bool] = {} if known is None else known
     ordered = list(dict.fromkeys(suspects))
@@ -169,7 +169,7 @@ def _try(kept: Iterable[str], tried: MutableMapping[Kept, bool]) -> Generator[Ke
 def _shortest_prefix(
     parts: Sequence[Sequence[str]], tried: MutableMapping[Kept, bool]
 ) -> Generator[Kept, bool, int]:
-    """Return how many of some parts are needed, when none alone is good and all together are."""
+    """Return how many of some parts are needed, if no single one is good and all together are."""
 
     def good(count: int) -> Generator[Kept, bool, bool]:
         return _try((node for part in parts[:count] for node in part), tried)
@@ -190,7 +190,7 @@ def _shortest_prefix(
 def _with_less(
     kept: list[str], tried: MutableMapping[Kept, bool]
 ) -> Generator[Kept, bool, list[str]]:
-    """Return what is left of a good set when parts of it are left out, the last ones first."""
+    """Return what remains of a good set when parts are left out, the last ones first."""
     at, step = len(kept), 1
     while at > 0:
         low = max(0, at - step)
@@ -210,7 +210,7 @@ def _with_less(
 def _without_any(
     kept: list[str], tried: MutableMapping[Kept, bool]
 ) -> Generator[Kept, bool, list[str]]:
-    """Return what is left of a good set when nothing more can be taken away."""
+    """Return what remains of a good set when nothing more can be removed."""
     at, needed = len(kept) - 1, 0
     while needed < len(kept):
         rest = kept[:at] + kept[at + 1 :]
@@ -223,11 +223,11 @@ def _without_any(
 
 
 def expected_trials(suspects: int, needed: int = 1) -> tuple[int, int]:
-    """Return how many trials a search takes about, at least and at most, for a result of a size.
+    """Return the approximate least and largest number of trials for a result of a given size.
 
     Args:
-        suspects: How many nodes there are.
-        needed: How many of them are expected to be in the result.
+        suspects: The number of nodes.
+        needed: The expected number of nodes in the result.
     """
     if suspects < 1:
         return 1, 1
@@ -243,12 +243,12 @@ def ranking_trials(nodes: int) -> int:
 
 @dataclass(frozen=True)
 class SearchEstimate:
-    """What a search would cost, judged by its first trial. Fields may be added, never renamed."""
+    """The cost of a search, estimated from its first trial. Fields may be added, never renamed."""
 
     nodes: int
     """That can be lowered."""
     trial: str
-    """What a trial is called."""
+    """The word for a trial."""
     trial_seconds: float
     trials: tuple[int, int]
     """The least and the most, with three nodes that have to stay."""
@@ -261,9 +261,9 @@ class SearchEstimate:
 
 
 def cost_text(estimate: SearchEstimate) -> str:
-    """Return what a search would cost.
+    """Return the cost of a search as text.
 
-    How many nodes have to stay is what it is to find, so the cost is told for each of them.
+    The number of nodes that have to stay is unknown, so the cost is given per node.
     """
     nodes, per_node = estimate.nodes, estimate.trials_per_node
     seconds, ranking, trial = estimate.trial_seconds, estimate.ranking_trials, estimate.trial
@@ -279,7 +279,7 @@ def cost_text(estimate: SearchEstimate) -> str:
 
 @dataclass(frozen=True)
 class PrecisionEstimate:
-    """The result of the activity ``search_precision`` where only the estimate was asked for."""
+    """The result of the activity ``search_precision`` if only the estimate was requested."""
 
     precision: str
     backend: str
@@ -340,7 +340,7 @@ PrecisionResult: TypeAlias = PrecisionReport | PrecisionEstimate
 
 
 def not_minimal_text(report: PrecisionReport) -> str:
-    """Return what is to be said of a result that the limit of trials came before."""
+    """Return a note for a result that the limit of trials cut short."""
     kept = fmt.plural(len(report.kept or ()), "node")
     return (
         f"Not minimal: with {kept} in fp32 the outputs are within their tolerances, but"

@@ -28,7 +28,7 @@ so few, which would take twenty times as long."""
 
 @dataclass(frozen=True, slots=True)
 class TensorError:
-    """The difference of two tensors. None is what cannot be said, which is not 0."""
+    """The difference of two tensors. None is unknown, which is not 0."""
 
     shape: tuple[int, ...]
     """Of the reference."""
@@ -53,11 +53,11 @@ class TensorError:
     special: int = 0
     """Elements that are NaN or infinite in one of the two and not the same in the other."""
     outside: int | None = None
-    """Elements that a tolerance does not allow; None when there was none."""
+    """Elements outside the tolerance; None without one."""
     mismatch: str = ""
     """Why they cannot be compared: other shapes or kinds of elements."""
     lost: str = ""
-    """Channels that carry nothing any more (:func:`.lost_channels`), where that was asked for."""
+    """Channels that carry no information any more (:func:`.lost_channels`), if requested."""
 
     @property
     def is_equal(self) -> bool:
@@ -66,7 +66,7 @@ class TensorError:
 
     @property
     def noise(self) -> float:
-        """How large the difference is relative to the reference; infinite for NaN and the like."""
+        """The difference relative to the reference; infinite for NaN and infinite values."""
         if self.mismatch or self.special:
             return math.inf
         if self.is_equal:
@@ -75,12 +75,12 @@ class TensorError:
 
 
 def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) -> TensorError:
-    """Return how far a tensor is from a reference.
+    """Return the difference of a tensor from a reference.
 
     Args:
-        reference: Numbers or bools of any type, those of ml_dtypes too, or bytes and strings.
+        reference: Numbers or bools of any type, including ml_dtypes, or bytes and strings.
         other: The same shape; its element type may differ.
-        tolerance: Count the elements that it does not allow.
+        tolerance: Count the elements outside of it.
     """
     if reference.shape != other.shape:
         text = f"the shape is {list(other.shape)}, not {list(reference.shape)}"
@@ -108,7 +108,7 @@ def _compared_texts(reference: Array, other: Array) -> TensorError:
 
 
 class _Sums:
-    """What is added up part by part."""
+    """Sums that are accumulated part by part."""
 
     def __init__(self) -> None:
         self.absolute = self.relative = self.cross = 0.0
@@ -282,9 +282,9 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What is allowed; an element may differ by ``absolute + relative * |reference|``.
+    """A tolerance; an element may differ by ``absolute + relative * |reference|``.
 
-    The same rule as of :func:`numpy.allclose`.
+    The same rule as :func:`numpy.allclose`.
     """
 
     absolute: float = 1e-5
@@ -323,7 +323,7 @@ class Tolerance:
         if error.is_equal:
             return None
         if self.cosine is not None and (error.cosine is None or error.cosine < self.cosine):
-            # All digits that count: what is too little may differ from 1 by 1e-7 only.
+            # All significant digits: a value just too small may differ from 1 by only 1e-7.
             shown = "unknown" if error.cosine is None else f"{error.cosine:.10g}"
             return f"the cosine is {shown}, less than {self.cosine:.10g}"
         if self.snr_db is not None and (error.snr_db is None or error.snr_db < self.snr_db):
@@ -344,11 +344,11 @@ class Tolerances:
         return self.by_name.get(name, self.every)
 
     def require_names(self, compared: Collection[str], hint: str | None = None) -> None:
-        """Refuse a tolerance for what is not compared: it would hold for nothing.
+        """Refuse tolerances for values that are not compared, which would have no effect.
 
         Args:
-            compared: The names of all values that are.
-            hint: What to do next, where no name is like it.
+            compared: The names of all compared values.
+            hint: What to do next if no name is similar.
 
         Raises:
             UsageError: Names the first.
@@ -366,15 +366,15 @@ class Tolerances:
 def parse_tolerances(
     specs: Sequence[str], absolute: float | None = None, relative: float | None = None
 ) -> Tolerances:
-    """Return the tolerances that specs give.
+    """Return the tolerances of specifications.
 
     Args:
         specs: ``atol=1e-3,rtol=1e-2`` for all values, ``NAME:cosine=0.999`` for one.
-        absolute: For all values where no spec says so.
+        absolute: For all values without a specification.
         relative: The same.
 
     Raises:
-        UsageError: A spec has another form, or a number makes no sense.
+        UsageError: A specification is malformed, or a number makes no sense.
     """
     base = Tolerance()
     every = Tolerance(

@@ -1,9 +1,9 @@
-"""Which tactics make a result wrong: a search over builds that knows nothing of a library.
+"""Which tactics make a result wrong: a search over builds, independent of a library.
 
 It builds until one build is wrong and one is right, and then narrows down the layers in which the
-two differ, by builds whose tactics are all chosen. The search is a generator: it yields the build
-to make and is sent what came of it. Given the same answers it asks for the same builds, so one
-that was cut goes on by giving it the answers again.
+two differ, by builds with all tactics chosen. The search is a generator: it yields the next build
+and is sent the outcome. The same outcomes lead to the same builds, so an interrupted search resumes
+by sending them again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ GOOD, BAD, FAILED = "good", "bad", "failed"
 """Verdicts of a build: right, wrong in a run at least, and not built at all."""
 FOUND, NONE_BAD, NONE_GOOD, UNSTEADY = "found", "none_bad", "none_good", "unsteady"
 """How a search ends: with the tactics; all builds were right; no build was; or the same tactics
-gave a right and a wrong result, so they alone are not to blame."""
+gave a right and a wrong result, so tactics alone are not the cause."""
 
 
 @dataclass(frozen=True)
 class BuildEstimate:
-    """What a search would cost."""
+    """The cost of a search."""
 
     layers: int
     """Those that can have other tactics."""
@@ -58,7 +58,7 @@ class BadTactic:
     tactic: ShownTactic
     instead: ShownTactic | None
     confirmed: bool | None
-    """Whether a build with it alone was wrong."""
+    """Whether a build with only this tactic changed was wrong."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class TacticReport:
     """The result of the activity ``isolate_tactic``. Fields may be added, never renamed."""
 
     verdict: str | None
-    """None where only the cost was asked for."""
+    """None if only the cost was requested."""
     way: str
     library: str
     builds: int
@@ -104,12 +104,12 @@ class Plan:
     choices: Choices | None
     """The tactics to take, by layer; None leaves them to the library."""
     why: str
-    """What it is for, in a few words."""
+    """Its purpose, in a few words."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """What came of a build."""
+    """The outcome of a build."""
 
     verdict: str
     problem: str = ""
@@ -117,14 +117,14 @@ class Build:
     choices: Choices = field(default_factory=dict)
     """What the library took in the end."""
     offers: Offers = field(default_factory=dict)
-    """What it could have taken, where it tells."""
+    """The alternatives, if the library lists them."""
     titles: Mapping[str, str] = field(default_factory=dict)
     """Names of layers for people, where they are known by something else. Foreign text."""
     wrong_runs: int = 0
     """Runs of the engine, with the same inputs, in which the result was wrong."""
     runs: int = 1
     missing: tuple[str, ...] = ()
-    """Layers that did not get the tactic that was asked for. Foreign text."""
+    """Layers that did not get the requested tactic. Foreign text."""
     seconds: float = 0.0
 
     @property
@@ -140,14 +140,14 @@ class Culprit:
     layer: str
     tactic: Tactic
     instead: Tactic
-    """What a right build takes."""
+    """The tactic of a right build."""
     confirmed: bool
-    """Whether a build with this one alone was wrong; else there is no such build."""
+    """Whether a build with only this tactic changed was wrong; else there is no such build."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What a search found."""
+    """The result of a search."""
 
     verdict: str
     culprits: tuple[Culprit, ...] = ()
@@ -184,15 +184,15 @@ def isolate(tries: int, *, vary: bool = False, seed: int = 0) -> Search:
     """Find the tactics that make a result wrong.
 
     Args:
-        tries: Builds that look for a wrong result, and then for a right one, at most.
-        vary: From the second build on take tactics at random, not the fastest ones.
-        seed: Of what is taken at random.
+        tries: The most builds to find a wrong result, and then a right one.
+        vary: From the second build on, choose tactics at random instead of the fastest ones.
+        seed: Of the random choice.
 
     Yields:
-        The build to make; send what came of it.
+        The build to make; send its outcome.
 
     Returns:
-        What was found. Culprits are minimal: with one of them alone put back, the result is wrong
+        The result. Culprits are minimal: with a single one of them put back, the result is wrong
         again, unless it is not `confirmed`.
     """
     return (yield from _Search(tries, vary, seed).steps())
@@ -240,7 +240,7 @@ class _Search:
         return None
 
     def _first_good(self, bad: Build) -> Generator[Plan, Build, Build | None]:
-        """Look for a right build among those that take other tactics wherever there are any."""
+        """Look for a right build among those with other tactics wherever possible."""
         seen: list[Choices] = []
         for number in range(self._tries):
             choices = self._other(bad, "rank" if number < 2 else "random", number)
@@ -255,7 +255,7 @@ class _Search:
         return None
 
     def _other(self, build: Build, how: str, rank: int) -> Choices:
-        """Return choices that differ from those of a build wherever there is another."""
+        """Return choices that differ from those of a build wherever there is an alternative."""
         choices = dict(build.choices)
         for layer, taken in build.choices.items():
             others = [tactic for tactic in self._offers.get(layer, ()) if tactic != taken]
@@ -324,7 +324,7 @@ def expected_builds(tries: int, layers: int) -> tuple[int, int]:
 
 
 def cost_text(estimate: BuildEstimate) -> str:
-    """Return what a search would cost, in one sentence."""
+    """Return the cost of a search as a sentence."""
     least, most = estimate.builds
     shortest, longest = (fmt.duration(seconds) for seconds in estimate.seconds)
     return (

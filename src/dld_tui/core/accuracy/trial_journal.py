@@ -1,4 +1,4 @@
-"""The trials of a search that was cut, so that it can go on: a file with one line a trial."""
+"""The trials of an interrupted search, for resuming it: a file with one line per trial."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def model_and_inputs(
 
 
 def stamps(paths: Iterable[Path]) -> list[JSON]:
-    """Return what tells that files were changed; those that are not there count, too."""
+    """Return stamps that change when one of the files does; missing files count as well."""
     rows: list[JSON] = []
     for path in paths:
         try:
@@ -58,22 +58,22 @@ def stamps(paths: Iterable[Path]) -> list[JSON]:
 
 
 def search_name(facts: Mapping[str, JSON]) -> str:
-    """Return the name of a search: another one when anything that it depends on is changed."""
+    """Return the name of a search, which changes with everything that the search depends on."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class TrialJournal:
-    """Builds that were made already, asked for in the order in which they were made.
+    """Earlier builds, replayed in the order in which they were made.
 
     Args:
-        path: The file; the folder is there.
+        path: The file, in an existing folder.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known = self._read()
         self.used = 0
-        """Builds that were taken from it."""
+        """Builds that were replayed."""
 
     def _read(self) -> list[tuple[str, Build]]:
         """Return the builds up to the first line that is damaged."""
@@ -116,10 +116,10 @@ def _digest(plan: Plan) -> str:
 class OutcomeJournal:
     """Trials of a precision search, by the nodes that were kept.
 
-    Args:
-        path: The file; the folder need not be there before something is added.
+    path: The file; its folder is created when needed.
+        nodes: All that can be kept, in an order that is stable across runs.
         nodes: All that can be kept, in an order that holds from one start to the next.
-        again: Forget what is there.
+        again: Discard the existing trials.
     """
 
     def __init__(self, path: Path, nodes: Sequence[str], *, again: bool = False) -> None:

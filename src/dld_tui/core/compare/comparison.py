@@ -1,11 +1,11 @@
-"""A comparison of reports or engine plans: what a screen, a command or a script asks of it.
+"""A comparison of reports or engine plans, for screens, commands and scripts.
 
 ::
 
     comparison = Comparison([open_subject(first), open_subject(second)])
     comparison.differences      # settings and environment that differ: read these first
-    comparison.unfair           # why it is no comparison of like with like
-    comparison.doubts           # why figures are not to be trusted
+    comparison.unfair           # why the reports are not comparable
+    comparison.doubts           # why the figures are doubtful
     comparison.end_to_end       # a Row
     comparison.rows("layer")    # list[Row], largest difference first
     comparison.explanation()    # where the time went, as text
@@ -66,7 +66,7 @@ class Comparison:
     Attributes:
         subjects: The reports, in order.
         base: The index of the one that the others are compared with.
-        made_alike: What was done to make them comparable, as visible text.
+        made_alike: How they were made comparable, as visible text.
     """
 
     def __init__(self, subjects: Sequence[Comparable], base: int = 0) -> None:
@@ -92,7 +92,7 @@ class Comparison:
 
     @cached_property
     def titles(self) -> list[str]:
-        """What the reports are called, so that each is told from the others: foreign text."""
+        """Distinct display names of the reports: foreign text."""
         return apart(
             [subject.title for subject in self.subjects],
             [subject.path for subject in self.subjects],
@@ -135,7 +135,7 @@ class Comparison:
             by: One of `VIEWS`.
 
         Raises:
-            UsageError: Another word.
+            UsageError: An unknown view.
         """
         if by not in VIEWS:
             raise UsageError(f"cannot compare by {by!r}; choose one of {', '.join(VIEWS)}")
@@ -154,7 +154,7 @@ class Comparison:
 
     @cached_property
     def of_engines(self) -> bool:
-        """Whether one of the reports is of an engine, so that there are tactics to compare."""
+        """Whether one of the reports is of an engine, which has tactics to compare."""
         return any_engine(self.subjects)
 
     @cached_property
@@ -210,7 +210,7 @@ class Comparison:
 
     @cached_property
     def layer_sum(self) -> Row:
-        """The time of all layers together, a pass."""
+        """The time of all layers together, per pass."""
         sides = []
         for measured in self.measured:
             chosen = [
@@ -264,7 +264,7 @@ class _Pair:
         ]
 
     def lines(self) -> list[str]:
-        """Return everything that can be said."""
+        """Return the explanation of all pairs."""
         return [
             *self._precision(),
             self._end_to_end(),
@@ -407,7 +407,7 @@ class _Pair:
             return text
         return f"{text}  {self.there} {fmt.plural(counts[0], 'layer')}, {self.here} {counts[1]:,}"
 
-    # What was fused
+    # Fusions
 
     def _fusions(self) -> Iterator[str]:
         for more, fewer in ((self.index, self.base), (self.base, self.index)):
@@ -526,7 +526,7 @@ class _Pair:
 
 
 def _half_width(cell: Cell) -> float:
-    """Return how far the true difference may be from the one measured; 0 where nothing tells."""
+    """Return the half-width of the interval of the difference; 0 where it is unknown."""
     return 0.0 if cell.interval is None else (cell.interval.high_ms - cell.interval.low_ms) / 2
 
 

@@ -1,4 +1,4 @@
-"""What was not the same when the reports were made, and what makes comparing them unfair."""
+"""Differences in the conditions of reports, and what makes comparing them unfair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIRST_SETTINGS = (
 )  # fmt: skip
 _FIRST_ENVIRONMENT = ("cpu", "gpu", "cpu_threads", "cpu_limit", "cpu_governor", "power_mode")
 _NOT_SETTINGS = frozenset({"percentile", "output", "model", "layer_passes"})
-"""How results are shown or where they go, not what was measured."""
+"""Facts about the presentation or the place of results, not about the measurement."""
 _EXTENT = frozenset({"duration", "iterations", "warm_up", "warm_up_ms", "seed"})
 """How long was measured, which should change no median."""
 _STATES = (
@@ -42,7 +42,7 @@ _TEXT_CELLS = 60
 
 
 def same_model(subjects: Sequence[Comparable]) -> bool | None:
-    """Tell whether all reports are of the same model file; None when it cannot be told."""
+    """Return whether all reports are of the same model file; None if unknown."""
     for key in ("sha256", "bytes"):
         values = [subject.model.get(key) for subject in subjects]
         if all(value is not None for value in values):
@@ -56,7 +56,7 @@ def same_model(subjects: Sequence[Comparable]) -> bool | None:
 
 
 def differences(subjects: Sequence[Comparable]) -> list[Difference]:
-    """Return what is not the same: of the reports, their settings, their environment."""
+    """Return the differences of the reports, their settings and their environment."""
     names = _FACTS if same_model(subjects) is False else _FACTS[1:]
     rows = _section("report", [s.facts for s in subjects], names, only=names)
     if same_model(subjects) is False:
@@ -81,7 +81,7 @@ def _model_facts(subject: Comparable) -> Mapping[str, JSON]:
 
 
 def _without_shape_request(settings: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the settings with the shapes that were run rather than those that were asked for."""
+    """Return the settings with the shapes that were run instead of those requested."""
     dropped = {"shape"} if "input_shapes" in settings else set()
     return {name: value for name, value in settings.items() if name not in dropped}
 
@@ -136,7 +136,7 @@ def flat(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
     return items
 
 
-# What makes it unfair
+# Unfair comparisons
 
 
 def unfair(subjects: Sequence[Comparable], base: int = 0) -> list[str]:

@@ -1,8 +1,8 @@
-"""What only engines are compared by: tactics, precisions and whether they pay, layers put in.
+"""Comparison of engines only: tactics, precisions and their benefit, inserted layers.
 
-NVIDIA/TensorRT#4711 asks why an engine in fp8 is hardly faster than one in fp16. The answer is in
-three figures of each engine: the time of its convolutions and matrix products, that of what only
-converts or quantizes tensors, and the rest.
+NVIDIA/TensorRT#4711 asks why an fp8 engine is hardly faster than an fp16 one. Three figures of each
+engine answer it: the time of its convolutions and matrix products, that of layers which only
+convert or quantize tensors, and the rest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Mismatch:
 
 
 def any_engine(subjects: Iterable[Comparable]) -> bool:
-    """Tell whether one of what is compared is an engine rather than a report."""
+    """Return whether one of the subjects is an engine rather than a report."""
     return any(PLACE in layer.details for subject in subjects for layer in subject.layers)
 
 
@@ -104,7 +104,7 @@ def _nodes(layers: Sequence[Sequence[Layer]]) -> str:
 
 @dataclass(frozen=True)
 class Inserted:
-    """What a backend put in between the layers of the model: copies to another format or type."""
+    """Layers that a backend inserts between those of the model: conversions of type or format."""
 
     layers: int
     time_ms: float | None
@@ -128,7 +128,7 @@ WORK: Mapping[str, str] = {
     CONVERTING: "conversions and Q/DQ",
     OTHER: "all else",
 }
-"""The kinds of work, and what they are called."""
+"""The kinds of work, and their display names."""
 FEW_BITS = ("fp4", "int4", "fp8", "int8", "uint8")
 _HEAVY = re.compile(r"conv(?!ert)|gemm|matrix_?multipl|matmul|fullyconnected", re.IGNORECASE)
 _QUANTIZING = re.compile(r"quantize|^scale$|^cast$", re.IGNORECASE)
@@ -152,7 +152,7 @@ class PrecisionFigures:
 
 
 def kind_of_work(layer: Layer) -> str:
-    """Return what a layer of an engine does: a key of :data:`WORK`."""
+    """Return the kind of work of an engine layer: a key of :data:`WORK`."""
     kinds = (layer.type, str(layer.details.get("layer_type") or ""))
     if any(map(_HEAVY.search, kinds)):
         return HEAVY

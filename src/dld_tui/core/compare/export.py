@@ -155,9 +155,9 @@ def _noise(cell: Cell) -> JSON:
 
 
 def comparison_csv(comparison: Comparison, rows: Sequence[Row], by: str = "layer") -> str:
-    """Return rows as CSV: times of all reports, then what changed in each.
+    """Return rows as CSV: times of all reports, then the changes in each.
 
-    Those by ``mismatch`` have precisions and tactics instead of how sure the difference is.
+    Rows by ``mismatch`` have precisions and tactics instead of intervals.
     """
     if by == "mismatch":
         return csv_of(mismatch_table(comparison, mismatches_of(comparison, rows), "csv"))
@@ -202,7 +202,7 @@ def comparison_page(comparison: Comparison) -> str:
 
 
 def _answer(comparison: Comparison) -> list[Section]:
-    """Return what is read first: a sentence for each pair, and where the time goes in each."""
+    """Return the summary: a sentence for each pair, and where the time goes in each."""
     letters = [label(index) for index in range(len(comparison.subjects))]
     picture = ""
     if comparison.of_engines:

@@ -1,9 +1,9 @@
-"""Which layers of one report are which of another.
+"""Matching the layers of reports.
 
-By the ONNX nodes that they compute first, as names change with the optimisation level and the
-backend. Where one report fuses nodes that another runs one by one, all layers that hang together by
-common nodes make one row, so that nothing has to be shared out. What is left is matched by name,
-and then by type and shape in the order of execution where the counts agree.
+By their ONNX nodes first, since names change with the optimization level and the backend. Where one
+report fuses nodes that another runs one by one, all layers connected by common nodes form one row,
+so that no time needs to be distributed. The rest is matched by name, and then by type and shape in
+execution order if the counts agree.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Match:
 
 
 def is_conversion(layer: Layer) -> bool:
-    """Tell whether a layer only converts a tensor, and the model has no node for that."""
+    """Return whether a layer only converts a tensor, without a node in the model."""
     return layer.type in CONVERSIONS and all(link.op_type != layer.type for link in layer.nodes)
 
 
@@ -104,7 +104,7 @@ class _Matcher:
         return sorted(self.found, key=_first)
 
     def _lacks_shapes(self) -> bool:
-        """Tell whether a report has no shapes at all, as profiles of ONNX Runtime before 1.12."""
+        """Return whether a report has no shapes, such as profiles of ONNX Runtime before 1.12."""
         return any(
             not any(layer.output_dims for layer in subject.layers) for subject in self.subjects
         )
@@ -161,7 +161,7 @@ class _Matcher:
             if len({report for report, _ in members}) > 1:
                 self._take(members, "node")
 
-    # By what is fused in one of them
+    # By the fusions of one of them
 
     def _with_pooling(self) -> None:
         """Match a convolution and the pooling behind it with both in one layer elsewhere."""
@@ -182,7 +182,7 @@ class _Matcher:
     # By name, and in order
 
     def _by(self, key: Callable[[Layer], Hashable], how: str, *, unique: bool = False) -> None:
-        """Match layers with the same key one by one, where reports agree on how many there are."""
+        """Match layers with the same key one by one, where reports agree on their number."""
         groups: dict[Hashable, list[list[Member]]] = {}
         for member, layer in self.left.items():
             group = key(layer)
@@ -251,14 +251,14 @@ def _joined(match: Match, other: Match) -> Match:
 
 
 def _shaped(layer: Layer, inputs: Hashable) -> Hashable:
-    # Without shapes nothing tells one layer of a type from another.
+    # Without shapes, layers of one type cannot be told apart.
     return (layer.type, inputs, layer.output_dims) if layer.output_dims else None
 
 
 def _before_quantization(link: NodeLink) -> str:
-    """Return what a node was called before it was quantized.
+    """Return the name of a node before quantization.
 
-    ONNX Runtime's quantizer adds ``_quant``; before that, nodes without a name get one.
+    ONNX Runtime's quantizer appends ``_quant``, and names unnamed nodes before that.
     """
     name = link.name or link.node
     if _QUANTIZED.match(link.op_type) is not None:
@@ -267,7 +267,7 @@ def _before_quantization(link: NodeLink) -> str:
 
 
 def _is_stable(link: NodeLink) -> bool:
-    """Tell whether a node's name means the same in another model: numbers do not."""
+    """Return whether a node's name is meaningful in another model: numbers are not."""
     name = link.name or link.node
     return not name.startswith("#") and _NUMBERED.fullmatch(name) is None
 

@@ -1,4 +1,4 @@
-"""What is compared, and what a comparison says."""
+"""The subjects, rows and cells of a comparison."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Comparable(Protocol):
-    """One of the things that are compared: a profile report, or whatever else has timed layers."""
+    """A subject of a comparison: a profile report, or anything else with timed layers."""
 
     @property
     def title(self) -> str:
@@ -34,7 +34,7 @@ class Comparable(Protocol):
 
     @property
     def model(self) -> Mapping[str, JSON]:
-        """What is known of the model file: ``path``, ``sha256``, ``bytes``."""
+        """Facts of the model file: ``path``, ``sha256``, ``bytes``."""
 
     @property
     def settings(self) -> Mapping[str, JSON]:
@@ -42,7 +42,7 @@ class Comparable(Protocol):
 
     @property
     def environment(self) -> Mapping[str, JSON]:
-        """Versions, clocks and the like."""
+        """Versions, clocks and so on."""
 
     @property
     def latencies_ms(self) -> Sequence[float]:
@@ -67,7 +67,7 @@ class Comparable(Protocol):
 
 @dataclass(frozen=True)
 class Subject:
-    """What :class:`Comparable` asks for, as plain values."""
+    """:class:`Comparable` as plain values."""
 
     title: str
     path: str
@@ -83,7 +83,7 @@ class Subject:
 
 
 KIND = "layer_times"
-"""The fact that tells that the times of layers are ``means`` over the passes: an engine's are."""
+"""The fact that says that the times of layers are ``means`` over the passes, as in engines."""
 PER_ITEM = "per_item"
 """The fact that times were divided by this batch."""
 MEANS = "means"
@@ -107,15 +107,15 @@ class Cell:
     """One row in one report."""
 
     time_ms: float | None
-    """Median time a pass; None when the report has nothing of the row."""
+    """Median time per pass; None when the report has nothing of the row."""
     layers: tuple[int, ...] = ()
     """The layers (`Layer.index`) that the time is of."""
     delta_ms: float | None = None
-    """Against the base; what is missing counts as 0. None in the base, or when both are missing."""
+    """Relative to the base; missing times count as 0. None in the base, or if both are missing."""
     ratio: float | None = None
     """Against the base; None in the base or when one of the times is missing or 0."""
     interval: Interval | None = None
-    """Of `delta_ms`; None in the base, and when there are too few passes to tell."""
+    """Of `delta_ms`; None in the base, and with too few passes."""
     share_percent: float | None = None
     """The part of `delta_ms` in all that became faster or slower, rows added up without sign."""
     untimed: bool = False
@@ -127,14 +127,14 @@ class Cell:
 
     @property
     def is_there(self) -> bool:
-        """Whether the report has something of the row: layers that ran, if there are times."""
+        """Whether the report has layers of the row that ran, if there are times."""
         return self.time_ms is not None or (self.untimed and bool(self.layers))
 
     @property
     def noise(self) -> bool | None:
-        """Whether the difference can be chance: None when it is not known.
+        """Whether the difference may be noise: None when unknown.
 
-        By the interval of the row alone, and by its p-value among all rows of the table.
+        By the interval of the row, and by its p-value among all rows of the table.
         """
         if self.interval is None:
             return None

@@ -1,4 +1,4 @@
-"""The rows of a comparison: times of each report, differences, and how sure they are."""
+"""The rows of a comparison: times of each report, differences, and their confidence intervals."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Measured:
     medians: Sequence[float | None]
     """One a layer, in milliseconds."""
     on_gpu: bool = False
-    """Whether kernels on a GPU are among what is timed."""
+    """Whether the times include kernels on a GPU."""
     resolution_ms: float = 0.0
 
     @cached_property
     def timed(self) -> bool:
-        """Whether there are times at all: an engine plan may come without a profile."""
+        """Whether there are times: an engine plan may come without a profile."""
         return any(median is not None for median in self.medians)
 
     @classmethod
@@ -81,7 +81,7 @@ class Measured:
         return cls(subject.layers, times, medians, True, resolution)
 
     def ran(self, index: int) -> bool:
-        """Tell whether a time is known of a layer."""
+        """Return whether a layer has a time."""
         return self.medians[index] is not None
 
     def series(self, part: Part) -> FloatArray | None:
@@ -104,7 +104,7 @@ class Measured:
         return np.sort(weighted.sum(axis=0)[ran.any(axis=0)])
 
     def figure(self, part: Part) -> float:
-        """Return the sum of the layers' medians: what is known without the passes."""
+        """Return the sum of the layers' medians, for use without times by pass."""
         return sum(
             (self.medians[index] or 0.0) * share
             for index, share in zip(part.layers, part.shares, strict=True)
@@ -112,7 +112,7 @@ class Measured:
 
 
 def runs_on_gpu(layer: Layer) -> bool:
-    """Tell whether a layer's execution provider works on a GPU."""
+    """Return whether a layer's execution provider works on a GPU."""
     return any(word in (layer.provider or "") for word in _GPU_PROVIDERS)
 
 
@@ -127,7 +127,7 @@ def measure(subjects: Sequence[Comparable]) -> list[Measured]:
 
 
 def lacks_kernels(subject: Comparable) -> bool:
-    """Tell whether layers ran on a GPU whose kernels were not recorded."""
+    """Return whether layers ran on a GPU whose kernels were not recorded."""
     return subject.gpu_times is None and any(runs_on_gpu(layer) for layer in subject.layers)
 
 
@@ -250,7 +250,7 @@ def _step(sides: Sequence[Measured], index: int, base: int) -> float:
 
 
 def side_of(values: Sequence[float]) -> Side:
-    """Return what is compared of a plain list of times, such as the latency loop's."""
+    """Return the measured times of a plain list, such as the latency loop's."""
     series = np.sort(np.array([value for value in values if np.isfinite(value)], dtype=np.float64))
     return Side(median_of(series), series) if series.size else Side(untimed=True)
 
@@ -261,8 +261,8 @@ def column_cells(
     """Return the cells of one report.
 
     Args:
-        here: What it has, one a row.
-        there: What the base has.
+        here: Its times, one per row.
+        there: The times of the base.
         is_base: Whether they are the same.
         step_ms: The resolution of the clocks.
     """
@@ -316,8 +316,8 @@ SORTS = ("delta", "ratio", "time", "name")
 def sort_rows(rows: Iterable[Row], sort: str, base: int) -> list[Row]:
     """Return rows in another order: ``delta``, ``ratio``, ``time`` (largest first) or ``name``.
 
-    Differences count without their sign, and ratios the same in both directions; what is in one
-    report only has no ratio and comes last.
+    Differences count by magnitude, and ratios the same in both directions; rows of only one report
+    have no ratio and come last.
     """
     if sort == "name":
         return sorted(rows, key=lambda row: row.key)

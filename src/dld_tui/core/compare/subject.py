@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def subject_of(report: Report) -> Subject:
-    """Read what is compared of an open report, which may be closed afterwards.
+    """Return the comparable content of an open report, which may be closed afterwards.
 
     Raises:
         CorruptFileError: The file is damaged.
@@ -61,12 +61,12 @@ def open_subject(
 
     Args:
         progress: Called with (bytes read, bytes in all).
-        cancelled: Asked while it reads.
-        document: The model in which the nodes of an engine plan are found.
+        cancelled: Asked while reading.
+        document: The model, for matching the layers of an engine plan with its nodes.
 
     Raises:
-        InputError: The file cannot be read, or is something else.
-        CancelledError: `cancelled` said so.
+        InputError: The file cannot be read, or is of another kind.
+        CancelledError: `cancelled` returned True.
     """
     if is_plan(path):
         return open_plan_subject(path, document)
@@ -75,9 +75,9 @@ def open_subject(
 
 
 def made_alike(subjects: Sequence[Comparable]) -> tuple[tuple[Comparable, ...], list[str]]:
-    """Return what is compared, and what was done to it, as visible text.
+    """Return comparable subjects, and the changes made to them as visible text.
 
-    Where the inputs differ in their batch alone, all times are divided by it.
+    If the inputs differ in their batch size only, all times are divided by it.
     """
     alike, lines = tuple(subjects), list[str]()
     batches = batch_sizes([subject.settings.get("input_shapes") for subject in alike])

@@ -24,7 +24,7 @@ def signed(value: float | None) -> str:
 
 
 def ratio_text(cell: Cell) -> str:
-    """Return a ratio, e.g. ``0.54x``; a dash when there is none."""
+    """Return a ratio, e.g. ``0.54x``; a dash without one."""
     return fmt.UNKNOWN if cell.ratio is None else f"{cell.ratio:,.2f}x"
 
 
@@ -55,12 +55,12 @@ def verdict(cell: Cell) -> str:
 
 
 def remark(row: Row, target: int, base: int, *, counted: bool = False) -> str:
-    """Return what is to be said of a row in a few words.
+    """Return a short remark about a row.
 
     Args:
         target: The report whose difference is shown.
-        base: What it is compared with.
-        counted: Say how many layers of each it is, where that is not one of each.
+        base: The report that it is compared with.
+        counted: Include the numbers of layers unless it is one of each.
     """
     state = row.state(target, base)
     if state:

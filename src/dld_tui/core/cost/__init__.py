@@ -1,8 +1,8 @@
-"""What the nodes of a model cost: multiply-accumulates, operations, bytes, parameters.
+"""The cost of a model's nodes: multiply-accumulates, operations, bytes, parameters.
 
-- :mod:`.counts`: numbers that may hold symbolic dimensions.
-- :mod:`.operators`: what one call of an operator computes, by its shapes.
-- :mod:`.nodes`: all nodes of a model, with what is inside of them.
-- :mod:`.roofline`: how near to what a machine can do a measured layer comes.
-- :mod:`.sharing`: how the time of a fused layer is shared among its nodes.
+- :mod:`.counts`: numbers with symbolic dimensions.
+- :mod:`.operators`: the work of one call of an operator, from its shapes.
+- :mod:`.nodes`: all nodes of a model, including subgraphs and functions.
+- :mod:`.roofline`: how close a measured layer comes to the limits of the machine.
+- :mod:`.sharing`: how the time of a fused layer is distributed over its nodes.
 """

@@ -82,7 +82,7 @@ def _plain(terms: dict[tuple[str, ...], int]) -> Count:
 
 
 def add_up(counts: Iterable[Count]) -> Count:
-    """Return the sum of counts, of which there may be many."""
+    """Return the sum of counts; fast for many."""
     plain = 0
     terms: dict[tuple[str, ...], int] = {}
     for count in counts:
@@ -101,7 +101,7 @@ def symbol(name: str) -> Polynomial:
 
 
 def byte_count(elements: Count, bits: int) -> Count:
-    """Return the bytes of elements of so many bits; symbolic ones are rounded up a term."""
+    """Return the bytes of elements with this many bits; symbolic counts are rounded up by term."""
     if isinstance(elements, Polynomial):
         return Polynomial({n: ceil(factor * bits / 8) for n, factor in elements.terms.items()})
     return (elements * bits + 7) // 8

@@ -48,7 +48,7 @@ class Cut:
 
     @property
     def factor(self) -> float:
-        """How many times as many items a second, were moving the tensors free."""
+        """The gain in throughput, if transferring the tensors cost nothing."""
         return (self.first_ms + self.second_ms) / max(self.first_ms, self.second_ms)
 
 
@@ -59,7 +59,7 @@ class CriticalPath:
     report: str
     model: str
     work_ms: float
-    """All nodes, one after another."""
+    """All nodes, run sequentially."""
     path_ms: float
     """The nodes of the path: no number of workers is faster."""
     path: tuple[OnPath, ...]

@@ -1,8 +1,8 @@
-"""What each node of a model costs by the shapes of its values.
+"""The cost of each node of a model, from the shapes of its values.
 
-The types are those that the file declares and that inference found; dimensions without a number
-stay as they are named. A node with graphs inside costs what these do: of an If the costlier branch,
-of a Loop or Scan the body times its trips, of a local function its body.
+Types are those that the file declares and that inference found; dynamic dimensions stay symbolic. A
+node with subgraphs costs what these do: the costlier branch of an If, the body of a Loop or Scan
+times its trips, the body of a local function.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _MOST_KINDS = 32
 _MOST_NODES = 500_000
 """Nodes in bodies and functions that are counted, each as often as its function is; about 3 s."""
 _ENDLESS = 1 << 31
-"""What a loop has as its most trips when its condition ends it."""
+"""The trip count of a loop that only its condition ends."""
 _TYPICAL = 64
 """The size of a symbolic dimension when two branches are compared."""
 _SCAN_WITHOUT_BATCH = 9
-"""Until this version of the operator set, a Scan runs once for each sequence of a batch, too."""
+"""Up to this version of the operator set, a Scan runs once for each sequence of a batch."""
 _KEEP_SHAPE = frozenset(
     {"DequantizeLinear", "QuantizeLinear", "Cast", "Identity", "DynamicQuantizeLinear"}
 )
@@ -77,7 +77,7 @@ _TYPED_BY_NODE = _KEEP_SHAPE | {"Constant"}
 
 
 class Cost(NamedTuple):
-    """What a node costs; None is not known."""
+    """The cost of a node; None is unknown."""
 
     macs: Count | None = 0
     """Multiply-accumulates."""
@@ -96,7 +96,7 @@ class Cost(NamedTuple):
         return None if self.read is None or self.written is None else self.read + self.written
 
     def times(self, trips: Count | None) -> Cost:
-        """Return it for so many runs; the parameters stay the same ones."""
+        """Return the cost of several runs; the parameters stay the same."""
         counts = [None if count is None or trips is None else count * trips for count in self[:4]]
         return Cost._make((*counts, self.parameters))
 
@@ -106,11 +106,11 @@ _FREE = Cost()
 
 
 def total(costs: Sequence[Cost], *, known: bool = False) -> Cost:
-    """Return what nodes cost together.
+    """Return the total cost of nodes.
 
     Args:
-        costs: Theirs.
-        known: Leave out what is not known; else the sum is not known, either.
+        costs: Of the nodes.
+        known: Leave unknown costs out; otherwise, the sum is unknown as well.
     """
     columns: list[Sequence[Any]] = list(zip(*costs, strict=True)) or [()] * len(Cost._fields)
     if known:
@@ -172,12 +172,12 @@ class _Frame:
 
 
 class _Sum(NamedTuple):
-    """What a body costs."""
+    """The cost of a body."""
 
     whole: Cost
     """Unknown where it is unknown of a node."""
     least: Cost
-    """Without what is not known."""
+    """Without unknown parts."""
 
 
 _UNKNOWN_SUM = _Sum(UNKNOWN, _FREE)
@@ -197,7 +197,7 @@ class ModelCosts:
         """Of all scopes: of one run of a body. What differs between calls of a function is not
         known of the nodes in it; the calls have it."""
         self.unknown: list[Node] = []
-        """The nodes that are not counted: it is not known what they compute."""
+        """The nodes of unknown cost."""
         self.unsized: list[Node] = []
         """The nodes whose bytes are not counted: a size that they read or write is not known."""
         self._sizes = sizes or {}
@@ -205,7 +205,7 @@ class ModelCosts:
         self._protos: dict[bytes, _Value | None] = {}
         self._operators: dict[tuple[str, str], Operator] = {}
         self._same: dict[tuple[Any, ...], Cost] = {}
-        """By an operator and the values that it reads and makes, which live as long as this."""
+        """By operator and the values that it reads and writes, which live as long as this."""
         self._frames: dict[Scope, _Frame] = {}
         """The first of each scope."""
         self._functions = {key_of(function): function for function in document.functions}
@@ -228,7 +228,7 @@ class ModelCosts:
             self.unknown, self.unsized = (list(dict.fromkeys(nodes)) for nodes in counted)
 
     def of(self, node: Node) -> Cost:
-        """Return what a node costs; nothing is known of those that lie too deep."""
+        """Return the cost of a node; unknown for those nested too deeply."""
         return self.nodes.get(node, UNKNOWN)
 
     def bytes_of(self, scope: Scope, name: str) -> Count | None:
@@ -237,7 +237,7 @@ class ModelCosts:
         return self._value(_Frame(scope) if frame is None else frame, name).bytes
 
     def call(self, node: Node) -> Call:
-        """Return a node with the shapes of what it reads and writes."""
+        """Return a node with the shapes of its inputs and outputs."""
         scope = node.scope
         frame = self._frames.get(scope) or _Frame(scope)
         read, written = (
@@ -286,9 +286,9 @@ class ModelCosts:
     # --- values ----------------------------------------------------------------------------------
 
     def _note_values(self, frame: _Frame, texts: NodeTexts) -> None:
-        """Note what is known of the values of a scope by name, as `Scope.value_type` says it.
+        """Record the types of the values of a scope by name, as `Scope.value_type` returns them.
 
-        In one go, as there may be many; outer ones are added as they are needed.
+        All together, as there may be many; those of outer scopes are added on demand.
         """
         scope, values = frame.scope, frame.values
         values[""] = _LEFT_OUT
@@ -345,7 +345,7 @@ class ModelCosts:
         producer = scope.producer(name)
         if producer is None or not producer.inputs or producer.op_type not in _KEEP_SHAPE:
             return _Value()
-        # Quantized models declare what is between Q and DQ rarely.
+        # Quantized models rarely declare the types between Q and DQ.
         return _value_of(self._value(frame, producer.inputs[0]).shape, None)
 
     def _of_type(self, kind: ValueType, *, stored: bool = False) -> _Value:
@@ -384,7 +384,7 @@ class ModelCosts:
             counted = self._operators[kind] = operator(*kind)
         if counted.is_view:
             return _FREE
-        # Without a rule the types tell all; a model has few different ones.
+        # Without a rule, the types suffice; a model has few different ones.
         key = None
         if counted.rule is None and not kind[0]:
             known_values = [*map(values.get, ins), *map(values.get, outs)]
@@ -393,7 +393,7 @@ class ModelCosts:
                 known = self._same.get(key)
                 if known is not None:
                     return known
-        # By name: what is given twice is read once.
+        # By name: a value that is passed twice is read once.
         read = {name: values.get(name) or self._value(frame, name) for name in ins}
         results = [values.get(name) or self._value(frame, name) for name in outs]
         cost = self._count(frame, node, kind, counted, ins, outs, read, results)
@@ -448,7 +448,7 @@ class ModelCosts:
         return Cost(macs, flops, _sum([value.bytes for value in taken]), written, parameters)
 
     def _inside(self, frame: _Frame, node: Node, depth: int) -> _Sum:
-        """Return what a node costs that calls a function or has graphs inside."""
+        """Return the cost of a node that calls a function or has subgraphs."""
         function = self._functions.get(call_of(node))
         bodies: list[_Sum] = []
         if depth <= _DEEPEST and self._left > 0:
@@ -477,7 +477,7 @@ class ModelCosts:
         return _Sum(*(part.times(trips) for part in bodies[0]))
 
     def _call(self, frame: _Frame, node: Node, function: Scope, depth: int) -> _Sum:
-        """Return what a call of a function costs, with its types and attributes."""
+        """Return the cost of a call of a function, with its types and attributes."""
         given = declared_attributes(function)
         for proto in node.proto.attribute:
             referred = text_of(proto.ref_attr_name)
@@ -553,7 +553,7 @@ def _times(count: Count | None, factor: int) -> Count | None:
 
 
 def _part(value: _Value, rows: Count, whole: int) -> Count | None:
-    """Return the bytes of so many rows of a value, of those that it has."""
+    """Return the bytes of some rows of a value, at most of all that it has."""
     if value.bytes is None or not isinstance(value.bytes, int):
         return value.bytes
     return rows * value.bytes // whole if isinstance(rows, int) else rows * (value.bytes // whole)
@@ -570,7 +570,7 @@ def _taken_branch(frame: _Frame, node: Node) -> str | None:
 
 
 def _whole_constant(frame: _Frame, name: str) -> int | None:
-    """Return a constant that is one integer; None where it is none, or not known before a run."""
+    """Return a constant that is one integer; None if it is not, or not known before a run."""
     definition = frame.scope.resolve(name)
     if definition is None or definition.scope.is_default(name):
         return None
@@ -594,7 +594,7 @@ _SORTED_AT = 64
 
 
 class CostRow(NamedTuple):
-    """A node and what it costs."""
+    """A node and its cost."""
 
     node: Node
     cost: Cost
@@ -606,7 +606,7 @@ def plain(count: Count | None) -> int | str | None:
 
 
 def intensity(cost: Cost) -> float | None:
-    """Return operations a byte moved; None where one of them is symbolic or unknown."""
+    """Return operations per byte moved; None if one of them is symbolic or unknown."""
     moved = cost.moved
     if not isinstance(cost.flops, int) or not isinstance(moved, int):
         return None
@@ -684,10 +684,10 @@ def cost_lines(costs: ModelCosts) -> list[str]:
 
 
 def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
-    """Return what a model costs, and each node: the entry ``cost`` of ``dld inspect --cost``.
+    """Return the cost of a model and of each node: the entry ``cost`` of ``dld inspect --cost``.
 
-    Sums are over the main graph, without what is not known, and say which ones and how many nodes
-    that is.
+    Sums cover the main graph without unknown costs, and say which figures and how many nodes these
+    are.
     """
     known = costs.known
     names = ("macs", "flops", "read_bytes", "written_bytes")

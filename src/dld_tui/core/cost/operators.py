@@ -1,10 +1,10 @@
-"""What one call of an operator computes, by its shapes and attributes.
+"""The work of one call of an operator, from its shapes and attributes.
 
 Multiply-accumulates are those of convolutions, matrix products, attention and recurrent layers.
-Whatever else is computed is counted in operations: an addition, a comparison, a square root and an
-``exp`` are one each, and moving data is none. So FLOPs are twice the multiply-accumulates and the
-operations. Attention counts all pairs of its positions, whether a mask leaves some out or not, as
-the field does.
+Everything else is counted in operations: an addition, a comparison, a square root and an ``exp``
+are one each, and moving data is none. So FLOPs are twice the multiply-accumulates plus the
+operations. Attention counts all pairs of its positions, whether a mask excludes some or not, as
+is usual.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dld_tui.core.operators.einsum import einsum_labels
 
 Shape: TypeAlias = "tuple[Count, ...]"
 Work: TypeAlias = "tuple[Count, Count]"
-"""Multiply-accumulates, and operations beside them."""
+"""Multiply-accumulates, and operations besides them."""
 
 
 class UnknownShape(Exception):
@@ -45,7 +45,7 @@ class Call:
     """Those of the inputs, empty where one is left out. Without them, an input that has no shape
     counts as left out."""
     constant: Callable[[int], int | None] = _no_constant
-    """Returns an input that is one constant integer, by its place; None where it is none."""
+    """Returns an input that is one constant integer, by its index; None if it is not."""
     opset: int = 0
     """The version of the operator set of the domain; 0 where it is not known."""
 
@@ -72,7 +72,7 @@ class Call:
         return shape
 
     def has(self, at: int) -> bool:
-        """Tell whether an input is there; its shape may be unknown."""
+        """Return whether an input is present; its shape may be unknown."""
         if self.names is not None:
             return at < len(self.names) and bool(self.names[at])
         return at < len(self.inputs) and self.inputs[at] is not None
@@ -147,7 +147,7 @@ def _product(first: int, second: int) -> Callable[[Call], Work]:
     def rule(call: Call) -> Work:
         left = call.read(first)
         turned = call.number("transA") and len(left) > 1
-        # With transBatchA the batch stands between the two dimensions of the product.
+        # With transBatchA, the batch dimension is between the two dimensions of the product.
         inner = left[-1 if not turned else 0 if call.number("transBatchA") else -2]
         if call.outputs and call.outputs[0] is not None:
             return elements(call.outputs[0]) * inner, 0
@@ -179,7 +179,7 @@ def _by_columns(*names: str) -> Callable[[Call], Work]:
 
 
 def _by_output(call: Call) -> Work:
-    """Return the work of a product whose weights are packed, by what it makes."""
+    """Return the work of a product with packed weights, from its output."""
     return elements(call.made()) * call.read(0)[-1], 0
 
 
@@ -302,7 +302,7 @@ def _attention(call: Call) -> Work:
 
 
 def _window(seen: Count, most: int) -> Count:
-    """Return the positions that are looked at where the nearest ones are at most so many."""
+    """Return the positions that attention with a local window covers."""
     if isinstance(seen, int):
         return min(seen, most)
     return symbol(f"min({seen}, {most})")
@@ -379,7 +379,7 @@ def _packed_multi_head(call: Call) -> Work:
 
 
 def _linear_attention(call: Call) -> Work:
-    """Return the work of a state a head that each position adds to and asks."""
+    """Return the work of a recurrent state per head that each position updates and reads."""
     query, key, value = call.read(0), call.read(1), call.read(2)
     heads, groups = call.number("q_num_heads"), call.number("kv_num_heads")
     width, deep = _whole(key[2]) // groups, _whole(value[2]) // groups
@@ -417,8 +417,8 @@ def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
     """Return the rule of a recurrent layer.
 
     Args:
-        gates: Products a step, of the input and of the state.
-        per_cell: Operations an element of the state beside these.
+        gates: Products per step, of the input and of the state.
+        per_cell: Further operations per element of the state.
     """
 
     def rule(call: Call) -> Work:
@@ -463,7 +463,7 @@ def _short_fourier(call: Call) -> Work:
 
 
 def _interpolation(mode: str, axes: int) -> int:
-    """Return the operations of one value between others along so many axes."""
+    """Return the operations of interpolating one value along several axes."""
     if mode == "nearest":
         return 0
     # Products with weights and their sums: of 2 neighbours an axis at once, of 4 axis by axis.
@@ -602,7 +602,7 @@ VIEWS = _names(
 )
 """Neither compute nor move anything themselves: runtimes hand the same bytes on, or run a body."""
 SELECTS = _names("Gather GatherElements GatherND Slice Compress DynamicSlice")
-"""Read only so much of their first input as they write."""
+"""Operators that read only as much of their first input as they write."""
 _MOVES = _names(
     "Transpose Concat Split SplitToSequence ConcatFromSequence Expand Tile Pad Cast CastLike Where"
     " BitCast DepthToSpace SpaceToDepth ScatterElements ScatterND Scatter ConstantOfShape Range"
@@ -636,7 +636,7 @@ _ONCE_PER_INPUT = _names(
 _UNCOUNTED = _names(
     "ImageDecoder RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"
 )
-"""What they do is no arithmetic, or depends on what they are fed."""
+"""Operators whose work is not arithmetic, or depends on their input values."""
 _ML = "ai.onnx.ml"
 _ML_KNOWN = {
     "LinearClassifier": 0, "LinearRegressor": 0, "Binarizer": 1, "Imputer": 1, "Normalizer": 3,
@@ -652,14 +652,14 @@ class Operator:
 
     rule: Rule | None = None
     per_output: int = 0
-    """Operations an element of the first output, where there is no rule."""
+    """Operations per element of the first output, where there is no rule."""
     per_input: int = 0
     """Operations an element of the first input."""
     is_known: bool = True
     is_view: bool = False
     """It neither computes nor moves anything."""
     selects: bool = False
-    """It reads only so much of its first input as it writes."""
+    """Whether it reads only as much of its first input as it writes."""
 
 
 def operator(domain: str, op_type: str) -> Operator:
@@ -682,7 +682,7 @@ def operator(domain: str, op_type: str) -> Operator:
 
 
 def work(rule: Rule, call: Call) -> tuple[Count | None, Count | None]:
-    """Return what a call computes; None where a shape that is needed is not known."""
+    """Return the work of a call; None where a needed shape is unknown."""
     try:
         return rule(call)
     except (UnknownShape, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError):
@@ -690,10 +690,10 @@ def work(rule: Rule, call: Call) -> tuple[Count | None, Count | None]:
 
 
 def parts_read(call: Call) -> Mapping[int, tuple[Count, int]]:
-    """Return the inputs of which only some rows are read: how many rows, of how many, by place.
+    """Return the inputs of which only some rows are read: the rows read, the rows in all, by index.
 
-    Tables of embeddings, and weights of experts that no token may be sent to. What moves is not
-    known of a call whose shapes are not.
+    Embedding tables, and weights of experts that may get no token. The bytes moved are unknown for
+    a call with unknown shapes.
     """
     try:
         return _PARTS[call.op_type](call) if call.op_type in _PARTS else {}

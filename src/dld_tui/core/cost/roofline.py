@@ -1,4 +1,4 @@
-"""How near to what a machine can do a measured layer comes, and what limits it.
+"""The roofline of measured layers: how close they come to the limits of a machine.
 
 The roofline of Williams, Waterman and Patterson (2009): a layer takes at least the time of its
 operations at the peak of their type, and at least that of its bytes at the bandwidth.
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 
 FLOPS, MOVED = "flops", "moved_bytes"
-"""The details of a layer that say so, of one run of it."""
+"""The details of a layer with these figures of one run."""
 Limiter: TypeAlias = Literal["compute", "memory", "launch"]
 ROOF_MS, BOUND, LAUNCH_MS = "roof_ms", "bound", "launch_ms"
 _ABOVE = 1.1
 _LAUNCHES = 8
-"""What takes less than so many empty layers, and twice its least time, is limited by its launch."""
+"""A layer that takes less than this many empty layers, and twice its least time, is limited by its
+launch."""
 _SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8",
           "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
 
@@ -40,11 +41,11 @@ class Roof:
 
     device: str
     flops: Mapping[str, float]
-    """Operations a second by type: ``fp32``, ``fp16``, ``int8``."""
+    """Operations per second by type: ``fp32``, ``fp16``, ``int8``."""
     bandwidth: float
-    """Bytes a second to and from memory."""
+    """Bytes per second to and from memory."""
     near_bandwidth: float = 0.0
-    """Bytes a second of what fits into a cache; 0 where that is not known."""
+    """Bytes per second of data that fit into a cache; 0 if unknown."""
     near_bytes: int = 0
     """How much that is."""
     launch_ms: float = 0.0
@@ -54,11 +55,11 @@ class Roof:
 
 
 def placed(details: Mapping[str, JSON], types: Sequence[str], roof: Roof) -> Facts:
-    """Return the least time of one run of a layer under a roof, and what sets it.
+    """Return the least time of one run of a layer under a roofline, and its limit.
 
     Args:
         details: Of the layer, with its operations and bytes.
-        types: Of its inputs: that of the first says which peak counts.
+        types: Of its inputs: the first one selects the peak.
         roof: Of the device that it ran on.
     """
     flops, moved = details.get(FLOPS), details.get(MOVED)
@@ -83,15 +84,15 @@ def measured_ms(layer: Layer) -> float | None:
 
 
 def per_second(layer: Layer, work: float | None) -> float | None:
-    """Return what a layer does a second; None where its work or time is not known."""
+    """Return the rate of a layer per second; None if its work or time is unknown."""
     ms = measured_ms(layer)
     return None if work is None or ms is None else work / ms * 1000
 
 
 def roof_percent(layer: Layer) -> float | None:
-    """Return how much of a layer's time it would take at least; None where that is not known.
+    """Return the least time of a layer as a percentage of its time; None if unknown.
 
-    Neither is it where the layer is faster than that: the roof is too low.
+    Also None for a layer that is faster: then the measured roof is too low.
     """
     ms = measured_ms(layer)
     if layer.roof_ms is None or ms is None or layer.roof_ms > _ABOVE * ms:
@@ -147,12 +148,12 @@ def roofline_text(layers: Sequence[Layer]) -> str:
 
 
 def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
-    """Return the operations and the bytes of one run of a kernel, as far as they are known.
+    """Return the operations and bytes of one run of a kernel, as far as they are known.
 
     Args:
-        kernel: What ran, with its shapes and types.
+        kernel: The kernel with its shapes and types.
         node: The node of the optimised model, or one of the model with its attributes; None
-            where it is not known.
+            where it is unknown.
     """
     counted = operator("", kernel.op_type)
     if counted.rule is None and not counted.per_input and counted.per_output == 1:
@@ -199,7 +200,7 @@ def kernel_work(kernel: Kernel, node: Node | None) -> dict[str, int]:
 
 
 _Input: TypeAlias = "tuple[Shape | None, str]"
-"""The shape and type of what a kernel read or made."""
+"""The shape and type of an input or output of a kernel."""
 
 
 def _known(dims: Dims, dtype: str) -> _Input:
@@ -208,9 +209,9 @@ def _known(dims: Dims, dtype: str) -> _Input:
 
 
 def _inputs(kernel: Kernel, node: Node | None) -> list[_Input | None]:
-    """Return what a kernel read, each at its place.
+    """Return the inputs of a kernel by index.
 
-    A profile leaves out inputs that are not there, and weights that were packed beforehand.
+    A profile leaves out missing inputs, and weights that were packed in advance.
     """
     recorded: list[_Input | None] = list(map(_known, kernel.input_dims, kernel.input_types))
     if node is None or len(recorded) >= len(node.inputs):

@@ -1,10 +1,10 @@
-"""How the time of a fused layer is shared among its ONNX nodes: by what each of them costs.
+"""Distributing the time of a fused layer over its ONNX nodes, by their cost.
 
-What was fused cannot be measured apart, so every share of it is an estimate. Where a layer has
-convolutions or matrix products, what is computed counts: their multiply-accumulates, and one
-operation an element of everything else. In fused Conv, BatchNormalization and Relu the
-convolution then has nearly all of it. Where it has none, what is moved counts: the bytes that
-each node reads and writes. Where nothing is known of a node, all get the same, and that is said.
+Fused nodes cannot be measured separately, so every share is an estimate. In a layer with
+convolutions or matrix products, the computation counts: multiply-accumulates, and one operation per
+element of everything else. In fused Conv, BatchNormalization and Relu, the convolution then has
+nearly all of the time. In other layers, the bytes that each node reads and writes count. If nothing
+is known of a node, all get the same share, and the report says so.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _LONGEST_CHAIN = 6
 
 
 def counts_macs(node: Node) -> bool:
-    """Tell whether a node's work is counted in multiply-accumulates."""
+    """Return whether a node's work is counted in multiply-accumulates."""
     return operator(node.domain, node.op_type).rule in PRODUCTS.values()
 
 
 def node_macs(node: Node) -> int | None:
-    """Return the multiply-accumulates of a convolution, matrix product and the like.
+    """Return the multiply-accumulates of a convolution, matrix product or similar node.
 
-    0 for operators that are not counted so, None where shapes are unknown or dynamic.
+    0 for operators without multiply-accumulates, None where shapes are unknown or dynamic.
     """
     if not counts_macs(node):
         return 0
@@ -55,10 +55,10 @@ def node_macs(node: Node) -> int | None:
 
 
 def macs_per_element(node: Node) -> int | None:
-    """Return the multiply-accumulates for one element of the result, from the weights alone.
+    """Return the multiply-accumulates per element of the output, from the weights only.
 
-    For shapes that are not known before the model runs, such as a free batch size. None where the
-    weights do not tell it.
+    For shapes that are unknown before a run, such as a dynamic batch size. None if the weights do
+    not suffice.
     """
     op_type = node.op_type
     weights_at = 3 if op_type.startswith("QLinear") else 1
@@ -92,7 +92,7 @@ SharedBy: TypeAlias = Literal["macs", "bytes", "equal"]
 """What the time of a layer was shared by."""
 
 SHARED_BY = "shared_by"
-"""The detail of a layer that says so."""
+"""The detail of a layer that says how its time was distributed."""
 
 _DEFAULT_BITS = 32
 
@@ -100,12 +100,12 @@ _DEFAULT_BITS = 32
 def cost_shares(
     nodes: Sequence[tuple[Node | None, str]], elements: int | None = None
 ) -> tuple[list[float], SharedBy]:
-    """Return the share of each node in the layer that computes them all, and what it is by.
+    """Return the share of each node in the layer that computes them all, and the rule.
 
     Args:
-        nodes: (node, operator); without a node when the model is not known, then the operator may
+        nodes: (node, operator); without a node if the model is unknown, and then the operator may
             be empty.
-        elements: How many elements the layer makes, for nodes whose shapes are not known.
+        elements: The number of elements that the layer produces, for nodes of unknown shapes.
 
     Returns:
         Shares that sum to 1; none without nodes.
@@ -124,7 +124,7 @@ def cost_shares(
 
 
 def sharing_note(layers: Iterable[Layer]) -> str:
-    """Return how the times of layers made of several nodes were shared; empty without any."""
+    """Return how the times of layers made of several nodes were distributed; empty without any."""
     counts: dict[str, int] = {}
     for layer in layers:
         if len(layer.nodes) > 1:
@@ -162,7 +162,7 @@ def _macs(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> lis
         costs.append(None if count is None else float(count))
     if None not in costs:
         return [cost or 0.0 for cost in costs]
-    # Of a product nothing is known but that it is one: the products have it all.
+    # The work of a product is unknown: the products share all of the time.
     return [float(product) for product in products]
 
 

@@ -1,6 +1,6 @@
-"""Language models that write token after token: their folders, inputs, figures and budgets.
+"""Decoder language models: their folders, inputs, measurements and budgets.
 
-- :mod:`.folder`: what the folder of a model says of it.
-- :mod:`.feeds`: what a decoder is fed with at any length of its cache.
-- :mod:`.figures`: what was measured of prefill and decode.
+- :mod:`.folder`: the folder of a model and its configuration.
+- :mod:`.feeds`: the inputs of a decoder at any length of its cache.
+- :mod:`.figures`: measurements of prefill and decode.
 """

@@ -1,7 +1,7 @@
-"""What a decoder is fed with at any length of its cache: new tokens, mask, positions, lengths.
+"""The inputs of a decoder at any length of its cache: new tokens, mask, positions, lengths.
 
-Two guesses tell how each input depends on the past: sizes and values that grow with it grow by as
-much with each token.
+Two guesses show how each input depends on the past: sizes and values that grow with it grow by the
+same amount with each token.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SHARING = "GroupQueryAttention"
 
 
 class Decoder:
-    """A model that takes tokens and a cache, and gives logits and a longer cache.
+    """A model with tokens and a cache as inputs, and logits and a longer cache as outputs.
 
     Args:
         document: The model.
         specs: Its inputs.
-        config: Of its folder, where there is one.
+        config: Of its folder, if any.
 
     Raises:
         ActivityError: It has no cache, or no logits.
@@ -58,7 +58,7 @@ class Decoder:
         self.tokens = self._tokens()
         """The input of tokens or of their embeddings."""
         self.logits = self._logits()
-        """The output that the next token is taken from."""
+        """The output that the next token is chosen from."""
         if self.fixed_length is not None:
             raise ActivityError(
                 f"its cache has a fixed length of {self.fixed_length}, which is not measured"
@@ -121,7 +121,7 @@ class Decoder:
 
     @property
     def context_length(self) -> int | None:
-        """The most tokens that it can see, by its tables of angles and its configuration."""
+        """The longest context, by its tables of angles and its configuration."""
         main, lengths = self.document.main, []
         if self.config is not None and self.config.numbers.get("context_length", 0) > 0:
             lengths.append(self.config.numbers["context_length"])
@@ -159,10 +159,10 @@ class Decoder:
         return tuple(sizes)
 
     def guess(self, batch: int, past: int, length: int) -> Guess:
-        """Return what all inputs are for so many cached and so many new tokens.
+        """Return all inputs for this many cached and new tokens.
 
         Raises:
-            UsageError: The model does not take such sizes.
+            UsageError: The model does not accept such sizes.
         """
         tokens = tuple(
             dim if isinstance(dim, int) and is_fixed(dim) else (batch, length)[at]
@@ -246,7 +246,7 @@ class StepFeeds:
 
 
 def _grown(guess: InputGuess, other: InputGuess, number: int) -> InputGuess:
-    """Return an input after so many steps, by that of the first and of the second one."""
+    """Return an input after this many steps, extrapolated from the first and the second one."""
     if guess.shape == other.shape and guess.fill == other.fill:
         return guess
     shape = tuple(a + number * (b - a) for a, b in zip(guess.shape, other.shape, strict=True))

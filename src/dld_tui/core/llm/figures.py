@@ -1,4 +1,4 @@
-"""What was measured of a decoder: prefill and decode apart, by batch and length of the prompt."""
+"""Measurements of a decoder: prefill and decode separately, by batch and prompt length."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GenerationFigures:
     first_token_ms: float
     """The same with its inputs, and with the logits fetched and the first token chosen."""
     decode_ms: float
-    """All steps together, with what is between them."""
+    """All steps, including the time between them."""
     step_ms: tuple[float, ...]
     """Of each step: the n-th sees ``prompt + n + 1`` tokens."""
     kv_bytes: int
@@ -51,12 +51,12 @@ class GenerationFigures:
 
     @property
     def tokens_per_s(self) -> float | None:
-        """Tokens of all sequences a second while decoding."""
+        """Tokens of all sequences per second while decoding."""
         return 1000 * self.batch * self.tokens / self.decode_ms if self.decode_ms else None
 
     @property
     def prefill_tokens_per_s(self) -> float | None:
-        """Tokens of the prompts a second."""
+        """Tokens of the prompts per second."""
         return 1000 * self.batch * self.prompt / self.prefill_ms if self.prefill_ms else None
 
     @property

@@ -1,1 +1,1 @@
-"""What a machine is, what state it is in, what may disturb a measurement there; this process."""
+"""The machine: its hardware and state, what may disturb a measurement, and this process."""

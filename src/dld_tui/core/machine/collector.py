@@ -12,7 +12,7 @@ _frozen = [0]
 
 
 def collect() -> None:
-    """Free what nobody refers to, frozen or not, and leave the rest out of later collections.
+    """Free all garbage, frozen or not, and exclude the remaining objects from later collections.
 
     A collection holds the interpreter for 50 ms where a document has 50,000 nodes.
     """
@@ -23,10 +23,10 @@ def collect() -> None:
 
 
 def freeze() -> None:
-    """Leave what has been made out of later collections, which would find nothing in it.
+    """Exclude existing objects from later collections, which would find nothing in them.
 
-    What nobody refers to is left out, too, such as a dialog that was closed: so that it does not
-    add up, each twentieth call collects first.
+    Garbage is excluded, too, such as a dialog that was closed: so that it does not accumulate,
+    every twentieth call collects first.
     """
     _frozen[0] += 1
     if _frozen[0] >= _EVERY:
@@ -41,7 +41,7 @@ def pause() -> None:
 
 
 def resume() -> None:
-    """Let the collector work again, if it was told to rest; what there is by now stays."""
+    """Resume collections if they were paused; existing objects stay excluded."""
     if not gc.isenabled():
         freeze()
         gc.enable()
@@ -60,7 +60,7 @@ def collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             if not _frozen[0]:
-                # What was made is old at once; as young it would be walked over right away.
+                # The new objects count as old: young ones would be traversed right away.
                 # (`gc.get_freeze_count` walks over all that is frozen: a million take 20 ms.)
                 gc.freeze()
                 gc.unfreeze()

@@ -91,7 +91,7 @@ def _cpu_fields() -> dict[str, str]:
 
 
 def physical_cores() -> int | None:
-    """Return the number of processor cores, or None when it cannot be told."""
+    """Return the number of processor cores; None if unknown."""
     pairs = set()
     for folder in _CPU_ROOT.glob("cpu[0-9]*/topology"):
         package, core = _read(folder / "physical_package_id"), _read(folder / "core_id")
@@ -106,7 +106,7 @@ def usable_threads() -> int:
 
 
 def _usable_processors() -> set[int]:
-    """Return the numbers of those that this process may run on; empty where they are not told."""
+    """Return the numbers of the processors that this process may run on; empty if unknown."""
     try:
         return os.sched_getaffinity(0)
     except AttributeError:  # not on macOS
@@ -141,7 +141,7 @@ def _clocks() -> Facts:
 
 
 def cpu_mhz() -> float | None:
-    """Return the frequency of the fastest processor now, or None when it cannot be told."""
+    """Return the present frequency of the fastest processor; None if unknown."""
     return _mhz("scaling_cur_freq") or _mhz_of_cpuinfo()
 
 
@@ -247,7 +247,7 @@ _CHUNK = 32 << 20
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """What tells whether a model file is still the one that was measured or built."""
+    """Identifies the model file that was measured or built."""
 
     path: str
     """Absolute. Foreign text."""
@@ -262,7 +262,7 @@ class ModelIdentity:
 
 
 def identify(path: Path, document: Document) -> Generator[Progress, None, ModelIdentity]:
-    """Return what tells a model file from others, as reports and build records have it.
+    """Return the identity of a model file, as reports and build records store it.
 
     Raises:
         InputError: The file cannot be read.

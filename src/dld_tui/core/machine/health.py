@@ -30,13 +30,13 @@ GOOD, MISSING, WEAK, BROKEN = "good", "missing", "weak", "broken"
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that works or does not."""
+    """A component that works or does not."""
 
     group: str
     name: str
     state: str
     found: str
-    """What was found, or why it does not work. Foreign text."""
+    """Its version or state, or why it does not work. Foreign text."""
     fix: str = ""
     """The command that mends it, or what to do."""
 
@@ -45,9 +45,9 @@ _PIP = re.compile(r"(?<![\w/-])pip ((?:un)?install)\b")
 
 
 def in_environment(fix: str, prefix: str = sys.prefix) -> str:
-    """Return a remedy whose `pip` is the one of this Python's environment.
+    """Return a remedy with the `pip` of this Python's environment.
 
-    The one on the ``PATH`` may be of another, or not there. What `uv` makes has none of its own.
+    The one on the ``PATH`` may belong to another one, or be missing; `uv` installs none.
 
     Args:
         prefix: ``sys.prefix``.
@@ -144,7 +144,7 @@ def terminal_checks(
 
 
 def plugin_checks() -> Iterator[Check]:
-    """Look at what other packages add."""
+    """Check the plugins of other packages."""
     for group in GROUPS:
         for plugin in plugins(group, object):
             state = BROKEN if plugin.problem else GOOD
@@ -183,13 +183,13 @@ def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
 # --- What `dld selftest` found: whether the ways to run a model work on a machine -----------------
 
 PASSED, FAILED, UNAVAILABLE, SKIPPED = "passed", "failed", "unavailable", "skipped"
-"""Statuses: did what it should; did not; needs what this machine has not; needs a step before it
-that did not pass."""
+"""Statuses: passed; failed; needs hardware that this machine lacks; needs an earlier step that
+did not pass."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that was tried."""
+    """A step of the self-test."""
 
     backend: str
     step: str

@@ -17,13 +17,13 @@ _ELSEWHERE = ("Azure",)
 
 
 class Here:
-    """What is known of this machine; None until :func:`ask` has come back."""
+    """The providers of this machine; None until :func:`ask` has returned."""
 
     names: Sequence[str] | None = None
 
 
 def ask() -> None:
-    """Ask ONNX Runtime, once, in another process: it would take 60 MB and half a second here."""
+    """Ask ONNX Runtime, once, in another process: here it would take 60 MB and half a second."""
     if Here.names is not None:
         return
     try:
@@ -39,7 +39,7 @@ def ask() -> None:
 
 
 def means(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
-    """Return what naming providers stands for: see ``means`` of :class:`.Param`."""
+    """Return the effect of naming providers: see ``means`` of :class:`.Param`."""
     known = Here.names
     if not here or known is None or not isinstance(value, str):
         return ""

@@ -21,7 +21,7 @@ _MOST = 2_000_000
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Tell whether a stream is a terminal that can move its cursor."""
+    """Return whether a stream is a terminal that can move its cursor."""
     return stream is not None and stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 

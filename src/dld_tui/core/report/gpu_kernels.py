@@ -1,14 +1,14 @@
-"""What was recorded of a GPU, and which layer launched a kernel.
+"""GPU work as recorded, and its attribution to the layers that launched it.
 
-A kernel is of the layer whose interval holds the call that launched it, or of the one at its place
-in a pass. The GPU works later than the CPU asks, so its own times say nothing of the layer. The
-clocks are joined by the moment at which the profile of the CPU side began.
+A kernel belongs to the layer whose interval holds the launching call, or to the layer at the same
+position in a pass. The GPU runs later than the CPU launches, so the kernel's own times do not tell
+the layer. Both clocks are aligned at the moment when the CPU profile began.
 
-To record the layers and the calls of the runtime makes a model two to six times as slow (H200),
-to record kernels alone takes 3 % more where the GPU is the bound, and up to a third where
-launches are. So one run tells who launches the k-th kernel, and another one when it runs and how
-long it takes. That holds only while both launch the same kernels in the same order: a pass whose
-kernels have other names, or another number of them, is joined to nothing, and it is said why.
+Recording layers and runtime calls makes a model two to six times as slow (H200); recording kernels
+alone costs 3 % where the GPU is the limit, and up to a third where launches are. So one run tells
+which layer launches the k-th kernel, and another one when that kernel runs and for how long. This
+is valid only while both launch the same kernels in the same order: a pass with kernels of other
+names, or another number of them, is not attributed, and the report says why.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Activity(NamedTuple):
 
 
 class NamedRange(NamedTuple):
-    """A part of the program's work on the CPU that it gave a name (NVTX)."""
+    """A part of the program's work on the CPU that it named (NVTX)."""
 
     name: str
     """Foreign text."""
@@ -74,10 +74,10 @@ class ActivityLog:
 
 
 def in_launch_order(work: Iterable[Activity]) -> list[Activity]:
-    """Return work in the order in which it was launched, whatever stream it ran on.
+    """Return work in launch order, across streams.
 
-    Correlations count the calls. The nodes of a CUDA graph share one; they are in the order of
-    their own numbers, or of their starts where these are not told. What no call launched is last.
+    Correlations count the calls. The nodes of a CUDA graph share one: they are ordered by node
+    numbers, or by start time where these are missing. Work without a call comes last.
     """
     return sorted(
         work,
@@ -120,11 +120,11 @@ class Series:
 
 @dataclass(frozen=True)
 class HardwareRow:
-    """A row that hardware counters can tell, under the names that chips have for it."""
+    """A row that hardware counters can measure, under the names that chips have for it."""
 
     title: str
     names: tuple[str, ...]
-    """The best one first, without what is done with it."""
+    """In order of preference, without the suffix."""
 
     def spec(self, available: Collection[str]) -> CounterSpec | None:
         """Return the row under the first name that a chip has, or None."""
@@ -147,7 +147,7 @@ HARDWARE_ROWS = (
     ),
     HardwareRow("PCIe", ("pcie__throughput", "pcie__read_bytes", "pcie__write_bytes")),
 )
-"""In the order in which they are given up where a chip cannot count all at once: the last first."""
+"""In order of importance: where a chip cannot measure all together, the last ones are dropped."""
 
 
 @dataclass(frozen=True)
@@ -165,12 +165,12 @@ _MOST_SAMPLES = 10_000
 
 
 def plan_sampling(pass_ms: float, passes: int, interval_us: float) -> SamplingPlan:
-    """Return what fits into `_MOST_SAMPLES`: fewer passes first, then a longer interval.
+    """Return a plan within `_MOST_SAMPLES`: fewer passes first, then a longer interval.
 
     Args:
-        pass_ms: How long a pass takes, roughly.
-        passes: How many there are.
-        interval_us: How often a sample is wanted.
+        pass_ms: The approximate duration of a pass.
+        passes: The number of passes.
+        interval_us: The wanted sampling interval.
     """
     per_pass = max(1.0, 1000 * pass_ms / interval_us)
     fitting = max(1, min(passes, int(_MOST_SAMPLES / per_pass)))
@@ -227,7 +227,7 @@ class Attributed:
     given: Share = field(default_factory=Share)
     """Kernels that a layer launched."""
     unclaimed: Share = field(default_factory=Share)
-    """Kernels that a pass launched between its layers."""
+    """Kernels launched within a pass, between its layers."""
     outside: Share = field(default_factory=Share)
     """Kernels of no pass: those of loading the model."""
 
@@ -245,12 +245,12 @@ class Attributed:
 
 
 def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> Attributed:
-    """Return the work of each pass in the order of its launch, with the layers that launched it.
+    """Return the work of each pass in launch order, with the layers that launched it.
 
     Args:
-        log: What was recorded.
-        origin_ns: When profiling of the CPU side began, in nanoseconds of the Unix epoch.
-        passes: The passes; they may not overlap.
+        log: The recorded work.
+        origin_ns: When profiling of the CPU began, in nanoseconds of the Unix epoch.
+        passes: The passes; they must not overlap.
     """
     ordered = sorted(passes, key=lambda pass_: pass_.start_us)
     starts = [span.start_us for span in ordered]
@@ -280,9 +280,9 @@ def event_of(work: Activity, start_us: float, layer: int | None) -> GpuEvent:
     """Return work as an event of a pass.
 
     Args:
-        work: What was recorded.
+        work: The recorded work.
         start_us: Since the start of the pass.
-        layer: Who launched it, when that is known.
+        layer: The layer that launched it, if known.
     """
     duration_us = (work.end_ns - work.start_ns) / 1000
     details = work.details or {}
@@ -297,15 +297,15 @@ def spans_of_ranges(
     layers: Sequence[tuple[str, int]],
     origin_ns: int,
 ) -> list[PassSpan]:
-    """Return passes with the layers that named ranges on the CPU tell of.
+    """Return passes with the layers of the named ranges on the CPU.
 
-    Names come again: the k-th range of a name in a pass is the k-th layer of that name. Ranges of
-    other names, such as those around a whole pass, tell nothing.
+    Names repeat: the k-th range of a name in a pass is the k-th layer of that name. Ranges of other
+    names, such as those around a whole pass, are ignored.
 
     Args:
-        passes: The passes; they may not overlap.
-        ranges: What was recorded.
-        layers: Name and number of each layer, in the order in which a pass runs them.
+        passes: The passes; they must not overlap.
+        ranges: The recorded ranges.
+        layers: Name and number of each layer, in execution order.
         origin_ns: The zero of the clock of `passes`.
     """
     numbers: dict[str, list[int]] = {}
@@ -335,7 +335,7 @@ def spans_of_ranges(
 
 
 class _LayerFinder:
-    """Finds the innermost layer at a time."""
+    """Finds the innermost layer that runs at a time."""
 
     def __init__(self, layers: Sequence[LayerSpan]) -> None:
         self._layers = sorted(layers, key=lambda layer: (layer.start_us, -layer.duration_us))
@@ -372,7 +372,7 @@ _Votes: TypeAlias = "list[Counter[int | None]]"
 
 @dataclass(frozen=True)
 class TimedPass:
-    """A pass that was timed on the host; times in nanoseconds of the Unix epoch."""
+    """A pass as timed on the host; times in nanoseconds of the Unix epoch."""
 
     index: int
     start_ns: int
@@ -380,12 +380,12 @@ class TimedPass:
 
 
 class Launches:
-    """Which layer launches the k-th kernel, and the k-th copy, of a pass.
+    """The layers that launch the k-th kernel, and the k-th copy, of a pass.
 
     Args:
-        passes: What was recorded together with the layers, each pass in the order of its launches.
+        passes: The work recorded together with the layers, each pass in launch order.
         lost: Whether records were lost: then only the most frequent sequence counts, since another
-            one may be the same with a hole in it.
+            one may be the same with a gap.
     """
 
     def __init__(self, passes: Iterable[Sequence[GpuEvent]], lost: bool = False) -> None:
@@ -431,7 +431,7 @@ class Launches:
         return layers
 
     def difference(self, work: Sequence[Activity]) -> str:
-        """Say in which kernel a pass differs first from the usual one."""
+        """Return the first kernel in which a pass differs from the usual one, as text."""
         usual = [name for _, name, _ in self.usual]
         names = [activity.name for activity in work if activity.kind in _KERNELS]
         for at, (name, other) in enumerate(zip(names, usual, strict=False), 1):
@@ -463,7 +463,7 @@ def _named(name: str) -> str:
 
 @dataclass
 class Joined:
-    """The work of passes with kernels recorded alone."""
+    """The work of passes in which only kernels were recorded."""
 
     events: dict[int, list[GpuEvent]] = field(default_factory=dict)
     """By the number of the pass; times since its start."""
@@ -484,9 +484,9 @@ class Joined:
 def work_of_passes(
     log: ActivityLog, passes: Sequence[TimedPass]
 ) -> tuple[dict[int, list[Activity]], list[Activity]]:
-    """Return the work by the pass in which its middle lies, in launch order; and that of none.
+    """Return the work by the pass that holds its middle, in launch order, and work outside passes.
 
-    A pass waits for its work, so that the middle of a kernel is well inside: clocks that differ by
+    A pass waits for its work, so the middle of a kernel lies well inside: clocks that differ by
     some microseconds do not matter.
     """
     ordered = sorted(passes, key=lambda pass_: pass_.start_ns)
@@ -509,10 +509,10 @@ def join(
     """Return the work of passes with the layers that launched it.
 
     Args:
-        log: What was recorded, kernels and copies.
-        passes: They may not overlap.
+        log: The recorded kernels and copies.
+        passes: They must not overlap.
         launches: Of the run with layers; None when there was none.
-        unknown: Why there was none, or why positions mean nothing.
+        unknown: Why there was none, or why positions are not comparable.
     """
     by_pass, outside = work_of_passes(log, passes)
     result = Joined(outside=sum(activity.kind == "kernel" for activity in outside))
@@ -540,10 +540,10 @@ def join(
 
 
 def _ambiguous(work: Sequence[Activity]) -> str:
-    """Say when the order of launches cannot be told; empty when it can.
+    """Return why the launch order is unknown; empty when it is known.
 
-    Kernels of a CUDA graph come without calls of their own. Where they have no numbers, either,
-    their starts tell the order only while none runs beside another.
+    Kernels of a CUDA graph have no calls of their own. Without node numbers, their start times
+    give the order only while no two of them overlap.
     """
     for correlation, group in groupby(work, key=lambda node: node.correlation):
         nodes = list(group)

@@ -1,4 +1,4 @@
-"""How busy a GPU is in a pass: kernels, copies, and the gaps between them."""
+"""GPU utilisation of a pass: kernels, copies, and the gaps between them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_PASSES = 100
 
 @dataclass(frozen=True)
 class GpuSummary:
-    """What a GPU did in a pass: the median of each figure over the passes; times in microseconds.
+    """The work of a GPU in a pass: medians over the passes; times in microseconds.
 
-    Of passes at true speed where the report has any. The work of these is set against the latency
-    that was measured without recording anything, since recording adds gaps and no work.
+    Of passes at true speed where the report has any. Their work is related to the latency that was
+    measured without recording, since recording adds gaps and no work.
     """
 
     pass_index: int
@@ -52,15 +52,15 @@ class GpuSummary:
     copy_us: float
     """With any copy or memset running."""
     exposed_copy_us: float
-    """Of that, with no kernel running beside it."""
+    """The part of it with no kernel running at the same time."""
     copied_bytes: int
-    """Without copies of which the size was not recorded."""
+    """Without copies whose size was not recorded."""
     attributed_us: float
     """Sum of the kernels' durations whose layer is known."""
     kernel_sum_us: float
-    """Sum of all kernels' durations; longer than `busy_us` where streams ran at once."""
+    """Sum of all kernels' durations; longer than `busy_us` where streams overlapped."""
     unsized_copies: int = 0
-    """Copies of which the size was not recorded."""
+    """Copies whose size was not recorded."""
 
     @property
     def copied_text(self) -> str:
@@ -86,9 +86,9 @@ class GpuSummary:
 
     @property
     def slowed_by(self) -> float | None:
-        """The recorded passes over the latency; None where nothing was measured without records.
+        """The duration of recorded passes over the latency; None without a latency.
 
-        Kernel durations stay what they are; each launch takes a microsecond or two longer.
+        Kernel durations stay the same; each launch takes a microsecond or two longer.
         """
         if not self.true_speed or self.length_us <= 0 or self.recorded_us == self.length_us:
             return None
@@ -107,7 +107,7 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def covered(intervals: Sequence[Interval], start_us: float, end_us: float) -> float:
-    """Return how much of a time the intervals of :func:`union` cover."""
+    """Return how much of a time span the intervals of :func:`union` cover."""
     return sum(max(min(end, end_us) - max(start, start_us), 0.0) for start, end in intervals)
 
 
@@ -210,7 +210,7 @@ def summarise_gpu(
 
 
 def gpu_summary(report: Report) -> GpuSummary | None:
-    """Return what the GPU did in a pass of the report, or None when nothing is known."""
+    """Return the GPU summary of a report; None when nothing was recorded."""
     if report.median_pass is None or not report.has_gpu_events:
         return None
     passes = report.kernel_passes or report.counted_passes
@@ -225,7 +225,7 @@ def gpu_summary(report: Report) -> GpuSummary | None:
 
 
 def _some(passes: Sequence[ReportPass], report: Report) -> list[ReportPass]:
-    """Return passes at even distances where there is very much to read, the median one included."""
+    """Return some passes of very many, evenly spaced, the median one included."""
     step = -(-len(passes) // _MOST_PASSES)
     return [
         pass_

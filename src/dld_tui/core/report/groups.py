@@ -1,6 +1,6 @@
-"""What a layer costs, and the time of layers by type, ONNX node, operator, scope or precision.
+"""The cost of a layer, and the time of layers by type, ONNX node, operator, scope or precision.
 
-A launch is asynchronous: what a processor takes to launch a layer says little about its work.
+Launches are asynchronous: the CPU time of a launch says little about the work of a layer.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def has_gpu_times(layers: Sequence[Layer]) -> bool:
 
 
 def is_launched(layer: Layer) -> bool:
-    """Tell whether what is timed of a layer is its launch: it ran on a device by itself."""
+    """Return whether the measured time of a layer is its launch only, as it ran on a device."""
     return layer.gpu_time_ms is not None or any(
         word in (layer.provider or "") for word in _DEVICE_PROVIDERS
     )
 
 
 def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
-    """Return the layers with what they cost as `time_ms`, and `percent` of the sum of that.
+    """Return the layers with their cost as `time_ms`, and `percent` of the total cost.
 
-    With times of a GPU a layer costs its kernels, and one that ran on the processor its own time;
-    a layer without kernels costs nothing then. Without, nothing is changed.
+    With GPU times, the cost of a layer is its kernels, or its own time if it ran on the CPU; a
+    layer without kernels then costs nothing. Without GPU times, nothing changes.
     """
     if not has_gpu_times(layers):
         return layers
@@ -62,7 +62,7 @@ def priced(layers: Sequence[Layer]) -> Sequence[Layer]:
 
 
 def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """Return the layers with `percent` of what they cost together; times are as they were."""
+    """Return the layers with `percent` of the total cost; times stay the same."""
     if not has_gpu_times(layers):
         return tuple(layers)  # as it is stored; a copy of each of thousands would take a while
     return tuple(
@@ -72,7 +72,7 @@ def shared_by_cost(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 
 
 def costs_on_host(layer: Layer) -> bool:
-    """Tell whether a layer costs its own time although kernels of others are known."""
+    """Return whether a layer ran on the CPU while kernels of other layers are known."""
     return layer.gpu_time_ms is None and layer.provider == _HOST
 
 
@@ -146,23 +146,23 @@ def group_layers(
     gpu_by_pass: PassTimes | None = None,
     whole: Sequence[Layer] = (),
 ) -> list[Group]:
-    """Return the groups, the costliest first. `by` is one of `GROUPINGS`, or names a detail.
+    """Return the groups, the costliest first. `by` is one of `GROUPINGS` or the name of a detail.
 
-    As :func:`priced` says, the cost is the time on the GPU where kernels are known.
-    By ``node``, ``op`` and ``scope`` the time of a layer is shared over its ONNX nodes as
-    `NodeLink.share` says, and what had to be shared is marked an estimate.
+    Costs are those of :func:`priced`: the time on the GPU where kernels are known. By ``node``,
+    ``op`` and ``scope``, the time of a layer is distributed over its ONNX nodes by
+    `NodeLink.share`, and marked as an estimate.
 
-    The percentage of a group is the sum of those of its layers, which are of the sum of what each
-    costs by itself: so no layer has more than its group, and all groups have 100.
+    The percentage of a group is the sum of those of its layers, each of the total cost: no layer
+    has more than its group, and all groups sum to 100.
 
     Args:
-        layers: What is grouped.
+        layers: The layers to group.
         by: The key.
-        by_pass: The layers' times by pass, by `Layer.index`: the time of a group is then what its
-            layers took together in a pass, the median over the passes. Without, their times are
-            added up.
-        gpu_by_pass: The same of their kernels on a GPU.
-        whole: What the percentages are of, where that is more than is grouped.
+        by_pass: The layers' times by pass, by `Layer.index`: the time of a group is then the median
+            over the passes of the sum of its layers. Without it, the layers' times are added
+            up.
+        gpu_by_pass: The same for their kernels on a GPU.
+        whole: The base of the percentages, where that is more than `layers`.
     """
     members: dict[str, _Members] = {}
     layers = list(layers)
@@ -208,7 +208,7 @@ def group_layers(
 
 
 def _on_host(by_pass: PassTimes | CostTimes | None, group: _Members) -> float:
-    """Return what the layers of a group take that ran on the processor beside a GPU."""
+    """Return the time of a group's layers that ran on the CPU beside a GPU."""
     own = [layer.time_ms if costs_on_host(layer) else None for layer in group.layers]
     return _together(by_pass, group, own) or 0.0
 
@@ -283,14 +283,14 @@ _FORMS = (
     (re.compile(r"^__my[le]"), MYELIN),
 )
 _COMPILED = re.compile(r"_myl\d+(?:_\d+)*$")
-"""Behind the name of a node that Myelin computes alone."""
+"""The suffix of a node that Myelin computes on its own."""
 _SEPARATORS = re.compile(r" \+ | \|\| |[(){}\[\],;|]")
 _ENDING = re.compile(r"(?:[_:-]+(?:\d+|output|input))+$")
 _BESIDE = re.compile(
     r"(?:copied_)?(?P<of>unsqueeze|squeeze|reshape|shuffle|transpose)_(?:node_)?"
     r"(?:after|before|between)_"
 )
-"""What TensorRT puts beside a node."""
+"""Layers that TensorRT inserts next to a node."""
 _UNNAMED = re.compile(r"\(Unnamed Layer\* \d+\) \[(?P<of>\w+)\]")
 _MOST = 4
 _LONGEST = 4000

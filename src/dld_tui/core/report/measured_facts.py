@@ -1,4 +1,4 @@
-"""What a run measured beside latency and layers, and what its model was fed with."""
+"""Measurements of a run besides latency and layers, and the inputs of its model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
 
 INPUTS = "inputs"
-"""The fact of a report that has :attr:`..inputs.guess.Guess.told`; here, as that needs onnx."""
+"""The fact of a report with :attr:`..inputs.guess.Guess.told`; here, since that needs onnx."""
 _MOST_LINES = 4
 _NAME = 60
 
@@ -64,7 +64,7 @@ class ReportInput:
 
 
 def report_inputs(report: Report) -> list[ReportInput]:
-    """Return the inputs; of a report without reasons the shapes alone."""
+    """Return the inputs; of a report without reasons, the shapes only."""
     stored = report.facts.get(INPUTS)
     if isinstance(stored, list):
         return [report_input for entry in stored if (report_input := _stored(entry)) is not None]
@@ -95,7 +95,7 @@ def _shape(value: JSON) -> tuple[int, ...] | None:
 
 
 def input_lines(report: Report) -> Iterator[str]:
-    """Yield what is to be read of the inputs, for people; those that are alike in one line."""
+    """Yield lines about the inputs; inputs with the same shape share one."""
     alike: dict[tuple[tuple[int, ...], str], list[ReportInput]] = {}
     for report_input in report_inputs(report):
         alike.setdefault((report_input.shape, report_input.why), []).append(report_input)
@@ -127,7 +127,7 @@ _SIZES = {
 }
 _ENERGY = ("energy_per_inference_j", "board_power_w", "energy_rails", "energy_repeats_j")
 BUSY_THREADS = 0.25
-"""Hardware threads that others kept busy, from which on it is worth a word."""
+"""Hardware threads kept busy by others, above which the user is warned."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def measured_facts(report: Report) -> list[MeasuredFact]:
 
 
 def measured_json(report: Report) -> JSON:
-    """Return the same for programs; what is not known is left out."""
+    """Return the measurements as JSON data; unknown ones are left out."""
     facts: dict[str, JSON] = {}
     phases = report.facts.get("phases_ms")
     if isinstance(phases, dict) and phases:
@@ -220,7 +220,7 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
 
 
 def _repeats(value: JSON) -> str:
-    """Return how near repeats are to each other; empty where there are not two."""
+    """Return the spread of repeats as text; empty for fewer than two."""
     known = [joules for joules in map(_time, value if isinstance(value, list) else []) if joules]
     if len(known) < 2:
         return ""

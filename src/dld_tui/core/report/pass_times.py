@@ -1,9 +1,9 @@
-"""What layers took in each pass, singly and together: figures of a whole are made pass by pass.
+"""Times of layers by pass, singly and summed: totals are computed pass by pass.
 
-The sum of the layers' medians is the time of no pass: where something disturbs another layer in
-each pass, every median leaves it out and the sum of a pass does not. So what layers take
-together, and how much of a pass they cover, is computed for each pass, and then the median over
-the passes is taken.
+The sum of the layers' medians is the time of no pass: where something delays another layer in each
+pass, every median leaves the delay out, and the sum of a pass does not. So the sum of the layers,
+and how much of a pass they cover, is computed for each pass, and the median over the passes is
+taken of that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MIN_PASSES = 6
 
 @dataclass(frozen=True, eq=False)
 class PassTimes:
-    """The times of layers by pass. None stands for what is not known."""
+    """The times of layers by pass; None for unknown values."""
 
     times_ms: Times
     """``float64[layers, passes]``, NaN where a layer did not run."""
@@ -49,7 +49,7 @@ class PassTimes:
 
     @property
     def total_ms(self) -> float | None:
-        """What the layers take together in a pass, the median over the passes."""
+        """The sum of all layers in a pass, the median over the passes."""
         return _median(self.sums_ms)
 
     @property
@@ -59,7 +59,7 @@ class PassTimes:
 
     @property
     def between_percent(self) -> float | None:
-        """The part of a pass in which no layer ran, by pass, the median."""
+        """The part of a pass in which no layer ran, the median over the passes."""
         busy = self.sums_ms if self.busy_ms is None else self.busy_ms
         rest = _median(100 - self._of_length(busy))
         return None if rest is None else max(rest, 0.0)
@@ -124,7 +124,7 @@ class CostTimes:
     def together_ms(
         self, layers: Sequence[int], shares: Sequence[float] | None = None
     ) -> float | None:
-        """Return what some layers cost together: on the GPU, and on the processor beside it."""
+        """Return the total cost of some layers: on the GPU, and on the CPU beside it."""
         weights = [1.0] * len(layers) if shares is None else shares
         parts = []
         for times, host in ((self.own, True), (self.gpu, False)):
@@ -151,9 +151,9 @@ def interval_ms(times: PassTimes | CostTimes, layer: int) -> tuple[float, float]
 
 
 def places(times: PassTimes | CostTimes, layer: int) -> tuple[int, int] | None:
-    """Return the first and the last place that a layer may have by its median, from 1.
+    """Return the first and the last rank, from 1, that a layer may have by its median.
 
-    Another layer is surely longer or shorter when the intervals of the two medians do not overlap.
+    Another layer is certainly longer or shorter if the intervals of the two medians do not overlap.
     None with too few passes.
     """
     own = interval_ms(times, layer)
@@ -179,9 +179,9 @@ def _median(values: FloatArray) -> float | None:
 
 
 def without_contradictions(times: Times, lengths_ms: FloatArray) -> Times:
-    """Return times with NaN for passes whose layers, one after another, took longer than the pass.
+    """Return times with NaN for passes whose sequential layers took longer than the pass.
 
-    Clocks and rounding are allowed 5 % and 2 microseconds a layer.
+    Clocks and rounding are allowed 5 % and 2 microseconds per layer.
     """
     ran = np.count_nonzero(~np.isnan(times), axis=0)
     with np.errstate(invalid="ignore"):
@@ -203,7 +203,7 @@ def busy_us(starts: FloatArray, ends: FloatArray) -> float:
 
 
 class Stretch(NamedTuple):
-    """Something that ran in a pass."""
+    """A layer or kernel that ran in a pass."""
 
     layer: int | None
     start_us: float
@@ -217,7 +217,7 @@ class Moments(NamedTuple):
     """How much of the time of passes is a layer's."""
 
     running_ms: FloatArray
-    """``float64[layers]``: while it ran; what ran at once shares the time."""
+    """``float64[layers]``: while it ran; overlapping layers share the time."""
     waiting_ms: FloatArray
     """``float64[layers]``: before it could start, with nothing running: scheduling, launches."""
     other_ms: float
@@ -225,14 +225,14 @@ class Moments(NamedTuple):
 
 
 def moments_of(stretches: Iterable[Stretch], length_us: float, layers: int) -> Moments:
-    """Share out a pass: each moment is of what runs then, else of the layer that starts next.
+    """Distribute the time of a pass: each moment counts for what runs, else for the next layer.
 
-    Unlike durations these parts sum to the pass, also where layers ran at once.
+    Unlike durations, these parts sum to the pass even where layers overlapped.
 
     Args:
         stretches: What ran.
-        length_us: Of the pass; what is beyond does not count.
-        layers: How many there are.
+        length_us: Of the pass; later times are cut off.
+        layers: The number of layers.
     """
     running, waiting, other = np.zeros(layers), np.zeros(layers), 0.0
     points: list[tuple[float, int, float, Stretch]] = []
@@ -297,13 +297,13 @@ def read_series(
 
     Args:
         execute: Of the report's connection.
-        layers: How many the report has.
-        passes: The numbers of the passes to read, one column each, ascending. A pass with a time
-            that can be none (missing, negative, not finite) is NaN.
+        layers: The number of layers of the report.
+        passes: The numbers of the passes to read, one column each, ascending. A pass with an
+            invalid time (missing, negative, not finite) is NaN.
         gpu: The durations of a layer's kernels on the GPU instead of its self time.
 
     Returns:
-        None when there is nothing.
+        None when there are no samples.
 
     Raises:
         WrongValue: A sample is of no layer, or holds text.
@@ -332,7 +332,7 @@ def read_series(
         return None
     sums[runs == 0] = np.nan
     by_pass = (sums / 1000).reshape(chosen.size, layers)
-    # What a layer took in such a pass is not known, and so no sum of that pass.
+    # The time of a layer in such a pass is unknown, and so is the sum of that pass.
     by_pass[unsound] = np.nan
     return np.ascontiguousarray(by_pass.T)
 
@@ -340,8 +340,8 @@ def read_series(
 def read_busy(execute: Execute, passes: Sequence[int]) -> Times:
     """Return how many milliseconds any layer ran in each pass, ``float64[passes]``.
 
-    The union of the samples, for runs whose layers were on several threads at once; 0 in a pass
-    without samples.
+    The union of the samples, for runs with layers on several threads; 0 in a pass without
+    samples.
     """
     place = {number: at for at, number in enumerate(passes)}
     busy = np.zeros(len(passes))
@@ -359,7 +359,7 @@ def read_busy(execute: Execute, passes: Sequence[int]) -> Times:
 def _columns(
     batch: Sequence[Sequence[object]], layers: int
 ) -> tuple[Times, NDArray[np.int64], Times, NDArray[np.bool_]]:
-    """Return passes, layers, times with 0 for those that can be none, and which can be one."""
+    """Return passes, layers, times (0 for invalid ones), and which times are valid."""
     table = _as_table(batch)
     if not np.isfinite(table[:, :2]).all() or np.isinf(table[:, 2]).any():
         raise WrongValue("a sample holds something that is not a number")
@@ -371,7 +371,7 @@ def _columns(
 
 
 def _as_table(batch: Sequence[Sequence[object]]) -> Times:
-    """Return rows as an array; what is missing is NaN."""
+    """Return rows as an array, NaN for missing values."""
     try:
         return np.array(batch, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Reading a report: what a screen, a command or a script asks of it.
+"""Reading a report, for screens, commands and scripts.
 
 ::
 
@@ -11,7 +11,7 @@
         report.layer_history(i)   # [(pass, self milliseconds)] of one layer
         report.groups("type")     # list[Group], largest first
 
-Opening reads one row a layer; samples stay in the file. A report may be read while it is written,
+Opening reads one row per layer; samples stay in the file. A report may be read while it is written,
 and from several threads. :func:`open_report` opens what other profilers wrote, too;
 :meth:`Report.open` only report files.
 """
@@ -83,34 +83,34 @@ _ROUNDED_PERCENT = 0.5
 
 
 class Report:
-    """An open report. Everything that is read at once is an attribute.
+    """An open report. Everything that is read on opening is an attribute.
 
     Attributes:
         path: The file.
-        status: ``complete`` or ``partial`` (the run was killed, cancelled, or goes on).
+        status: ``complete`` or ``partial`` (the run was killed, cancelled, or is still running).
         network: The model's name.
         backend: With its version.
         execution_provider: Of the session.
         device: The processor's name.
         created: When the run started, ISO 8601, UTC; empty when unknown.
-        model: What is known of the model file: ``path``, ``bytes``, ``mtime_ns``, …
+        model: Facts of the model file: ``path``, ``bytes``, ``mtime_ns``, …
         settings: The request that was run.
-        environment: Versions, clocks and the like.
+        environment: Versions, clocks and so on.
         facts: All rows of the ``report`` table.
         notes: Remarks of the run.
         latency: The latency loop's summary; of the profiled passes when there was no loop; None
             when nothing was measured.
         layers: In order of first execution; ``layers[i].index == i``.
-        passes: The passes that were recorded, in order: profiled ones, and those at true speed.
-        counted_passes: Those that the statistics of layers are taken over.
-        kernel_passes: Those at true speed, with the GPU's work recorded and nothing else, if any.
-        gpu_passes: Numbers of those that times of layers on a GPU are taken over.
+        passes: The recorded passes, in order: profiled ones, and those at true speed.
+        counted_passes: Those that the statistics of layers are computed from.
+        kernel_passes: Those at true speed, with only the GPU's work recorded, if any.
+        gpu_passes: Numbers of those that GPU times of layers are computed from.
         latencies: The inferences of the latency loop in milliseconds, in order.
         tracks: The rows of the timeline: threads and the streams of GPUs.
         version: Of the file's tables.
-        counters: What was sampled over time, and what could not be.
-        gpu_absent: Why nothing of the GPU was measured; None when it was, or was not asked for.
-        has_gpu_events: Whether any pass has work of a GPU.
+        counters: Those that were sampled over time, and those that could not be.
+        gpu_absent: Why nothing was measured on the GPU; None if it was, or was not requested.
+        has_gpu_events: Whether any pass has GPU work.
         median_pass: The index of the pass with the median duration (the lower of two), of those at
             true speed where there are any (and counters were sampled, where they were), else of the
             measured ones; None without passes.
@@ -258,7 +258,7 @@ class Report:
             raise
 
     def close(self) -> None:
-        """Close the file; what was read stays usable."""
+        """Close the file; the attributes stay usable."""
         with self._lock:
             self._connection.close()
 
@@ -270,9 +270,9 @@ class Report:
 
     @property
     def total_ms(self) -> float:
-        """What all layers take together in a pass: the median over the passes of their sum.
+        """The sum of all layers in a pass, the median over the passes.
 
-        Longer than a pass where layers ran at once; 0 when no layer was timed.
+        Longer than a pass where layers overlapped; 0 when no layer was timed.
         """
         together = None if self.by_pass is None else self.by_pass.total_ms
         if together is not None:
@@ -281,16 +281,16 @@ class Report:
 
     @cached_property
     def by_pass(self) -> PassTimes | None:
-        """What each layer took in each counted pass; None when nothing was timed.
+        """The time of each layer in each counted pass; None when nothing was timed.
 
-        Read once, while the report is open. A pass with a time that can be none counts in no sum.
+        Read once, while the report is open. A pass with an invalid time counts in no sum.
         """
         times = self.pass_times()
         return None if times is None else self._by_pass(times)
 
     @cached_property
     def gpu_by_pass(self) -> PassTimes | None:
-        """The same of the layers' kernels on the GPU, which may run at once."""
+        """The time of each layer's kernels on the GPU by pass; kernels may overlap."""
         from dld_tui.core.report.pass_times import PassTimes
 
         times = self.pass_times(gpu=True)
@@ -331,7 +331,7 @@ class Report:
         return np.array([lengths[number] if known else np.nan for number in numbers])
 
     def _numbers(self, *, gpu: bool = False) -> list[int]:
-        """Return the numbers of the passes of which layers are timed, on a GPU or by the CPU."""
+        """Return the numbers of the passes that times of layers are from, on a GPU or the CPU."""
         return sorted(self.gpu_passes if gpu else (pass_.index for pass_ in self.counted_passes))
 
     @property
@@ -359,7 +359,7 @@ class Report:
 
     @property
     def has_phases(self) -> bool:
-        """Whether the layers are phases of whole inferences, none of which ran with profiling."""
+        """Whether the layers are phases of whole inferences, which ran without profiling."""
         return bool(self.facts.get(rows.PHASES_ONLY))
 
     @property
@@ -373,7 +373,7 @@ class Report:
         return summarise(values, source, percentile_of(self.backend))
 
     def pass_events(self, index: int) -> list[PassEvent]:
-        """Return what ran in a pass, by start time, with times since the start of the pass."""
+        """Return the layers that ran in a pass, by start time since the start of the pass."""
         start_us = next((pass_.start_us for pass_ in self.passes if pass_.index == index), None)
         if start_us is None:
             return []
@@ -386,7 +386,7 @@ class Report:
         ]
 
     def gpu_events(self, pass_index: int) -> list[GpuEvent]:
-        """Return what the GPU did in a pass, by start time, since the start of the pass."""
+        """Return the GPU work of a pass, by start time since the start of the pass."""
         if self.version < 2:
             return []
         names = {track.id: track.name for track in self.tracks}
@@ -396,13 +396,13 @@ class Report:
     def counter_series(
         self, counter_id: int, start_us: float, end_us: float, buckets: int
     ) -> list[Bucket | None]:
-        """Return a counter in equal parts of a time; None where nothing was measured, never 0.
+        """Return a counter in equal time buckets; None where nothing was measured, never 0.
 
         Args:
             counter_id: `Counter.id`.
-            start_us: On the clock of the counters: `ReportPass.counter_origin_us` and more.
+            start_us: On the clock of the counters: `ReportPass.counter_origin_us` or later.
             end_us: After `start_us`.
-            buckets: How many parts. The cost does not depend on how many samples there are.
+            buckets: Their number. The cost does not depend on the number of samples.
         """
         counter = next(
             (candidate for candidate in self.counters if candidate.id == counter_id), None
@@ -418,10 +418,10 @@ class Report:
             return rows.read_history(self._query, index)
 
     def pass_times(self, *, gpu: bool = False) -> Times | None:
-        """Return what each layer took, ``float64[layers, passes]`` in milliseconds.
+        """Return the time of each layer, ``float64[layers, passes]`` in milliseconds.
 
-        NaN where a layer did not run; None when there is nothing. Of a run of very many passes only
-        some are read, at even distances.
+        NaN where a layer did not run; None without times. Of very many passes, only some are read,
+        evenly spaced.
 
         Args:
             gpu: The time of a layer's kernels on the GPU in the `gpu_passes`, instead of its self
@@ -438,14 +438,14 @@ class Report:
     def groups(self, by: str) -> list[Group]:
         """Return the layers' time by a key, largest first.
 
-        The time of a group is what its layers took together in a pass, the median over the passes
-        in which one of them ran; :func:`.groups.group_layers` says what the percentages are of.
+        The time of a group is the sum of its layers in a pass, the median over the passes in which
+        one of them ran; see :func:`.groups.group_layers` for the percentages.
 
         Args:
             by: ``layer``, ``type``, ``node``, ``op``, ``scope``, ``provider`` or ``precision``.
 
         Raises:
-            UsageError: Another word.
+            UsageError: An unknown key.
         """
         if by not in GROUPINGS:
             raise UsageError(f"cannot group by {by!r}; choose one of {', '.join(GROUPINGS)}")
@@ -498,17 +498,17 @@ def temporary_report(
     backend: str,
     amend: Callable[[sqlite3.Connection], None] | None = None,
 ) -> Report:
-    """Return a file as a report.
+    """Return another program's file as a report.
 
     Args:
-        path: The file; the report says that it is this one.
+        path: The file, which becomes the path of the report.
         fill: Called once to add layers, passes and facts.
-        network: The model's name for people.
-        backend: What measured.
-        amend: Called with the finished database, for figures that `path` has and passes have not.
+        network: The display name of the model.
+        backend: The program that measured.
+        amend: Called with the finished database, for figures of `path` that are not of passes.
 
     Raises:
-        SaveError: There is no room in the folder for temporary files.
+        SaveError: The folder for temporary files is full.
     """
     with tempfile.TemporaryDirectory(prefix="dld-", dir=spill_folder()) as folder:
         with ReportWriter.create(
@@ -544,7 +544,7 @@ _READERS = {
     FileKind.TRACE: "import_trace:report_from_trace",
     FileKind.NSIGHT_SYSTEMS: "import_nsight:report_from_nsight",
 }
-"""Who reads what another program wrote; imported when there is such a file."""
+"""The readers of other programs' files; imported when needed."""
 
 _OF_ENGINES = frozenset(
     {
@@ -567,11 +567,11 @@ def open_report(
         path: A ``.dldprof`` file; a profile of ONNX Runtime; layer times or inference times of
             trtexec; a Chrome trace; or Nsight Systems' SQLite export. Recognised by content.
         progress: Called with (bytes read, bytes in all) of what another profiler wrote.
-        cancelled: Asked about once a megabyte.
+        cancelled: Asked about once per megabyte.
 
     Raises:
-        InputError: The file cannot be read, or is something else.
-        CancelledError: `cancelled` said so.
+        InputError: The file cannot be read, or is of another kind.
+        CancelledError: `cancelled` returned True.
     """
     target = Path(path)
     source = Source.open(target)
@@ -599,11 +599,11 @@ def open_report(
 
 
 _MOST_REPORTS = 20
-"""Reports that are asked whether they are of a model."""
+"""The most reports that are examined for a model."""
 
 
 class Profile(NamedTuple):
-    """What is kept of a report that is not open."""
+    """The layers of a report that is not open."""
 
     layers: Sequence[Layer]
     title: str
@@ -620,7 +620,7 @@ def reports_of(model: str, files: Iterable[str]) -> Iterator[str]:
 
 
 def _is_of(report: str, model: str) -> bool:
-    """Tell whether a report is of a model; reads two rows of it."""
+    """Return whether a report is of a model; reads two rows of it."""
     with contextlib.closing(schema.open_database(Path(report))) as connection:
         facts = rows.read_facts(
             lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
@@ -631,11 +631,11 @@ def _is_of(report: str, model: str) -> bool:
 
 
 def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
-    """Return the newest profile of a model as it is now: of those beside it, and of others.
+    """Return the newest profile of the unchanged model: from its folder, or from `others`.
 
     Args:
-        model: Its file. What was measured before that was changed does not count.
-        others: Report files elsewhere; those that are gone or damaged are passed over.
+        model: The model file. Profiles of earlier versions of the file are ignored.
+        others: Report files elsewhere; missing or damaged ones are skipped.
     """
     reports = {str(file) for file in model.absolute().parent.glob("*.dldprof")} | {*others}
     known: dict[str, float] = {}
@@ -650,7 +650,7 @@ def newest_profile(model: Path, others: Iterable[str] = ()) -> Profile | None:
 
 
 def times_by_node(layers: Sequence[Layer], document: Document) -> dict[Node, float]:
-    """Return the milliseconds of nodes: each has its share of the layers that it is in."""
+    """Return the milliseconds of nodes: the sum of their shares of layers."""
     times: dict[Node, float] = {}
     for layer in priced(layers):  # not what it takes to launch them on a GPU
         for link in layer.nodes:

@@ -60,11 +60,11 @@ _CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
 _STATES: tuple[PassState, ...] = ("measured", "warm-up", "incomplete", KERNELS_ALONE)
 
 LAYERS_ONLY = "layers_only"
-"""The row of the table ``report`` of which true says that a pass is but the sum of its layers: what
-another program measured has no latency from end to end."""
+"""The fact of a report that is true when a pass is only the sum of its layers: other programs'
+measurements have no end-to-end latency."""
 PHASES_ONLY = "phases_only"
-"""The row of which true says that the layers are the phases of whole inferences, copies and
-compute, and that the passes are the inferences of the latency loop."""
+"""The fact of a report that is true when the layers are the phases of whole inferences, copies and
+compute, and the passes are the inferences of the latency loop."""
 
 
 def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
@@ -99,7 +99,7 @@ def read_passes(query: Query, version: int) -> tuple[ReportPass, ...]:
     counters = "counter_start_us" if known else "NULL"
     rows = query(f"SELECT pass, start_us, duration_us, state, {counters} FROM passes ORDER BY pass")
     return tuple(
-        # A duration that is none shows as NaN, and is left out by who reads the passes.
+        # An invalid duration becomes NaN; callers leave such passes out.
         ReportPass(
             whole_of(index, "pass"),
             number_or_nan(start, "start"),
@@ -248,18 +248,18 @@ def _times(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, float | 
 
 
 _BLOCKS_A_BUCKET = 2
-"""Coarser blocks would be put into the wrong bucket too far."""
+"""Coarser blocks would be assigned to wrong buckets."""
 
 
 def read_gpu_events(
     query: Query, index: int, layers: int, tracks: dict[int, str]
 ) -> list[GpuEvent]:
-    """Return what the GPU did in a pass, by start time.
+    """Return the GPU work of a pass, by start time.
 
     Args:
         query: Of the report.
         index: The pass.
-        layers: How many the report has.
+        layers: The number of layers of the report.
         tracks: Names by number.
     """
     rows = query(
@@ -280,7 +280,7 @@ def _event(row: tuple[Any, ...], layers: int, tracks: dict[int, str]) -> GpuEven
     more = {} if details is None else json_of(details, "GPU event")
     return GpuEvent(
         stream=tracks.get(number, f"stream {number}"),
-        # What a later version knows and this one does not is work all the same.
+        # A kind that a later version added is work all the same.
         kind=next((word for word in GPU_KINDS if word == kind), "overhead"),
         name="" if name is None else text_of(name, "name of a GPU event"),
         start_us=number_of(start, "start of a GPU event"),
@@ -324,9 +324,9 @@ def _counter(row: tuple[Any, ...]) -> Counter:
 def read_series(
     query: Query, counter: Counter, start_us: float, end_us: float, buckets: int
 ) -> list[Bucket | None]:
-    """Return a counter in equal parts of a time; None where nothing was measured.
+    """Return a counter in equal time buckets; None where nothing was measured.
 
-    Where samples are further apart than the parts, the nearest one within a period is repeated.
+    Where samples are further apart than buckets, the nearest one within a period is repeated.
     """
     width = (end_us - start_us) / buckets if buckets > 0 else 0.0
     if not (width > 0 and math.isfinite(width)) or not counter.samples:
@@ -348,7 +348,7 @@ def read_series(
 
 
 def _level(counter: Counter, width: float) -> int:
-    """Return the coarsest level of blocks that the parts still tell apart; 0 for the samples."""
+    """Return the coarsest level of blocks finer than the buckets; 0 for the samples."""
     level = 0
     while (
         level < min(counter.levels, 20)

@@ -1,16 +1,14 @@
-"""The SQLite file of a report: its tables, the checks of what is read, and opening one for reading.
+"""The SQLite file of a report: its tables, checks of values, and opening a file for reading.
 
-`VERSION` says which tables and columns a file has: what a later version added is not looked for in
-an older file. An older program refuses a file of a later version.
+`VERSION` is the version of tables and columns: those that a later version added are not expected
+in an older file. An older program refuses a file of a later version.
 
-A file to open may be anything: truncated, of another program, made to do harm. Nothing in it is
-run: a table must be an ordinary table with ordinary columns, and every value is checked for its
-type.
+A file may be anything: truncated, of another program, or malicious. Nothing in it is executed: a
+table must be an ordinary table with ordinary columns, and the type of every value is checked.
 
-Counters have coarser steps, too, so that a long stretch of samples is drawn from few rows. Level 1
-has blocks of `STEP` sampling periods, each level after it blocks of `STEP` times the length of
-those before. Blocks are cut by time and not by number of samples, so none hides a gap in which
-nothing was measured.
+Counters also have coarser levels, so that a long time span is drawn from few rows. Level 1 has
+blocks of `STEP` sampling periods, each further level blocks `STEP` times as long. Blocks are cut by
+time and not by number of samples, so that none hides a gap without measurements.
 """
 
 from __future__ import annotations
@@ -141,7 +139,7 @@ def optional_number(value: object, place: str) -> float | None:
 
 
 def optional_time(value: object, place: str) -> float | None:
-    """Return a finite number, or None: what can be no time is as good as unknown."""
+    """Return a finite number; None for missing values and for numbers that no time can have."""
     number = optional_number(value, place)
     return number if number is None or is_sound(number) else None
 
@@ -185,7 +183,7 @@ def texts_of(value: object, place: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _texts(text: str) -> tuple[str, ...] | str:
-    """Return the strings, or what is wrong: layers of one kind have the same ones."""
+    """Return the strings, or a problem as text. Cached: layers of one kind have the same ones."""
     try:
         data = json_of(text, "it")
     except WrongValue:
@@ -275,8 +273,8 @@ TABLES = MappingProxyType(
             " start_us REAL NOT NULL, duration_us REAL NOT NULL, self_us REAL NOT NULL,"
             " track INTEGER NOT NULL, PRIMARY KEY (pass, seq)"
         ),
-        # What a GPU did, from the start of the pass. Names of kernels are long and come again and
-        # again, so they are kept once.
+        # GPU work, from the start of the pass. Names of kernels are long and repeat,
+        # so they are kept once.
         "gpu_names": "id INTEGER PRIMARY KEY, name TEXT NOT NULL",
         "gpu_events": (
             "pass INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL,"
@@ -427,7 +425,7 @@ def _check_header(path: Path) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # A run killed in the middle of a commit leaves a journal that must be rolled back first: that
-    # needs write access. Without it, the pages as they are may still be whole.
+    # needs write access. Without it, the pages in the file may still be consistent.
     modes = ["mode=ro"]
     if os.path.exists(f"{path}-journal"):
         modes += ["mode=rw", "mode=ro&immutable=1"]
@@ -494,18 +492,17 @@ _TABLES = {"report": "key", "settings": "name"}
 
 
 def relocate(path: Path, renames: Mapping[str, str], target: str = "") -> bool:
-    """Replace paths in the facts and settings of a report; return whether the file is one.
+    """Replace paths in the facts and settings of a report; return whether the file is a report.
 
-    The command that made it becomes the one that makes it again from here.
+    The command that made it is changed to one that repeats it from this machine.
 
     Args:
-        path: The file, which may be of any kind.
-        renames: What the paths were there, and what they are here.
-        target: The name of the target that it was made on.
+        path: The file, of any kind.
+        renames: Remote paths, and the local paths that replace them.
+        target: The name of the target that ran it.
 
     Raises:
-        InputError: It begins like a report and cannot be read, or its tables do more than hold
-            values.
+        InputError: It begins like a report and cannot be read, or has triggers or views.
     """
     with path.open("rb") as file:
         if not is_report(file.read(100)):
@@ -579,14 +576,14 @@ def moved_paths(value: JSON, renames: Mapping[str, str]) -> JSON:
 
 STEP = 8
 _ENOUGH = 512
-"""A level with no more blocks than this is the last one."""
+"""A level with at most this number of blocks is the last one."""
 _PERIODS = 1000
 """How many samples the sampling period is estimated from."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What is known of a counter's samples."""
+    """The extent of a counter's samples."""
 
     samples: int
     first_us: float
@@ -601,7 +598,7 @@ def block_us(period_us: float, level: int) -> float:
 
 
 def extent_of(database: sqlite3.Connection, counter: int) -> Extent | None:
-    """Return the extent of a counter's samples, or None when there are none."""
+    """Return the extent of a counter's samples; None without samples."""
     samples, first, last, highest = database.execute(
         "SELECT COUNT(*), MIN(time_us), MAX(time_us), MAX(value) FROM counter_samples"
         " WHERE counter = ?",

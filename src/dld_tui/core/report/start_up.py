@@ -15,19 +15,19 @@ class Stage:
 
     name: str
     ms: float
-    """Median of the repeats; it may be below zero, where it is shorter than what they vary by."""
+    """Median of the repeats; negative where the stage is shorter than the noise."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A node of the graph that providers were asked about. Names are foreign text."""
+    """A node with its provider. Names are foreign text."""
 
     node: str
     op_type: str
     provider: str
     """Short name."""
     reason: str = ""
-    """Why it is not on the first provider; empty where it is, or where nothing is said."""
+    """Why it is not on the first provider; empty where it is, or where the reason is unknown."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class StartUp:
     backend: str
     stages: tuple[Stage, ...]
     session_ms: float
-    """The whole session with all optimisation, as it is made usually."""
+    """Creating a session with all optimizations, as usual."""
     first_ms: float
     """The first pass."""
     later_ms: float
     """Median of those after it."""
     repeats: int
     nodes: tuple[Placed, ...]
-    """Empty where this version of ONNX Runtime does not tell."""
+    """Empty where this version of ONNX Runtime does not report assignments."""
 
     @property
     def elsewhere(self) -> list[Placed]:

@@ -1,12 +1,12 @@
-"""Figures over passes, with their definitions, and one row of them a layer.
+"""Statistics over passes, with their definitions, and those of each layer.
 
-Percentiles are of linear interpolation between the two nearest ranks: position ``p/100 * (n -
+Percentiles interpolate linearly between the two nearest ranks: position ``p/100 * (n -
 1)`` in the sorted sample (Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996, type
 7; the default of NumPy and R). The median is the 50th percentile of the same definition.
 
 trtexec does not interpolate: of N sorted times it takes that at ``N - 1 - int((1 - p/100) * N)``,
-in single precision (``findPercentile`` of ``samples/common/sampleReporting.cpp``). Where figures
-stand beside trtexec's, of TensorRT, its definition is used.
+in single precision (``findPercentile`` of ``samples/common/sampleReporting.cpp``). This definition
+is used for TensorRT, whose figures are compared with trtexec's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Percentile: TypeAlias = "Callable[[Sequence[float], float], float]"
 """Takes a sorted, non-empty sample and a percentage."""
 
 TRUSTED_COV_PERCENT = 2.5
-"""Above this coefficient of variation a run is too noisy to compare: clocks are not locked, or the
+"""Above this coefficient of variation, a run is too noisy to compare: clocks are not locked, or the
 machine is shared."""
 
 
@@ -50,7 +50,7 @@ class LatencySummary:
     p95: float
     p99: float
     throughput: float
-    """Inferences a second: one after another, so 1000 / `mean`. 0 when the mean is 0."""
+    """Sequential inferences per second, 1000 / `mean`; 0 when the mean is 0."""
     source: str = "latency loop"
     """``latency loop``, or ``profiled passes`` when only those were measured: profiling makes a run
     slower."""
@@ -85,7 +85,7 @@ def percentile_of(backend: str) -> Percentile:
 
 @lru_cache(maxsize=256)
 def median_ranks(count: int, level: float = 0.95) -> tuple[int, int]:
-    """Return the places, from 0, of the sorted values between which the true median lies.
+    """Return the ranks, from 0, of the sorted values between which the true median lies.
 
     The narrowest symmetric pair (r, n - 1 - r) whose coverage ``1 - 2 P(Bin(n, 1/2) <= r)`` is at
     least `level`; the smallest and the largest when there is none.
@@ -107,11 +107,11 @@ def median(values: Iterable[float]) -> float:
 
 
 LONGEST = 1e18
-"""No time is longer: microseconds of 30,000 years. Squares of what is longer have no number."""
+"""The longest valid time: microseconds of 30,000 years. Squares of longer ones would overflow."""
 
 
 def is_sound(time: float) -> bool:
-    """Tell whether a value can be a time, in whatever unit: not negative, and no absurd number."""
+    """Return whether a value can be a time, in any unit: not negative, and not absurdly large."""
     return 0 <= time <= LONGEST
 
 
@@ -120,12 +120,12 @@ def summarise(
     source: str = "latency loop",
     percentile_at: Percentile = percentile,
 ) -> LatencySummary | None:
-    """Return the summary of latencies in milliseconds; None when there are none.
+    """Return the summary of latencies in milliseconds; None without any.
 
     Args:
-        values: Those that can be no time are left out.
-        source: What they are of.
-        percentile_at: The definition of percentiles; that of the median stays.
+        values: Invalid times are left out.
+        source: What was timed.
+        percentile_at: The definition of percentiles; does not apply to the median.
     """
     ordered = sorted(value for value in values if is_sound(value))
     if not ordered:
@@ -160,7 +160,7 @@ GPU_TIMES = (
 ATTRIBUTED_PASSES = (
     "SELECT DISTINCT pass FROM gpu_events WHERE kind = 'kernel' AND layer IS NOT NULL"
 )
-"""The passes of which it is known which layers launched the kernels."""
+"""The passes with kernels that are attributed to layers."""
 
 KERNELS_ALONE: PassState = "kernels alone"
 
@@ -187,7 +187,7 @@ class LayerStatistics:
 
 
 def counted_passes(states: Mapping[int, PassState]) -> set[int]:
-    """Return the passes that statistics are taken over: the measured ones, else incomplete ones."""
+    """Return the passes that statistics use: the measured ones, else the incomplete ones."""
     for state in ("measured", "incomplete", "warm-up"):
         chosen = {index for index, pass_state in states.items() if pass_state == state}
         if chosen:
@@ -196,10 +196,10 @@ def counted_passes(states: Mapping[int, PassState]) -> set[int]:
 
 
 def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> set[int]:
-    """Return the passes that times of layers on a GPU are taken over.
+    """Return the passes that GPU times of layers are computed from.
 
-    Those at true speed in which the layers of the kernels are known; without any, those that the
-    statistics of layers are taken over.
+    Those at true speed with kernels attributed to layers; without any, those that the
+    statistics of layers use.
 
     Args:
         states: Of all passes.
@@ -212,9 +212,9 @@ def gpu_passes(states: Mapping[int, PassState], attributed: Iterable[int]) -> se
 def collect(
     samples: Iterable[tuple[int, int, float | None]], counted: set[int]
 ) -> dict[int, LayerTimes]:
-    """Sum (pass, layer, self_us) rows per layer and pass. The rows come ordered by pass.
+    """Sum (pass, layer, self_us) rows by layer and pass. The rows must be ordered by pass.
 
-    A pass with a time that can be none (missing, negative, not finite) counts for no layer.
+    A pass with an invalid time (missing, negative, not finite) is left out for all layers.
     """
     times: dict[int, LayerTimes] = {}
     current: int | None = None
@@ -272,7 +272,7 @@ def summarise_layers(times: Mapping[int, LayerTimes]) -> dict[int, LayerStatisti
 def gpu_medians(
     rows: Iterable[tuple[int, int, float | None]], counted: set[int]
 ) -> dict[int, float]:
-    """Return the median sum of a layer's kernels a pass, in milliseconds, where it had any.
+    """Return the median over passes of a layer's kernel time, in milliseconds.
 
     Args:
         rows: Those of `GPU_TIMES`.

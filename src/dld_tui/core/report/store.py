@@ -1,4 +1,4 @@
-"""Writing a report file while a run goes on.
+"""Writing a report file during a run.
 
 ::
 
@@ -11,24 +11,23 @@
         report.add_samples(0, [(layer, start_us, duration_us, self_us, thread), …])
         report.finish()
 
-Work of a GPU and counters are added so::
+GPU work and counters are added like this::
 
     report.add_gpu_events(0, [GpuEvent("stream 7", "kernel", name, start_us, duration_us, layer)])
     sm = report.add_counter("sm__cycles_active", "SM active", "%", 100.0, "cupti-pm")
     report.add_counter_samples(sm, [(time_us, value), …])
     report.add_absent_counter("DRAM", "needs the group debug")
-    report.set_pass_start(0, start_us)      # only when the counters have a clock of their own
+    report.set_pass_start(0, start_us)      # only if the counters have their own clock
     report.set_gpu_absent("the driver is too old for CUPTI")
 
-What was added is on disk within a
-second of the next call, or at once after :meth:`ReportWriter.flush`; call that at the end of a
-stage. Until :meth:`ReportWriter.finish` the report says that it is partial, and a killed run
-leaves it readable. A new report is therefore written at its own path from the start. With
-``overwrite=True`` an old report stays until `finish`; the new one is written to ``NAME.partial``
-beside it, and is left there, readable, if the run dies.
+Added rows are on disk within a second of the next call, or immediately after
+:meth:`ReportWriter.flush`; call that at the end of a stage. Until :meth:`ReportWriter.finish`, the
+report is marked partial, and a killed run leaves it readable. A new report is therefore written at
+its final path from the start. With ``overwrite=True`` an old report stays until `finish`; the new
+one is written to ``NAME.partial`` beside it, and is left there, readable, if the run dies.
 
-Rows are kept in memory between commits, so that a transaction is open for milliseconds only: a
-reader is not held up, and a kill hardly ever finds one open.
+Rows are buffered between commits, so that a transaction is open for milliseconds only: readers are
+not blocked, and a kill hardly ever hits one.
 """
 
 from __future__ import annotations
@@ -103,18 +102,18 @@ class ReportWriter:
         environment: Mapping[str, JSON],
         overwrite: bool = False,
     ) -> ReportWriter:
-        """Start a report.
+        """Create a report.
 
         Args:
-            path: Where it shall be, by convention ``NAME.dldprof``.
-            network: The model's name for people.
+            path: The final path, by convention ``NAME.dldprof``.
+            network: The display name of the model.
             backend: With its version, e.g. ``ONNX Runtime 1.31.1``.
             execution_provider: Of the session, e.g. ``CPU`` or ``CUDA``.
             device: The processor's name.
             model: ``path``, and where known ``bytes`` and ``mtime_ns`` as they were when the model
                 was read (:meth:`.report.Report.model_problem` compares them), and anything else.
             settings: The request, from :func:`dld_tui.core.params.to_json`.
-            environment: Versions, clocks, power mode and the like.
+            environment: Versions, clocks, power mode and so on.
             overwrite: Replace an existing file when the report is finished.
 
         Raises:
@@ -198,7 +197,7 @@ class ReportWriter:
     ) -> None:
         """Add runs of layers in a pass: (layer, start_us, duration_us, self_us, thread) rows.
 
-        ``start_us`` is on the same clock as that of :meth:`add_pass`.
+        ``start_us`` is on the clock of :meth:`add_pass`.
         """
         first = self._sequence.get(pass_index, 0)
         tracks: dict[int | str, int] = {}
@@ -214,13 +213,13 @@ class ReportWriter:
     def add_gpu_events(
         self, pass_index: int, rows: Iterable[GpuEvent], *, again: bool = False
     ) -> None:
-        """Add what the GPU did in a pass, in any order; times since the start of the pass.
+        """Add the GPU work of a pass, in any order; times since the start of the pass.
 
         Args:
             pass_index: The pass.
-            rows: What it did.
-            again: These are the events that were added before, in the same order, of which more is
-                known by now; they replace those.
+            rows: The work.
+            again: Replace the events added before: these are the same ones, in the same order, with
+                more details.
         """
         sequence = 0 if again else self._gpu_sequence.get(pass_index, 0)
         events: list[tuple[object, ...]] = []
@@ -261,7 +260,7 @@ class ReportWriter:
             self._extend("counter_samples", chunk)
 
     def set_pass_start(self, pass_index: int, start_us: float) -> None:
-        """Say where a pass starts on the clock of the counters, before or after it was added."""
+        """Set the start of a pass on the clock of the counters, before or after it was added."""
         self._counter_starts[pass_index] = float(start_us)
         if pass_index in self._pass_rows:
             self._write_pass(pass_index)
@@ -281,10 +280,10 @@ class ReportWriter:
         self._notes += 1
 
     def flush(self) -> None:
-        """Put everything added so far on disk.
+        """Write everything added so far to disk.
 
         Raises:
-            SaveError: It cannot be written; what was committed before is still there.
+            SaveError: It cannot be written; earlier commits remain.
         """
         with saving(self.written_path):
             if self._buffered:
@@ -310,12 +309,12 @@ class ReportWriter:
         return self.path
 
     def abort(self, reason: str | None = None) -> Path | None:
-        """Close the report as it is, marked partial with `reason`, and return where it is.
+        """Close the report, marked partial with `reason`, and return its path.
 
-        A report without any measurement is removed; the answer is then None.
+        A report without any measurement is removed; the result is then None.
 
         Raises:
-            SaveError: What was not on disk yet cannot be written.
+            SaveError: Buffered rows cannot be written.
         """
         if not (self._latencies or self._sequence or self._gpu_sequence):
             self._close()
@@ -330,11 +329,11 @@ class ReportWriter:
         return self.written_path
 
     def give_up(self, error: BaseException, *, stays: bool = True) -> None:
-        """Keep what was measured before an error, where it is of use, and say so in its hint.
+        """Keep measurements made before an error, if any, and name the file in the error's hint.
 
         Args:
-            error: What ended it.
-            stays: Whether the folder does: else nothing is said.
+            error: The error that ended the run.
+            stays: Whether the folder is kept: if not, the hint stays as it is.
         """
         if isinstance(error, SaveError):  # what is on disk is all there is
             return

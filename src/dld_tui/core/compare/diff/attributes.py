@@ -34,7 +34,7 @@ def attribute_key(node: Node) -> tuple[Any, ...]:
     """Return a key that is equal for nodes with equal attributes.
 
     Large payloads count by their type and length and subgraphs by their operators: two nodes with
-    equal keys may still differ, and :func:`attribute_fields` tells.
+    equal keys may still differ, which :func:`attribute_fields` finds.
     """
     protos = node.proto.attribute
     if not len(protos):

@@ -32,20 +32,20 @@ def diff_documents(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> ModelDiff:
-    """Return what differs between two models.
+    """Return the differences of two models.
 
-    The order of initializers, attributes and declared types has no meaning and is not compared;
-    neither is where and in which encoding a file keeps the values of a tensor.
+    The order of initializers, attributes and declared types has no meaning and is not compared, nor
+    is the place and encoding of a tensor's values in the file.
 
     Args:
-        old: The one document.
-        new: The other one.
+        old: The old document.
+        new: The new document.
         weights: False leaves the values of initializers out.
         progress: Called with bytes of weights compared and bytes in all.
-        cancelled: Asked now and then.
+        cancelled: Asked at intervals.
 
     Raises:
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     meter = Meter(progress, cancelled)
     with collector_paused():

@@ -54,7 +54,7 @@ class NodeComparison:
         self.new = new
         self._meter = meter
         self._notes = notes
-        # A value of one of these names may mean another thing in the other model.
+        # Values of these names may mean something else in the other model.
         self._odd = {name for name in old.values if old.values[name] != name}
         self._odd |= {name for name in new.values if new.values[name] != name}
         parents = old.parent, new.parent
@@ -133,7 +133,7 @@ class NodeComparison:
             return old_name == new_name
         partner = self.old.counterpart(old_name)
         if partner is None:
-            # Made by something that is gone, or by nothing: then the name is what it says.
+            # Produced by a removed node, or by none: only the name identifies it.
             return old_name == new_name and self.new.counterpart(new_name) is None
         return partner == self.new.home(new_name)
 
@@ -144,7 +144,7 @@ def _has_more(proto: Any) -> bool:
 
 
 def source(side: Side, name: str) -> str:
-    """Return what makes a value: the ref of a node, or words. Foreign text."""
+    """Return the producer of a value: the ref of a node, or words. Foreign text."""
     place = side.producers.get(name)
     if place is not None:
         return side.ref(place[0])
@@ -237,7 +237,7 @@ _TENSOR_FIELDS = frozenset(("dims", "data_type", "name", "raw_data"))
 
 
 class ItemComparison:
-    """Compares what two scopes hold beside their nodes."""
+    """Compares the items of two scopes other than nodes."""
 
     def __init__(
         self, nodes: NodeComparison, weights: bool, meter: Meter, notes: list[str]

@@ -1,13 +1,13 @@
-"""Which nodes of two scopes belong together: by name, structure, neighbours and order.
+"""Matching the nodes of two scopes: by name, structure, neighbours and order.
 
-The stages, each for what the ones before left over:
+The stages, each for the nodes that earlier ones left unmatched:
 
-1. nodes whose name, operator and links are the same, and those of their neighbours too; 2. nodes
-of the same name and operator, if that explains all that is left of one side; 3. nodes that are
-alike in all that is upstream and downstream of them; 4. nodes of the same name and operator,
-unless matched neighbours say that names have shifted; 5. nodes whose upstream, downstream or
-nearby structure is unique; 6. the only candidate beside a matched neighbour; 7. what the order of
-the file says, what remains of one name, or of one place.
+1. nodes with the same name, operator and links, and neighbours for which this holds, too; 2. nodes
+of the same name and operator, if these are all that is left of one side; 3. nodes with the same
+upstream and downstream structure; 4. nodes of the same name and operator, unless matched neighbours
+show that names have shifted; 5. nodes whose upstream, downstream or nearby structure is unique;
+6. the only candidate next to a matched neighbour; 7. the rest by order in the file, by name, or by
+position.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def pair_initializers(old: Side, new: Side, digest: Callable[[Side, str], str | 
 
 
 def _candidates(side: Side, paired: set[str], other: Side) -> dict[tuple[int, ...], list[str]]:
-    """Return the names of the dense initializers left, by type and shape.
+    """Return the names of the unmatched dense initializers, by type and shape.
 
-    One whose name the other model has too, with another shape, is not one that was renamed.
+    A name that the other model also has, with another shape, was not renamed.
     """
     candidates: dict[tuple[int, ...], list[str]] = {}
     for name in side.initializers:
@@ -109,7 +109,7 @@ def _by_values(
         key = digest(old, name)
         if key in groups:
             mine.setdefault(key, []).append(name)
-    # Where several are alike, their users tell which is which.
+    # Among equal ones, their users decide.
     return [
         (members[0], groups[key][0])
         for key, members in mine.items()
@@ -211,7 +211,7 @@ class Matches:
         return support, doubt
 
     def is_likely(self, index: int, other: int) -> bool:
-        """Return whether no more speaks against a pair of nodes than for it."""
+        """Return whether the evidence for a pair of nodes outweighs that against it."""
         support, doubt = self.evidence(index, other)
         return support >= doubt
 
@@ -380,7 +380,7 @@ def _swapped_names(matches: Matches) -> int:
 
 
 def _match_supported(matches: Matches, candidates: list[Place]) -> None:
-    """Pair the candidates that matched neighbours speak for, as long as there are any."""
+    """Pair the candidates next to matched neighbours, until there are no more."""
     waiting = candidates
     while waiting:
         rest = []
@@ -392,14 +392,14 @@ def _match_supported(matches: Matches, candidates: list[Place]) -> None:
                 matches.pair(index, other)
             else:
                 rest.append((index, other))
-        # Each pass must settle a good part, or a long chain of names would take a pass a node.
+        # Each round must settle a good part, or a long chain of names would take a round per node.
         if len(rest) * 20 > len(waiting) * 19:
             return
         waiting = rest
 
 
 def match_leftover_names(matches: Matches) -> None:
-    """Pair what is left of one name: another operator, or names that may have shifted."""
+    """Pair the unmatched nodes of one name: another operator, or names that may have shifted."""
     old, new = matches.old, matches.new
     by_key = {new.keys[index]: index for index in open_nodes(new)}
     for index in open_nodes(old):
@@ -414,12 +414,12 @@ def match_leftover_names(matches: Matches) -> None:
 
 
 def match_beside(matches: Matches, *, weak: bool = False) -> None:
-    """Pair nodes that are the only candidates beside a matched neighbour.
+    """Pair nodes that are the only candidates next to a matched neighbour.
 
     Args:
-        matches: What is matched so far.
-        weak: Where nothing better is found, accept several candidates in their order, if there are
-            as many on both sides, and a node of another operator in the same place.
+        matches: The matches so far.
+        weak: If there is no better candidate, accept several in their order, if both sides have the
+            same number, and a node of another operator in the same position.
     """
     old = matches.old
     queue = deque(open_nodes(old))
@@ -507,7 +507,7 @@ def _choose(
 
 
 _BUDGET = 2_000_000
-"""Steps after which two sequences are too different to align."""
+"""The number of edits above which two sequences are too different to align."""
 
 
 def match_order(matches: Matches, intern: Interner) -> None:
@@ -601,10 +601,10 @@ def match_structure(matches: Matches, intern: Interner, *, unique: bool) -> None
     """Pair nodes of the same structure up to matched values.
 
     Args:
-        matches: What is matched so far.
+        matches: The matches so far.
         intern: The table of ids.
-        unique: False pairs nodes that are alike upstream and downstream, as many as there are of a
-            kind on both sides; True those that are unique in one direction.
+        unique: False pairs nodes with equal upstream and downstream structure, if both sides have
+            as many of a kind; True pairs those that are unique in one direction.
     """
     if not matches.unfinished:
         return
@@ -613,7 +613,7 @@ def match_structure(matches: Matches, intern: Interner, *, unique: bool) -> None
         _pair_unique(matches, old.upstream, new.upstream)
         _pair_unique(matches, old.downstream, new.downstream)
     elif _is_bijection(old.upstream, new.upstream):
-        # All names differ and nothing else: what is downstream need not be looked at.
+        # Only names differ: downstream structure need not be examined.
         _pair_unique(matches, old.upstream, new.upstream)
     else:
         _pair_groups(matches, _both(old), _both(new))
@@ -628,7 +628,7 @@ def match_nearby(matches: Matches, intern: Interner) -> None:
 
 
 def match_alike(matches: Matches, intern: Interner) -> None:
-    """Pair nodes that are alike in all, in the order of the file, as far as there are enough."""
+    """Pair nodes of equal structure in file order, as far as both sides have them."""
     if matches.unfinished:
         old, new = _structures(matches, intern)
         _pair_groups(matches, _both(old), _both(new), equal=False)

@@ -18,15 +18,15 @@ KINDS = ("model", "graph", "function", "input", "output", "node", "initializer",
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that differs of an item that both models have. Foreign text."""
+    """One differing field of an item that both models have. Foreign text."""
 
     name: str
     """``op_type``, ``attribute alpha``, ``input 2``, ``shape``, ``metadata author`` …"""
     old: str | None
-    """None where the old model has no such thing."""
+    """None if the old model lacks it."""
     new: str | None
     is_name: bool = False
-    """Only a name: of the item, or of a value that it makes."""
+    """Whether only a name differs: of the item, or of a value that it produces."""
 
     def to_json(self) -> JSON:
         """Return the entry of ``dld diff --json``."""
@@ -46,7 +46,7 @@ class Change:
     new: str | None
     """How the new model calls it; None when it is removed."""
     about: str = ""
-    """What it is: a node with its inputs and outputs, a type and shape."""
+    """The item: a node with its inputs and outputs, a type and shape."""
     fields: tuple[Field, ...] = ()
     difference: TensorDifference | None = None
     """How far the values of an initializer are apart, when they were compared and differ."""
@@ -57,7 +57,7 @@ class Change:
 
     @property
     def name(self) -> str:
-        """The name that a reader knows it by: the new one, or that of what is gone."""
+        """The display name: the new one, or that of a removed item."""
         return self.new if self.new is not None else self.old or ""
 
 
@@ -92,7 +92,7 @@ class ModelDiff:
 
     @property
     def same(self) -> bool:
-        """True when nothing differs in what was compared."""
+        """True when the compared parts are equal."""
         return not self.changes and not any(scope.changes for scope in self.scopes)
 
     def all_changes(self) -> Iterator[tuple[ScopeDiff | None, Change]]:

@@ -1,8 +1,7 @@
-"""Where the nodes and values that an edit script names are in another model.
+"""Locating the nodes and values that an edit script names in another model.
 
-The model that the script was made on (the base) gets the edits beside the one they are meant for
-(the target). What a line names is looked up in the base, and the target has its partner, found as
-for a diff.
+The script's own model (the base) gets the same edits as the model that it is applied to (the
+target). The names in a line are looked up in the base, and matched with the target as in a diff.
 """
 
 from __future__ import annotations
@@ -77,14 +76,14 @@ class Relocation:
         self._is_fresh = False
         """Whether the matches are those of the present states."""
         self._twins: dict[int, Transaction] = {}
-        """The edits of the target that the base has, too, by their ids."""
+        """Edits of the target that the base has as well, by their ids."""
         self._digests: dict[int, tuple[Any, str | None]] = {}
 
     def located(self, entry: Entry) -> tuple[Entry, list[Relocated]]:
-        """Return a line of the script as it is for the target, and what has another name there.
+        """Return a line of the script for the target, and the names that differ there.
 
         Raises:
-            EditError: Several nodes of the target may be meant.
+            EditError: Several nodes of the target match.
         """
         edit = entry.get("edit")
         if not isinstance(edit, str):
@@ -93,11 +92,11 @@ class Relocation:
         return {**line.arguments(entry), "edit": edit}, line.relocated
 
     def followed(self, entry: Entry, transaction: Transaction | None) -> None:
-        """Do in the base what a line has done in the target.
+        """Repeat in the base what a line has done in the target.
 
         Args:
-            entry: The line, as the script has it.
-            transaction: What it did, made again or took back.
+            entry: The line of the script.
+            transaction: Its edits, redone or undone.
         """
         if transaction is None or not transaction.primitives:
             return
@@ -228,7 +227,7 @@ class _Line:
         self.relocated: list[Relocated] = []
 
     def arguments(self, arguments: Mapping[str, JSON]) -> Entry:
-        """Return the arguments of the edit for the target; what has no partner stays."""
+        """Return the arguments of the edit for the target; unmatched names stay."""
         entry = dict(arguments)
         if self._edit == "repair":
             entry["steps"] = self._steps(entry.get("steps"))

@@ -24,7 +24,7 @@ Place = tuple[int, int]
 
 
 class Side:
-    """The nodes and values of a scope, and what they were matched with in the other scope."""
+    """The nodes and values of a scope, and their matches in the other scope."""
 
     def __init__(self, scope: Scope, parent: Side | None) -> None:
         self.scope = scope
@@ -33,12 +33,12 @@ class Side:
         self.nodes = scope.nodes
         self.names: list[str] = []
         self.operators: list[str] = []
-        """``domain.op_type``, with the overload where there is one."""
+        """``domain.op_type``, with the overload if any."""
         self.ins: list[tuple[str, ...]] = []
         self.outs: list[tuple[str, ...]] = []
         self._read_nodes()
         self.producers: dict[str, Place] = {}
-        """Which output of which node makes a value; the first one in a broken model."""
+        """The node output that produces a value; the first one in a broken model."""
         for index, outputs in enumerate(self.outs):
             for number, name in enumerate(outputs):
                 if name:
@@ -189,7 +189,7 @@ class Side:
     # --- attributes -----------------------------------------------------------------------------
 
     def attributes(self, index: int) -> tuple[Any, ...]:
-        """Return what is equal for two nodes whose attributes are; payloads count by length."""
+        """Return a key that is equal for nodes with equal attributes; payloads count by length."""
         key = self._attributes.get(index)
         if key is None:
             key = self._attributes[index] = attribute_key(self.nodes[index])
@@ -331,7 +331,7 @@ class _Leaves:
 
 
 def _topological(side: Side, open_nodes: list[int]) -> list[int]:
-    """Return the nodes so that what feeds a node comes first, as far as there is no cycle."""
+    """Return the nodes in topological order, as far as there is no cycle."""
     producers, ins = side.producers, side.ins
     if all(
         name not in producers or producers[name][0] < index
@@ -370,7 +370,7 @@ def _links(side: Side, index: int) -> tuple[str, ...]:
 def nearby_ids(
     side: Side, intern: Interner, open_nodes: list[int], *, is_old: bool
 ) -> dict[int, int]:
-    """Number the unmatched nodes of one side by what is a few steps around them."""
+    """Number the unmatched nodes of one side by their surroundings, a few steps deep."""
     leaves = _Leaves(side, intern, is_old)
     producers, consumers, partners = side.producers, side.consumers, side.partners
     ids = _kinds(side, intern, open_nodes)

@@ -26,7 +26,7 @@ from dld_tui.core.tensors.elements import is_float
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 PART_ELEMENTS = 1 << 19
-"""Elements compared at a time; a multiple of 8, so that narrow ones fill whole bytes."""
+"""Elements compared together; a multiple of 8, so that narrow types fill whole bytes."""
 _DIGEST_BYTES = 16
 
 
@@ -41,7 +41,7 @@ class TensorDifference:
     max_abs: float | None
     """Largest absolute difference of the pairs that are finite; None for strings, or without."""
     mean_abs: float | None
-    """Mean over all finite pairs, equal ones too."""
+    """Mean over all finite pairs, including equal ones."""
     not_finite: int = 0
     """Elements that differ and are infinite or NaN on one side at least."""
 
@@ -59,7 +59,7 @@ class TensorDifference:
 
 
 class Meter:
-    """Counts the bytes that were read, says so, and stops the work on request."""
+    """Counts bytes read, reports progress, and checks for cancellation."""
 
     def __init__(
         self, progress: ProgressCallback | None = None, cancelled: CancelCheck | None = None
@@ -71,10 +71,10 @@ class Meter:
         self._cancelled = cancelled
 
     def check(self) -> None:
-        """Raise when the work is to stop.
+        """Raise if the work was cancelled.
 
         Raises:
-            CancelledError: The user said so.
+            CancelledError: The user cancelled.
         """
         if self._cancelled is not None and self._cancelled():
             raise CancelledError
@@ -145,7 +145,7 @@ def _fixed(tensor: Tensor) -> Blob | bytes | None:
 
 
 def _compare_whole(old: Tensor, new: Tensor, tally: _Tally) -> None:
-    # Varints have no fixed width: they are decoded as a whole, whoever asks.
+    # Varints have no fixed width: they are always decoded as a whole.
     first, second = old.read(), new.read()
     for start in range(0, len(first), PART_ELEMENTS):
         end = start + PART_ELEMENTS
@@ -242,11 +242,11 @@ def _bits(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def digest(tensor: Tensor, meter: Meter) -> str:
-    """Return a hash of a tensor's values, whatever way the file stores them.
+    """Return a hash of a tensor's values, however the file stores them.
 
     Raises:
         InputError: The values cannot be read.
-        CancelledError: The user stopped it.
+        CancelledError: The user cancelled.
     """
     meter.check()
     hasher = hashlib.blake2b(digest_size=_DIGEST_BYTES)
@@ -378,7 +378,7 @@ def _compared(
     if parts is None:
         return None
     mine = weight.matrix_parts()
-    # What is exact is the floating point weight, or the old one of two in few bits.
+    # The reference is the floating-point weight, or the old one of two quantized ones.
     exact, rounded = (parts, mine) if is_new or other is None else (mine, parts)
     signal = noise = worst = 0.0
     for reference, rounded_part in _in_step(exact, rounded):

@@ -1,7 +1,7 @@
-"""A comparison, or one model, as lines of text: the same ones for the same models.
+"""A diff, or one model, as deterministic lines of text.
 
-An item whose order has no meaning is where its name sorts it; what is too long for a line is
-followed by a hash, so that any change shows.
+Items without a meaningful order are sorted by name; text that is too long for a line is followed by
+a hash, so that any change shows.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ MARKS = {"added": "+", "removed": "-", "changed": "~", "renamed": ">", "moved": 
 """The first character of a line, by status."""
 _PLURALS = {"model": "model", "graph": "graph", "order": "order"}
 _MOST_RENAMED, _RENAMED_SHOWN = 8, 3
-"""With more items of a kind in a graph that only have other names, so many are shown; a summary
-is what a reader wants of a model that was exported again. JSON has all of them."""
+"""The most renamed items of a kind in a graph that are listed; beyond it, a summary is more useful
+for a model that was exported again. JSON has all of them."""
 _MOST_WEIGHTS = 20
 """Weights in few bits that are shown, those with the most noise first."""
 _MOST_TYPES = 8
@@ -198,7 +198,7 @@ def noise_text(noise: WeightNoise) -> str:
     name = f"{visible(noise.weight)} {fmt.shape(noise.shape)}"
     if noise.snr_db is None:
         return f"     same  {name}  {noise.format}"
-    # What a reader looks for comes first: names are long, and terminals are not wide.
+    # The important part comes first: names are long, and terminals are narrow.
     return f"{noise.snr_db:6.1f} dB  {name}  max |Δ| {noise.max_abs:.3g}, {noise.format}"
 
 
@@ -232,7 +232,7 @@ def field_text(field: Field) -> str:
     if field.old is None and field.new is None:
         return f"{name} differs"
     if field.old is None:
-        # What has no old text is either new or says itself how it differs.
+        # Fields without old text are new, or describe the difference themselves.
         return f"{name}: {visible(field.new or '')}"
     return (
         f"{name}: {visible(field.old)} -> {visible(field.new) if field.new is not None else 'none'}"
