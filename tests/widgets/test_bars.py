@@ -20,7 +20,6 @@ from dld_tui.widgets.charts.bars import (
     histogram,
     hottest,
     resample,
-    sparkline,
     spread,
     width_of,
 )
@@ -78,17 +77,18 @@ def test_columns_draw_the_smallest_value_as_something() -> None:
 
 
 def test_a_constant_series_is_a_line_in_the_middle() -> None:
-    assert sparkline([3.0, 3.0, 3.0], 8) == "▄▄▄"
+    assert columns([3.0, 3.0, 3.0], 1, low=3.0) == ["▄▄▄"]
 
 
-def test_sparkline_fits_and_can_be_ascii() -> None:
-    line = sparkline([float(index % 17) for index in range(500)], 30, ASCII_LEVELS)
+def test_columns_of_many_values_fit_and_can_be_ascii() -> None:
+    points = resample([float(index % 17) for index in range(500)], 30)
+    [line] = columns(points, 1, ramp=ASCII_LEVELS)
     assert cell_width(line) == 30
     assert line.isascii()
 
 
-def test_sparkline_without_values_is_empty() -> None:
-    assert sparkline([], 8) == ""
+def test_columns_without_values_are_empty() -> None:
+    assert columns([], 1) == [""]
 
 
 def test_histogram_counts_every_value_once() -> None:

@@ -231,13 +231,13 @@ def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
     return escaped(name), unescaped
 
 
-def outside_uses(nodes: Sequence[Node], most: int = _MOST_COUNTED) -> int:
-    """Return how many inputs and graph outputs outside of `nodes` use what they make.
+def outside_uses(nodes: Sequence[Node]) -> int:
+    """Return how many inputs and graph outputs outside of `nodes` use their outputs.
 
-    Of many nodes the uses are not looked at: the answer is then more than `most`.
+    Uses of many nodes are not counted: the result is then larger than any count.
     """
     if len(nodes) > MANY:
-        return most + 1
+        return _MOST_COUNTED + 1
     chosen = set(nodes)
     count = 0
     for node in nodes:
@@ -247,7 +247,7 @@ def outside_uses(nodes: Sequence[Node], most: int = _MOST_COUNTED) -> int:
             count += name in node.scope.outputs
             for use in node.scope.users(name):
                 count += not _is_inside(use.node, chosen)
-            if count > most:
+            if count > _MOST_COUNTED:
                 return count
     return count
 

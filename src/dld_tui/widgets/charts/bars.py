@@ -88,14 +88,18 @@ def resample(values: Sequence[float | None], cells: int) -> list[float | None]:
     return resampled
 
 
-def spread(values: Sequence[float | None], cells: int, most: int = 6) -> list[float | None]:
+_WIDEST = 6
+"""Cells of one value, at most."""
+
+
+def spread(values: Sequence[float | None], cells: int) -> list[float | None]:
     """Return values repeated so that few of them use the room, with gaps when there is room.
 
     More values than cells are brought together by :func:`resample`.
     """
     if not values or len(values) * 2 > cells:
         return resample(values, cells)
-    each = min(cells // len(values), most)
+    each = min(cells // len(values), _WIDEST)
     shown: list[float | None] = []
     for value in values:
         shown += [value] * (each - 1 if each > 2 else each)
@@ -138,13 +142,6 @@ def columns(
         base = row * (len(ramp) - 1)
         lines.append("".join(ramp[min(max(h - base, 0), len(ramp) - 1)] for h in heights))
     return lines
-
-
-def sparkline(values: Sequence[float | None], cells: int, ramp: str = LEVELS) -> str:
-    """Return values as one line of at most `cells` cells, from the least to the largest value."""
-    points = resample(values, cells)
-    known = [value for value in points if value is not None]
-    return columns(points, 1, low=min(known, default=0.0), ramp=ramp)[0]
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,6 @@ class MarksChanged(Message, namespace="line_view"):
     """The line view."""
     marks: set[Hashable]
 
-    @property
-    def control(self) -> Any:
-        """Return the view, for ``@on`` selectors."""
-        return self.view
-
 
 _RIGHT = 3
 """The right mouse button."""

@@ -20,7 +20,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.message import Message
 from textual.widgets import Input
 
 from dld_tui.core.tables.names import MOST_SHARE, SharedEnds, shared_ends
@@ -236,19 +235,6 @@ class TableView(LineView):
     FITTED: ClassVar[bool] = False
     """Columns are only as wide as what stands in them: names get the room."""
 
-    @dataclass
-    class Sorted(Message):
-        """The order of the rows changed."""
-
-        view: TableView
-        column: str
-        descending: bool
-
-        @property
-        def control(self) -> TableView:
-            """Return the view, for ``@on`` selectors."""
-            return self.view
-
     def __init__(
         self,
         table: Table[Any] | None = None,
@@ -356,7 +342,6 @@ class TableView(LineView):
         self.sort_column, self.sort_descending = column, descending
         self._sort()
         self._show(key)
-        self.post_message(self.Sorted(self, column or "", descending))
 
     def _sort(self) -> None:
         column = self.sort_column

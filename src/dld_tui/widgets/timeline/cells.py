@@ -127,6 +127,10 @@ def _three(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+_TICK_GAP = 3
+"""Cells between the labels of ticks."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """The ticks to draw: (cell, label) from left to right, and the unit of the labels."""
@@ -135,15 +139,15 @@ class Axis:
     ticks: tuple[tuple[int, str], ...]
 
 
-def axis(scale: TimeScale, room: int = 3) -> Axis:
-    """Return ticks at steps of 1, 2 or 5 whose labels keep `room` cells between them."""
+def axis(scale: TimeScale) -> Axis:
+    """Return ticks at steps of 1, 2 or 5 whose labels do not touch."""
     reach = max(scale.end_us, scale.us_per_cell)
     divisor, unit = next((u for u in _UNITS if reach >= u[0]), _UNITS[-1])
     step = _nice(scale.us_per_cell * 4)
     while True:
         digits = max(0, -math.floor(math.log10(step / divisor) + 1e-9))
         widest = len(f"{reach / divisor:.{digits}f}")
-        if (widest + room) * scale.us_per_cell <= step:
+        if (widest + _TICK_GAP) * scale.us_per_cell <= step:
             break
         step = _nice(step * 1.01)
     ticks = []

@@ -235,22 +235,12 @@ class TimelineView(
         timeline: TimelineView
         key: int
 
-        @property
-        def control(self) -> TimelineView:
-            """Return the timeline, for ``@on`` selectors."""
-            return self.timeline
-
     @dataclass
     class Activated(Message):
         """Enter or a double click on a span."""
 
         timeline: TimelineView
         key: int
-
-        @property
-        def control(self) -> TimelineView:
-            """Return the timeline, for ``@on`` selectors."""
-            return self.timeline
 
     def __init__(self, *, empty: str = "", id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
@@ -276,11 +266,10 @@ class TimelineView(
 
     # Content
 
-    def set_timeline(self, timeline: Timeline, empty: str | None = None) -> None:
+    def set_timeline(self, timeline: Timeline) -> None:
         """Show another pass from its beginning."""
         key = self.key_at_cursor()
         self.timeline = timeline
-        self.empty = self.empty if empty is None else empty
         self.lane, self.index = (timeline.find(key) if key is not None else None) or (0, 0)
         self.top_lane = 0
         self.anchor_us = self.measured = self._last_measure = None
