@@ -128,7 +128,7 @@ class DldApp(Tabs, Commands, App[int]):
 
     @property
     def is_used(self) -> bool:
-        """Whether somebody types or points just now."""
+        """Whether the user types or points just now."""
         return self.keys.is_used
 
     # Settings
@@ -158,7 +158,7 @@ class DldApp(Tabs, Commands, App[int]):
                 widget.refresh()
 
     def on_mount(self) -> None:
-        """Say what is wrong with the settings, and open what was asked for."""
+        """Report invalid settings, and open the files that were named."""
         secrets.use(DialogAsker(self))
         self.set_timer(_STARTED_S, collector.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
@@ -181,7 +181,7 @@ class DldApp(Tabs, Commands, App[int]):
     # Opening files
 
     def open_path(self, path: Path | str, then: Callable[[Page], None] | None = None) -> None:
-        """Recognise a file, in a thread, and open it in a tab; `then` is told the page."""
+        """Recognise a file, in a thread, and open it in a tab; `then` is called with the page."""
         target = Path(os.path.abspath(path))
         for page in self.pages:
             if page.path is not None and Path(os.path.abspath(page.path)) == target:
@@ -431,7 +431,7 @@ class DldApp(Tabs, Commands, App[int]):
         self.panic(Text(visible(self._last_words)))
 
     def watch_app_focus(self, focused: bool) -> None:
-        """Tell the page that is seen; a page that watched the app would never be given up."""
+        """Notify the visible page; a page that watched the app would never be freed."""
         if focused and self.screen_stack and isinstance(self.screen, Page):
             self.screen.terminal_focused()
 
@@ -441,7 +441,7 @@ class DldApp(Tabs, Commands, App[int]):
             await super().on_event(event)
 
     def on_key(self, event: events.Key) -> None:
-        """Say why a greyed command does nothing."""
+        """Show why a disabled command does nothing."""
         active = binding_of(self.screen, event.key)
         command = by_id().get(active.binding.id or "") if active and not active.enabled else None
         if active and command:
@@ -453,7 +453,7 @@ class DldApp(Tabs, Commands, App[int]):
             )
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy to the user's own clipboard with OSC 52; says so where that cannot work."""
+        """Copy to the user's own clipboard with OSC 52; warns where that cannot work."""
         if len(text.encode("utf-8", "surrogateescape")) > _CLIPBOARD_LIMIT:
             self.notify("Too long for the terminal's clipboard (74 kB)", severity="warning")
             return

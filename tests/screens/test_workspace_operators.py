@@ -202,7 +202,7 @@ async def an_operator_set_by_name(session: Session) -> None:
     await session.press("V", "a", "o")
     await session.type("com.example")
     await session.press("enter")
-    assert "not known here" in session.text
+    assert "This operator set is unknown" in session.text
     await session.press("enter")
     await session.until(lambda: isinstance(session.app.screen, OpsetDialog))
     assert session.screen.document.opset_imports == {"": 18, "com.example": 1}

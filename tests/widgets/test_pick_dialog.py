@@ -44,7 +44,7 @@ async def test_nothing_matches_and_escape_gives_none() -> None:
         app.push_screen(PickDialog("Which?", lambda: numbered(5)), chosen.append)
         await until(pilot, lambda: "node_4" in screen_text(app))
         await pilot.press(*"zzz")
-        await until(pilot, lambda: "nothing fits" in screen_text(app))
+        await until(pilot, lambda: "No match" in screen_text(app))
         await pilot.press("enter", "escape")
         await until(pilot, lambda: chosen)
         assert chosen == [None]

@@ -64,7 +64,7 @@ def test_what_cannot_be_drawn_is_said() -> None:
     nan = float("nan")
     assert "Not enough data" in texts(draw(Plot([Marks([1.0], [2.0])]), 60, 20))[0]
     assert "Not enough data" in texts(draw(Plot([Marks([nan] * 3, [1.0] * 3)]), 60, 20))[0]
-    assert "little room" in texts(draw(diagonal(), 20, 20))[0]
+    assert "Not enough room" in texts(draw(diagonal(), 20, 20))[0]
     below_zero = Plot([Marks([0.0, -1.0], [1.0, 2.0])], Axis(log=True))
     assert "Not enough data" in texts(draw(below_zero, 60, 20))[0]
 

@@ -20,7 +20,7 @@ class FormBox(Framed, Vertical):
 
 
 class FormPage(Page):
-    """Base of the pages with a form; the fact ``valid`` says that nothing is wrong in it."""
+    """Base of the pages with a form; the fact ``valid`` means that no field has an error."""
 
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "form.tcss"

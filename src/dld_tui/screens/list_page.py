@@ -1,4 +1,4 @@
-"""A page that is a list: a table, the row under its cursor, and what is known of that row."""
+"""A page that is a list: a table, the row under its cursor, and the details of that row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ListTable(TableView):
 
 
 class AboutRow(LineView):
-    """What is known of the row under the cursor."""
+    """The details of the row under the cursor."""
 
 
 class ListPage(Page, Generic[Row]):
@@ -36,7 +36,7 @@ class ListPage(Page, Generic[Row]):
     LIST_KEYS: ClassVar[str] = ""
     LIST_EMPTY: ClassVar[str] = ""
     ROW_FACT: ClassVar[str] = ""
-    """What holds while a row is under the cursor."""
+    """The fact that holds while a row is under the cursor."""
     ABOUT_TITLE: ClassVar[str] = ""
     """The title of a pane about the row, below the list; empty for none."""
 
@@ -76,7 +76,7 @@ class ListPage(Page, Generic[Row]):
         self.row_changed()
 
     def row_changed(self) -> None:
-        """Show what is known of the row, and which commands fit."""
+        """Show the details of the row, and the commands that fit."""
         if self.ABOUT_TITLE:
             before, self._about = self._about, self.view.key_at_cursor()
             lines = ListSource(self.about())
@@ -84,7 +84,7 @@ class ListPage(Page, Generic[Row]):
         self.refresh_bindings()
 
     def about(self) -> Sequence[Line]:
-        """Return what is known of the row under the cursor."""
+        """Return the details of the row under the cursor."""
         return ()
 
     def activate(self) -> None:
@@ -95,7 +95,7 @@ class ListPage(Page, Generic[Row]):
         return super().facts() | ({self.ROW_FACT} if has_row else set())
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Show what is known of the row."""
+        """Show the details of the row."""
         if isinstance(event.view, ListTable):
             self.row_changed()
 

@@ -47,7 +47,7 @@ class DialogAsker:
         return self._ask(lambda: ChoiceDialog(title, "\n".join(lines), answers)) == "yes"
 
     def stop(self) -> None:
-        """Answer nothing any more; who waits is told that nobody answers."""
+        """Answer no more questions; those that wait get None."""
         self._is_over = True
         for future in list(self._waiting):
             future.cancel()

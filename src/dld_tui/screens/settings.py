@@ -154,7 +154,7 @@ _KEYS = "{tools.run} run  {tools.add} add  {tools.edit} edit  {tools.remove} rem
 
 
 class ToolsScreen(ListPage[Tool]):
-    """A list, and below it what one is."""
+    """A list, and below it the details of one."""
 
     SCOPE = "tools"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tools")
@@ -176,7 +176,7 @@ class ToolsScreen(ListPage[Tool]):
         super().__init__()
         self._tools: dict[str, Tool] = {}
         self.chosen: Tool | None = None
-        """What is to be run when the page has closed."""
+        """The tool to run when the page has closed."""
 
     def on_mount(self) -> None:
         """Read the tools."""

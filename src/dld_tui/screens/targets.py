@@ -140,7 +140,7 @@ _SECTION = "targets"
 
 
 class TargetsScreen(ListPage[Connection]):
-    """A list, and below it what is known of one."""
+    """A list, and below it the details of one."""
 
     SCOPE = "targets"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "targets")

@@ -12,7 +12,7 @@ from dld_tui.widgets.shell.progress import WorkPanel
 
 
 class Work:
-    """What runs on a thread for a page.
+    """Runs work on a thread for a page.
 
     Args:
         page: It shows how far the work is.

@@ -90,7 +90,7 @@ def _texts(value: JSON) -> list[str]:
 
 
 APPLY, WRITE = "apply it to this model", "write a file"
-"""What becomes of the result."""
+"""Where the result goes."""
 _KEYS = "{activity.run} run  {activity.tick} list  {activity.copy} copy  {page.close} close"
 _LABEL, _PATH_CELLS = 19, 40
 _RESULT = "result"
@@ -181,7 +181,7 @@ class ConvertForm(ActivityScreen):
 
     @property
     def _tickable(self) -> FieldRow | None:
-        """The row under the cursor, if what is meant can be ticked in a list."""
+        """The row under the cursor, if its values can be ticked in a list."""
         row = self.focused.parent if self.focused is not None else None
         return row if isinstance(row, FieldRow) and row.setting.name in self._lists else None
 
@@ -303,7 +303,7 @@ class ModelForm(ActivityScreen):
         return "" if self.chosen_state == BOTH else super().missing
 
     def start_job(self, values: Mapping[str, JSON], target: str) -> None:
-        """Run it on the file, or on a snapshot of what is seen."""
+        """Run it on the file, or on a snapshot of the edited model."""
         if self.chosen_state == SAVED:
             self.state = self._state(edited=False)
             super().start_job(values, target)

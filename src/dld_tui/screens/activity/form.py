@@ -131,7 +131,7 @@ class ActivityScreen(Page):
         self.presets = Presets(self, self.activity.id)
         self.guessed = GuessedShapes(self, self.open_document)
         self.libraries: Libraries | None = None
-        """What is known of TensorRT, where the form is about it."""
+        """The TensorRT libraries, where the form is about them."""
         self._recalled: dict[str, JSON] = {}  # that belongs to the model of the last time
         self.has_trtexec = is_tensorrt(self.activity.request)
         if self.has_trtexec or has_engines(self.activity.request):

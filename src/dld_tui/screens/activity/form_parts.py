@@ -61,7 +61,7 @@ class _Question:
     sizes: tuple[str, ...]
     batch: int | None
     ranged: bool
-    """Whether it is for an engine, whose model may have ranges of its own."""
+    """Whether it is for an engine, whose model may define its own ranges."""
     is_open: bool
     """Whether it is about the open model, edits included."""
 

@@ -87,7 +87,7 @@ class LogView(LineView):
 
 
 class JobInput:
-    """What is written before a job starts, once, and removed with its page.
+    """Files that are written once before a job starts, and removed with its page.
 
     Args:
         prepare: Writes it, on the thread of the job; None when there is nothing to write.
@@ -123,7 +123,7 @@ class JobInput:
             raise CancelledError
 
     def leave(self) -> None:
-        """Leave nothing that was written, or is being written."""
+        """Remove what was written, or is being written."""
         self._gone.set()
         self.stop.set()
         self.tidy()

@@ -120,7 +120,7 @@ class HelpScreen(Page):
         self.query_one(HelpList).set_lines(ListSource([row for row, _ in rows]))
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
-        """Run the command at the cursor where help was asked for, or say why it cannot run."""
+        """Run the command at the cursor on the page below, or show why it cannot run."""
         event.stop()
         entry = self._entries.get(event.index)
         if entry is None:
@@ -134,7 +134,7 @@ class HelpScreen(Page):
 
 
 HelpRow: TypeAlias = "tuple[list[Piece], Entry | None]"
-"""A line, and the command that it tells of."""
+"""A line, and the command that it describes."""
 
 
 def help_rows(screen: Screen[object], width: int, keymap: dict[str, str]) -> list[HelpRow]:

@@ -42,7 +42,7 @@ class NewModelScreen(FormPage):
         yield self.boxed("New model", keys, ParamForm(NewModel, {}), *below)
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
-        """Say what takes the opset, and show the equal command line."""
+        """Show which runtimes support the opset, and the equivalent command line."""
         room = max(20, self.app.size.width - 6)
         values = event.form.values()
         self.query_one("#runtimes", Rows).set_rows([_verdict(values.get("opset"), room)])

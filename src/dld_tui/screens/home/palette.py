@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 _TITLE, _KEY = 26, 10
 """Cells of the titles at most, and of the keys."""
 _ABOUT = 2
-"""Rows that say what the command under the cursor does."""
+"""Rows for the help of the command under the cursor."""
 _WORDS = re.compile(r"[^\s,.;:()]+")
 _FUZZY = 18
-"""What each letter of a fuzzy match is worth at least: letters that lie all about are no match."""
+"""The least score per letter of a fuzzy match: scattered letters are no match."""
 _LEAST_FUZZY = 3
 """Letters that are looked for one by one."""
 
@@ -110,7 +110,7 @@ class Palette(SearchDialog[Entry]):
         self._tell()
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Say what the command under the cursor does: its row has seldom room for it."""
+        """Show the help of the command under the cursor; its row seldom has room for it."""
         event.stop()
         self._tell()
 
@@ -121,7 +121,7 @@ class Palette(SearchDialog[Entry]):
         self.query_one("#count", Rows).set_rows([*rows, *([] for _ in range(_ABOUT - len(rows)))])
 
     def choose(self, index: int) -> None:
-        """Run the command, or say why it cannot run."""
+        """Run the command, or show why it cannot run."""
         entry = self._shown[index]
         if entry.why_not:
             self.notify(f"{entry.command.title}: {entry.why_not}", timeout=3, markup=False)
@@ -190,7 +190,7 @@ def rank(query: str, command: Command) -> tuple[int, int] | None:
 
 
 def is_meant(found: tuple[int, int]) -> bool:
-    """Tell whether a rank says that exactly this command was asked for."""
+    """Return whether a rank means that exactly this command was asked for."""
     return found[0] < 2
 
 

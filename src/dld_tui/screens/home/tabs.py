@@ -32,7 +32,7 @@ else:
 START = "start"
 """The mode of the start page."""
 OPENING = "opening"
-"""The mode of what is seen until the first of the files that were named has been recognised."""
+"""The mode of the page shown until the first of the named files is recognised."""
 
 
 _COLLECT_S, _COLLECT_MOST_S = 1.0, 16.0
@@ -79,7 +79,7 @@ class OpeningPage(Page):
         yield pane
 
     def on_mount(self) -> None:
-        """Say how large the file is: a network may take long over that."""
+        """Show the file size, which a network drive may take long to tell."""
         self.tasks.start(self._say_size(), "disk")
 
     async def _say_size(self) -> None:
@@ -88,7 +88,7 @@ class OpeningPage(Page):
 
 
 class OpeningPane(Framed, Container):
-    """What is empty for the moment that it is seen."""
+    """The empty pane of the opening page."""
 
 
 def _size_text(path: str) -> str:

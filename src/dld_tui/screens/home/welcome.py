@@ -136,11 +136,11 @@ class StartSource:
 
 
 class FirstSteps(Framed, Rows):
-    """What to press first, where there is room for it."""
+    """The first keys to know, where there is room."""
 
 
 class StartList(LineView):
-    """What one can begin with."""
+    """The things to start."""
 
     BINDINGS: ClassVar[list[BindingType]] = shown_too("list.activate")
     HELP = (
@@ -258,7 +258,7 @@ class WelcomeScreen(Page):
         steps = scan.steps()
         first = await on_loose_thread(next, steps, None)
         self._show_here(scan)
-        # Later somebody has chosen what has the focus.
+        # Later the user has chosen the focus.
         begins = self.query("#recent, #start") if is_first else ()
         if first and pane.files and self.focused in (None, *begins):
             pane.table.focus()
@@ -296,13 +296,13 @@ class WelcomeScreen(Page):
         host(self).start_activity("profile_onnxruntime", {"model": self._model})
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Show what is in the file under the cursor."""
+        """Preview the file under the cursor."""
         self.facts_changed()
         if isinstance(event.view, TableView) and event.view.has_focus and event.key is not None:
             self._preview(str(event.key))
 
     def on_descendant_focus(self) -> None:
-        """Show what is in the file under the cursor of the list that has the focus now."""
+        """Preview the file under the cursor of the focused list."""
         self.facts_changed()
         view = self.focused
         if isinstance(view, TableView) and view.key_at_cursor() is not None:
@@ -480,7 +480,7 @@ class HerePane(TablePane):
         self.files: Sequence[FoundFile] = ()
 
     def show_files(self, files: Sequence[FoundFile], note: str) -> None:
-        """Show files; `note` says what was left out."""
+        """Show files; `note` names what was omitted."""
         self.files = files
         self.frame.show("Here", note or "{list.search} filter")
         self.fill()
@@ -530,14 +530,14 @@ def files_table(files: Sequence[FoundFile], folder: str) -> Table[FoundFile]:
 
 
 class PreviewRows(Rows):
-    """What is in a file."""
+    """The preview of a file."""
 
     def __init__(self) -> None:
         super().__init__()
         self.preview: Preview | None = None
 
     def show(self, preview: Preview | None) -> None:
-        """Show what is in a file; None while it is read."""
+        """Show the preview of a file; None while it is read."""
         self.preview = preview
         self.refresh(layout=True)
 
@@ -577,7 +577,7 @@ def _part_rows(parts: Sequence[tuple[str, str, float]], width: int) -> list[list
 
 
 class PreviewPane(Framed, VerticalScroll):
-    """What is in the file under the cursor."""
+    """The preview of the file under the cursor."""
 
     can_focus = False
 
@@ -585,6 +585,6 @@ class PreviewPane(Framed, VerticalScroll):
         return [PreviewRows()]
 
     def show(self, path: str, preview: Preview | None) -> None:
-        """Show what is in a file; None while it is read."""
+        """Show the preview of a file; None while it is read."""
         self.frame.show(os.path.basename(path))
         self.query_one(PreviewRows).show(preview)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import History
 
 Edit = Callable[..., object]
-"""Makes an edit; raises a DldError that says why it cannot."""
+"""Makes an edit; raises a DldError if it cannot."""
 
 _DECLARATION = re.compile(r"\s*([^\s:=]+)\s*(?::\s*(\w+)\s*=\s*(.+?)\s*)?$", re.DOTALL)
 

@@ -573,7 +573,7 @@ class RangeDialog(Dialog[Range]):
         yield Rows([[], []], id="problem")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say what is wrong with the shapes."""
+        """Show what is wrong with the shapes."""
         event.stop()
         self._range()
 

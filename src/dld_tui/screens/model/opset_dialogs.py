@@ -65,7 +65,7 @@ class VersionDialog(Dialog[int]):
 
 
 class ConversionDialog(Dialog[bool]):
-    """What a conversion did; Enter gives True: open the result."""
+    """The report of a conversion; Enter gives True: open the result."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "enter", "open", show=False)]
     ANSWER: ClassVar[bool | None] = True
@@ -107,7 +107,7 @@ class ConversionDialog(Dialog[bool]):
 
 
 class AppliedDialog(ConversionDialog):
-    """What was done to the open model; u gives True: take it back."""
+    """What was done to the open model; u gives True: undo it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "undo", show=False),
@@ -136,7 +136,7 @@ class AppliedDialog(ConversionDialog):
 
 
 class PreviewDialog(ConversionDialog):
-    """What casts would do; Enter gives True: write the copy."""
+    """The effect of casts; Enter gives True: write the copy."""
 
     TITLE_TEXT = "Casts for the layers' precisions"
     KEYS = "Enter write a copy  Esc close"
@@ -146,7 +146,7 @@ class PreviewDialog(ConversionDialog):
 
 
 class ListDialog(ConversionDialog):
-    """What a conversion would convert, and nothing was written."""
+    """What a conversion would convert; nothing has been written."""
 
     TITLE_TEXT = "Would be quantized"
     KEYS = "Esc close"
@@ -166,7 +166,7 @@ _OTHER = "another"
 
 
 class OpsetDialog(Dialog[None]):
-    """Changes the imports of a document by `edit`, which says why when it cannot."""
+    """Changes the imports of a document by `edit`, which reports errors."""
 
     TITLE_TEXT = "Operator sets"
     KEYS = "Enter change  a import  d remove  Esc close"

@@ -23,7 +23,7 @@ class ModelState:
 
     page: Page
     title: str
-    """What results call it, such as ``model.onnx as edited``. Foreign text."""
+    """Its name in results, such as ``model.onnx as edited``. Foreign text."""
     document: weakref.ref[Document]
     last: Transaction | None
     """The last edit that is in it; None when there is none."""

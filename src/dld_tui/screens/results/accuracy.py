@@ -179,7 +179,7 @@ class AccuracyScreen(ListPage[Row]):
     # --- commands -------------------------------------------------------------------------------
 
     def row_changed(self) -> None:
-        """Say what is wrong with the tensor."""
+        """Show what is wrong with the tensor."""
         self.crumb(visible(verdict(self.row)) if self.row is not None else "")
         super().row_changed()
 

@@ -118,7 +118,7 @@ class CompareScreen(Page):
         self.model: Path | None = None
         """Where the nodes of engines are found."""
         self._shown: tuple[tuple[Path, ...], Path | None] = ((), None)
-        """What could be read last: the paths, and the model."""
+        """The last successful read: the paths, and the model."""
         self.tab_title = _tab_title(self.paths)
         self.subjects: list[Subject] = []
         self.comparison: Comparison | None = None

@@ -240,7 +240,7 @@ def _item_side(change: Change, name: str | None, about: str) -> str:
 
 
 def _abouts(change: Change) -> tuple[str, str]:
-    """Return what the old and the new item are; nothing where a row below says so."""
+    """Return what the old and the new item are; empty where a row below has it."""
     if change.kind == "value" and change.fields:
         return change.fields[0].old or "", change.fields[0].new or ""
     if any(field.name in _TYPED for field in change.fields):

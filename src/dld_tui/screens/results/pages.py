@@ -197,7 +197,7 @@ async def read_or_close(
 
 
 Write: TypeAlias = Callable[[Path, bool], "Sequence[str]"]
-"""Writes a file, replacing one when the second argument says so, and returns remarks."""
+"""Writes a file, replacing one if the second argument is True, and returns remarks."""
 
 
 def ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:

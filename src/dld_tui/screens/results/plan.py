@@ -390,7 +390,7 @@ class PlanScreen(Panes):
                 self.layer_pane.go_to(row)
         self.facts_changed()
 
-    # Messages may be late: the pane with the focus leads, and its cursor counts as it is now.
+    # Messages may be late: the pane with the focus leads, and its current cursor counts.
 
     @on(LayerPane.LayerMoved)
     def _table_moved(self) -> None:
@@ -641,7 +641,7 @@ class PlanScreen(Panes):
         ask_where(self, title, f"Relative to {os.getcwd()}.", name, write)
 
     def action_save_csv(self) -> None:
-        """Ask for a path and write the shown table, filtered and sorted as it is."""
+        """Ask for a path and write the shown table, with its filter and order."""
         csv = self._shown_csv()
         if csv is None:
             return
@@ -698,5 +698,5 @@ class PlanScreen(Panes):
         await ask_reports(host(self), self.path)
 
     def complain(self, error: DldError) -> None:
-        """Say what could not be done."""
+        """Show an error."""
         self.notify(visible(str(error)), severity="warning", timeout=6, markup=False)

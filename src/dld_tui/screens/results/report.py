@@ -129,7 +129,7 @@ class Loaded:
     gpu: GpuSummary | None
     """What a GPU does in a pass."""
     story: Story
-    """What a person would say of it."""
+    """The sentences about it."""
 
 
 def load(
@@ -146,7 +146,7 @@ def load(
 
     Raises:
         InputError: The file cannot be read or is not a report or profile.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     report = open_report(path, progress, cancelled)
     try:
@@ -371,7 +371,7 @@ class ReportScreen(Panes):
             return None
         return times_by_node(self.report.layers, document), self.tab_title
 
-    # Messages may be late: the pane with the focus leads, and its cursor counts as it is now.
+    # Messages may be late: the pane with the focus leads, and its current cursor counts.
 
     @on(LayerPane.LayerMoved)
     def _table_moved(self) -> None:
@@ -597,7 +597,7 @@ class ReportScreen(Panes):
             self.query_one(LayerPane).clear()
 
     def action_save_csv(self) -> None:
-        """Ask for a path and write the shown table, filtered and sorted as it is."""
+        """Ask for a path and write the shown table, with its filter and order."""
         pane = self.query_one(LayerPane)
         plain = pane.by == "layer"
         text = layers_csv(pane.shown_layers()) if plain else groups_csv(pane.shown_groups())
@@ -614,7 +614,7 @@ class ReportScreen(Panes):
         )
 
     def action_export(self) -> None:
-        """Ask for a path, whose ending says what to write of the whole report."""
+        """Ask for a path, whose ending chooses the format, and write the whole report."""
         report = self.report
         if report is None:
             return

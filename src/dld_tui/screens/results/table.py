@@ -1,4 +1,4 @@
-"""What came of an activity: sentences over a table, a page of a table, what opens at the end."""
+"""Results of activities: a page of sentences over a table, and what opens after a job."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class Paragraph:
     text: str
     style: str = ""
     label: Piece = (" ", "")
-    """What stands before it; later rows begin below its end."""
+    """The label before it; later rows begin below its end."""
 
 
 class ResultHead(Rows):
-    """Paragraphs, of which the last ones give way; a row then says how to see them."""
+    """Paragraphs; the last ones give way to a row that names the key to see them."""
 
     def __init__(
         self, paragraphs: Sequence[Paragraph] = (), *, keys: str = "", below: int = 0
@@ -249,7 +249,7 @@ class TableResult(ListPage[Any]):
         return self._rows
 
     def action_about(self) -> None:
-        """Show all that is said above the table."""
+        """Show the whole summary above the table."""
         said = [Paragraph(text) for text in self.said]
         self.app.push_screen(ParagraphsDialog(self.tab_title, said))
 

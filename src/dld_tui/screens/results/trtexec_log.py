@@ -138,7 +138,7 @@ def _messages(
 
 
 _MOST_BYTES = 64 << 20
-"""Of a log that is read; what follows is left out, and said."""
+"""Bytes of a log that are read; the title says when the rest is omitted."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def read(path: Path) -> ReadLog:
 
 
 class LogSummary(LineView):
-    """What the log says in short."""
+    """The summary of the log."""
 
     HELP = "The command, the device, the times and the errors. {log.command} copies the command."
 

@@ -1,4 +1,4 @@
-"""What tuning found: the verdict, why, and what was tried."""
+"""The result of a tuning: the verdict, the reasons, and the candidates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dld_tui.widgets.shell.host import host
 from dld_tui.widgets.tasks import task
 
 LABEL = 9
-"""Cells of the names of what is said above the table."""
+"""Cells of the names above the table."""
 
 
 class TuneScreen(ListPage[Candidate]):

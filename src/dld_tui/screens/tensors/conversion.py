@@ -48,7 +48,7 @@ class TensorPlace:
 
     @property
     def tensor(self) -> Tensor | None:
-        """The tensor as it is now; None when it is gone."""
+        """The current tensor; None if it was deleted."""
         if self.node is None:
             return self.scope.initializer(self.name) if is_alive(self.scope) else None
         if not is_alive(self.node):
@@ -137,7 +137,7 @@ class ConversionDialog(Dialog[bool]):
 
 
 def planned_lines(one: Planned, width: int) -> list[list[Piece]]:
-    """Return what is said of one tensor: its name, and what becomes of its values."""
+    """Return the row of one tensor: its name, and how its values change."""
     name = fit(visible(one.place.title), min(_NAME_CELLS, width // 2), keep="middle")
     shown = glyphs.current()
     if one.report is None:

@@ -124,7 +124,7 @@ def values_of(
     Raises:
         UsageError: Dimensions or values are malformed.
         InputError: The file is refused.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     dims = dims_of(asked.dims)
     if asked.fill == "npy":

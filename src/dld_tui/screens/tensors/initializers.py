@@ -443,7 +443,7 @@ class InitializersScreen(Page):
     def _initializers(
         self, rows: Iterable[InitializerRow], verb: str, *, dense: bool = False
     ) -> list[InitializerRow]:
-        """Return the rows that are initializers; says so when none is."""
+        """Return the rows that are initializers; shows a message if there are none."""
         initializers = list(rows)
         fitting = [
             row for row in initializers if row.is_initializer and (row.kind == DENSE or not dense)
@@ -489,7 +489,7 @@ class InitializersScreen(Page):
             self.edits.workspace.navigation.go_to(use.node)
 
     async def _pick_use(self, row: InitializerRow, title: str) -> Use | None:
-        """Ask which use is meant when there are several."""
+        """Ask which use, if there are several."""
         uses = row.scope.users(row.name)
         if not uses:
             self.notify("No node uses it", timeout=3)

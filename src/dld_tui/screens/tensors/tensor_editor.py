@@ -151,7 +151,7 @@ class TensorScreen(Page):
         return self._shown
 
     def show_tensor(self) -> None:
-        """Show the tensor as it is now; leaves the page when it is gone."""
+        """Show the current tensor; leave the page if it was deleted."""
         tensor = self.place.tensor
         if tensor is None:
             self.notify("The tensor is no longer in the model", timeout=4)
@@ -211,7 +211,7 @@ class TensorScreen(Page):
 
     @on(TensorGrid.CursorMoved)
     def cursor_moved(self) -> None:
-        """Say what is known of the cell."""
+        """Show the details of the cell."""
         if self._shown is None:
             return
         view = self.grid.view
@@ -602,7 +602,7 @@ class TensorScreen(Page):
 
     @property
     def face(self) -> Face | None:
-        """What is shown of a weight in few bits; None for what is stored."""
+        """The view of a low-bit weight; None for the stored values."""
         return Face(self._weight, self._face) if self._weight is not None and self._face else None
 
     def action_next_face(self) -> None:

@@ -175,7 +175,7 @@ class Accuracy(Controller):
             self.complain(error)
 
     def compare_edits(self) -> None:
-        """Compare the file with the model as it is."""
+        """Compare the file with the edited model."""
         from dld_tui.screens.model.result import ModelState
 
         document, path = self.document, self.document.path

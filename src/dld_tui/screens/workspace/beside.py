@@ -1,4 +1,4 @@
-"""Another open model beside the one of a tab: its layers, and what is known of the chosen one.
+"""Another open model beside the one of a tab: its layers, and the details of the selected one.
 
 The pane only looks, and copies: no key in it changes either model. While the cursors are coupled,
 each of the two goes to the node that a comparison says belongs together with the other one's.

@@ -1,4 +1,4 @@
-"""Looking for what is wrong with the model, showing it, and repairing it."""
+"""Checks of the model: running them, showing the findings, and repairs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _checker_type() -> type[Checker]:
 _BREAK_S = 0.002
 """How long the event loop is left alone between two slices of a check."""
 _LOOK_S = 0.02
-"""How often to look whether somebody still types."""
+"""How often to check whether the user still types."""
 _LARGE = 5_000
 """Nodes from which on a repair is made on a thread."""
 _WAIT_S = 0.1
@@ -56,7 +56,7 @@ _BEFORE = " (before the last edit)"
 
 @dataclass(eq=False)
 class Checks(Controller):
-    """Finds faults, and runs the checks of others: onnx's full checker and Polygraphy's lint.
+    """Runs the checks of dld, onnx's full checker and Polygraphy's lint.
 
     The check runs on the event loop in short slices: a thread would fight for the interpreter with
     the keys, and would see the model while it is edited. It rests while somebody types.
@@ -71,14 +71,14 @@ class Checks(Controller):
     offer_rules: Callable[[str], None] = field(default=lambda names: None)
     """Shows what rules would change, to be carried out or not."""
     notices: list[Finding] = field(default_factory=list)
-    """What is not found by a check: refused journal lines and the like."""
+    """Findings that no check made, such as refused journal lines."""
     is_checked: bool = False
-    """Whether the findings are of the model as it is now."""
+    """Whether the findings are of the current model."""
     _checker: Checker | None = None
     _external: dict[str, list[Finding]] = field(default_factory=dict)
     _found: list[Finding] = field(default_factory=list)
     _full: dict[str, list[Finding]] = field(default_factory=dict)
-    """What each check of others found of the model as it is."""
+    """The findings of each external check on the current model."""
     _checks_run: bool = False
     _is_awaited: bool = False
     _with_speed: bool = False

@@ -1,4 +1,4 @@
-"""What the controllers of a workspace have in common."""
+"""The base class of the controllers of a workspace."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ class Controller:
         )
 
     def complain(self, error: DldError) -> None:
-        """Say what could not be done."""
+        """Show an error."""
         self.say(visible(str(error)), 6, warning=True)
 
     def perform(
         self, title: str, task: Callable[[], None], done: Callable[[], None], *, large: bool
     ) -> None:
-        """Do something now, or on a thread when it may take long; says why when it fails."""
+        """Run a task now, or on a thread if it may take long; shows the error if it fails."""
 
         def ended(error: DldError | None) -> None:
             if error is not None:

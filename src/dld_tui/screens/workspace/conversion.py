@@ -32,7 +32,7 @@ _EDITED = "The model was edited meanwhile, so the result was not applied to it."
 
 
 class Result:
-    """What a job makes of a document, on its way into it.
+    """The result of a job, to be applied to a document.
 
     Args:
         document: The document.
@@ -67,7 +67,7 @@ class Result:
             self.model = keep_model(self._document, output, move=True, cancelled=cancelled)
 
     def write(self) -> Path:
-        """Write it to a file of its own, which is returned.
+        """Write it to a separate file, which is returned.
 
         Raises:
             DldError: It cannot be written.
@@ -84,7 +84,7 @@ class Result:
 
 
 def _check(before: Path, after: Path, cancelled: CancelCheck) -> None:
-    """Refuse a result with new errors; a process of its own looks for them."""
+    """Refuse a result with new errors; a child process checks it."""
     from dld_tui.targets import registry
 
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
@@ -98,7 +98,7 @@ class ApplyConversion(Controller):
 
     history: History
     _applied: list[tuple[Transaction, Sequence[str]]] = field(default_factory=list)
-    """The edits that have taken results in, and what is said of them."""
+    """The edits that applied results, and their reports."""
 
     def apply(self, result: Result, lines: Sequence[str], *, is_current: bool) -> None:
         """Put a result in the place of the model, and show what was done.
@@ -188,7 +188,7 @@ _UNWRITTEN = ("preview", "list_only")
 
 @dataclass(eq=False)
 class Conversion(Controller):
-    """Converts the model as it is, edits included."""
+    """Converts the open model, edits included."""
 
     jobs: Jobs
     apply_conversion: ApplyConversion
@@ -217,7 +217,7 @@ class Conversion(Controller):
         self.ask_settings(activity, {})
 
     def choose(self) -> None:
-        """Ask which batch modification is meant, and show its form."""
+        """Ask which conversion to run, and show its form."""
         from dld_tui.activities import registry as activities
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 

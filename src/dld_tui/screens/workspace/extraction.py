@@ -33,7 +33,7 @@ class Extraction(Controller):
     inference: TypeInference
 
     def extract(self) -> None:
-        """Write the marked nodes, or what is at the cursor, as a model of its own."""
+        """Write the marked nodes, or the item at the cursor, as a separate model."""
         cursor = self.cursor
         marked = self.model.marked(cursor) if not cursor.in_parameters else []
         node = cursor.node

@@ -246,7 +246,7 @@ class Functions(Controller):
     # --- making and inlining --------------------------------------------------------------------
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
-        """Return the scope and refs of the chosen nodes; says so when they are of several."""
+        """Return the scope and refs of the chosen nodes; warns if they are in several scopes."""
         from dld_tui.screens.workspace.editing import outer_nodes
 
         nodes_by_scope = by_scope(outer_nodes(self.model.chosen_nodes))
@@ -309,7 +309,7 @@ class Functions(Controller):
         self.history.change("Working", [step], large=True, done=lambda: self._show(transactions[0]))
 
     def _show(self, transaction: Transaction) -> None:
-        """Say what an edit did, and go to the first node that it added."""
+        """Show what an edit did, and go to the first node that it added."""
         from dld_tui.core.document.transactions import Splice
 
         text = visible(transaction.title)

@@ -65,7 +65,7 @@ class Graphs(Controller):
     _profile: Profile | None = None
     """The newest profile of the file, of those that lie beside it or were opened before."""
     _costs: tuple[tuple[int, bool], ModelCosts] | None = None
-    """What nodes cost, and at which edit that was counted."""
+    """The cost of nodes, and the version at which it was computed."""
     _is_other: bool = False
     """Whether what will be shown has nothing of what the graph's cursor was on."""
 

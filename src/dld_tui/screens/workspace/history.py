@@ -24,7 +24,7 @@ MANY = 300
 
 @dataclass(eq=False)
 class History(Controller):
-    """The one way to edit."""
+    """Makes, undoes and redoes all edits."""
 
     navigation: Navigation
     node_list: NodeList
@@ -49,7 +49,7 @@ class History(Controller):
         return self.document.apply(name, **arguments)
 
     def try_edit(self, name: str, /, **arguments: JSON) -> bool:
-        """Make an edit; says why when it cannot be made."""
+        """Make an edit; shows the error if it cannot be made."""
         try:
             self.edit(name, **arguments)
         except DldError as error:
@@ -83,7 +83,7 @@ class History(Controller):
             if history is self.document.history.undone:
                 self.model.redone.send(transaction)
 
-        # An exchange of everything may have to be written to the journal, and all is read anew.
+        # Replacing the whole model may write to the journal, and everything is read again.
         large = len(transaction.primitives) > MANY or transaction.is_whole
         self.change(word, [step], large=large, done=ended)
 
@@ -137,7 +137,7 @@ class History(Controller):
 
 
 _LONG_S = 0.5
-"""Saving that takes longer is told."""
+"""Saving that takes longer shows a message."""
 
 
 class PageEdits:
@@ -181,7 +181,7 @@ class PageEdits:
         return self.workspace.edit(name, **arguments)
 
     def try_edit(self, name: str, /, **arguments: JSON) -> bool:
-        """Make an edit; says why when it cannot be made."""
+        """Make an edit; shows the error if it cannot be made."""
         try:
             self.edit(name, **arguments)
         except DldError as error:
@@ -190,7 +190,7 @@ class PageEdits:
         return True
 
     def _notify(self, error: DldError) -> None:
-        """Say what could not be done."""
+        """Show an error."""
         self.page.notify(visible(str(error)), severity="warning", timeout=6, markup=False)
 
     def edit_on_thread(
@@ -199,7 +199,7 @@ class PageEdits:
         steps: Sequence[Callable[[], Transaction]],
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make edits that may take long: listeners hear of them afterwards, on the event loop.
+        """Make edits that may take long; listeners are called afterwards, on the event loop.
 
         Args:
             title: What is shown meanwhile.
@@ -252,7 +252,7 @@ class PageEdits:
     # --- the workspace's commands ---------------------------------------------------------------
 
     def save(self) -> None:
-        """Save the model; its panel is not seen from here, so long saving is told."""
+        """Save the model; the progress panel is hidden here, so long saving shows a message."""
         if self.is_working:
             self.complain(DldError("wait for the running task to end"))
             return

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RULE = "onnx:shape-inference"
 _WAIT_S = 0.05
 _MOST_S = 10.0
-"""What needs types goes on without them after so long."""
+"""Tasks that need types go on without them after this time."""
 _LARGE = 5_000
 """Nodes from which on inference waits longer for the next edit."""
 
@@ -55,7 +55,7 @@ class TypeInference(Controller):
     _infer_timer: Timer | None = None
     _staleness: Staleness | None = None
     _declared: set[tuple[str, str]] = field(default_factory=set)
-    """Terminals that got their types when inference told them: scope and name."""
+    """Terminals that got their types from inference: scope and name."""
 
     # --- when the model changes -----------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class TypeInference(Controller):
         self._infer_timer = self.page.set_timer(slow if large else quick, self.infer)
 
     def when_typed(self, task: Callable[[], None], *, always: bool) -> None:
-        """Do something when inference has told the types of the model as it is.
+        """Run a task once inference knows the types of the current model.
 
         It is asked at once, and not waited for longer than a person would.
         """
@@ -223,7 +223,7 @@ def _remove(folder: Path) -> None:
 
 @dataclass
 class ScopeTypes:
-    """What inference says of a scope, as :meth:`CallTypes.note` takes it."""
+    """Inferred types of a scope, as :meth:`CallTypes.note` takes them."""
 
     values: dict[str, ValueType] = field(default_factory=dict)
     called: dict[str, int] = field(default_factory=dict)
@@ -231,12 +231,12 @@ class ScopeTypes:
 
 @dataclass
 class InferredTypes:
-    """What inference says of a model."""
+    """Inferred types of a model."""
 
     scopes: dict[tuple[str, int | None], ScopeTypes] = field(default_factory=dict)
     """By the place of a scope (:mod:`dld_tui.core.document.locations`) as JSON, and the variant."""
     errors: list[Prediction] = field(default_factory=list)
-    """What no runtime will take."""
+    """Parts that every runtime will reject."""
 
 
 def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> InferredTypes:
@@ -251,7 +251,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
 
     Raises:
         ActivityError: Inference refuses the model.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     from dld_tui.activities.infer_shapes import Result
     from dld_tui.targets import registry

@@ -1,4 +1,4 @@
-"""Jobs on the model as it is, edits included, while the work goes on; Esc stops them."""
+"""Background jobs on the edited model; Esc stops them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def model_view(
 
 
 class Watch:
-    """Stops a job, from a thread of its own, when somebody says so.
+    """Stops a job from a separate thread once `cancelled` returns True.
 
     Args:
         stop: ``cancel`` of the job; ``close`` where it only reads, and nobody waits for its end.

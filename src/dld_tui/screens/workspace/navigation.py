@@ -1,4 +1,4 @@
-"""Going about in a model: jumps, their history, opening subgraphs and function bodies."""
+"""Navigation in a model: jumps, their history, opening subgraphs and function bodies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_PLACES = 200
 
 @dataclass(frozen=True)
 class Place:
-    """Somewhere one has been."""
+    """A place in the history of jumps."""
 
     root: Scope
     node: Node | None
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(eq=False)
 class Navigation(Controller):
-    """Moves about, and lets the other panes follow the cursor."""
+    """Moves the cursor, and lets the other panes follow."""
 
     panes: Panes
     _rest_timer: Timer | None = None
@@ -104,11 +104,11 @@ class Navigation(Controller):
     # --- jumps ----------------------------------------------------------------------------------
 
     def place(self) -> Place:
-        """Return where one is."""
+        """Return the current place."""
         return Place(self.model.listing.root, self.panes.explorer.node)
 
     def remember(self) -> None:
-        """Note where one is, before a jump."""
+        """Remember the current place, before a jump."""
         here = self.place()
         if not self._back or self._back[-1] != here:
             self._back.append(here)

@@ -32,7 +32,7 @@ STATE = ("layouts", "explorer")
 
 @dataclass(eq=False)
 class NodeList(Controller):
-    """Arranges the nodes, and lists them anew after edits."""
+    """Arranges the nodes, and lists them again after edits."""
 
     panes: Panes
     navigation: Navigation
@@ -133,7 +133,7 @@ class NodeList(Controller):
                 explorer.reveal(same[0])
 
     def reindex(self) -> None:
-        """Read what a change of everything needs; may run on a thread, before the change is told.
+        """Index the whole model again; may run on a thread, before listeners are called.
 
         Large models would hold the event loop up.
         """

@@ -46,7 +46,7 @@ class OpenedModel:
     explorer: ExplorerModel
     summary: ModelSummary
     texts: NodeTexts
-    """What the nodes of the main graph were called and linked to when it was opened."""
+    """Names and links of the nodes of the main graph when it was opened."""
     early: EarlyGraph | None = None
     """The graph of a large model, which is being made meanwhile."""
     left: list[LeftJournal] = field(default_factory=list)
@@ -85,7 +85,7 @@ def open_model(
 
     Raises:
         InputError: It cannot be opened.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     from dld_tui.core.document import Document
 
@@ -173,7 +173,7 @@ def make_graph(
         cancelled: Asked now and then.
 
     Raises:
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     if len(scope.nodes) < CHILD_FROM:
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
@@ -251,7 +251,7 @@ class EarlyGraph:
         """Wait for the graph, on a thread; None when it could not be made.
 
         Raises:
-            CancelledError: `cancelled` said so.
+            CancelledError: `cancelled` returned True.
         """
         while not self._done.wait(_LOOK_S):
             if cancelled():
@@ -260,5 +260,5 @@ class EarlyGraph:
         return self._model
 
     def drop(self) -> None:
-        """End it: nobody wants it any more."""
+        """Stop it: the graph is no longer needed."""
         self._dropped = True

@@ -67,7 +67,7 @@ _PAINTED_S = 0.05
 class WorkspaceScreen(Page):
     """The page of a model; a new model when there is no path.
 
-    It makes the controllers, each with the others that it needs, and says who hears what: edits,
+    It creates the controllers, each with the others that it needs, and connects them to edits,
     messages of the panes, and commands (a row ``("edit.change", "editing.edit", …)`` names the
     controller and its method).
     """
@@ -122,7 +122,7 @@ class WorkspaceScreen(Page):
         self._connect()
 
     def _connect(self) -> None:
-        """Say who hears what, in this order."""
+        """Connect listeners and handlers; their order matters."""
         self.model.changed.listeners = (
             self.inference.invalidate,
             self.checks.note,
@@ -197,7 +197,7 @@ class WorkspaceScreen(Page):
     @on(LineView.MenuAsked)
     @on(LineView.MarksChanged)
     def pane_message(self, event: Message) -> None:
-        """Tell the controllers what happened in a pane."""
+        """Pass a pane's message to its handlers."""
         event.stop()
         if self.model.is_open:
             for handle in self._handlers[type(event)]:
@@ -222,7 +222,7 @@ class WorkspaceScreen(Page):
 
     @property
     def parameters(self) -> Parameters:
-        """The pane of what is known of one node or scope."""
+        """The pane with the details of one node or scope."""
         return self.panes.parameters
 
     @property
@@ -303,7 +303,7 @@ class WorkspaceScreen(Page):
             self.set_timer(_PAINTED_S, partial(self._prepare, opened))
 
     def _prepare(self, opened: OpenedModel) -> None:
-        """Begin what nobody sees in the first rows, nor in the first picture of the graph."""
+        """Start what the first rows and the first picture of the graph do not need."""
         if self.model.is_arranging:
             self._painted(opened)
             return
@@ -418,7 +418,7 @@ class WorkspaceScreen(Page):
         self.navigation.reveal(scope_path, node_ref)
 
     def when_open(self, then: Callable[[], None]) -> None:
-        """Call somebody once the model is open."""
+        """Call `then` once the model is open."""
         self.tasks.start(self._call_when_open(then), "opened")
 
     async def _call_when_open(self, then: Callable[[], None]) -> None:
@@ -440,7 +440,7 @@ class WorkspaceScreen(Page):
         return self.model.cursor.node
 
     def run_tool(self, tool: Tool) -> None:
-        """Run a custom tool on the model as it is."""
+        """Run a custom tool on the edited model."""
         self.custom_tools.run_tool(tool)
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
@@ -486,14 +486,14 @@ class WorkspaceScreen(Page):
     # --- the terminal ---------------------------------------------------------------------------
 
     def on_screen_resume(self, event: Any) -> None:
-        """Look whether the file, and the comparisons of the model, are still the same."""
+        """Check whether the file, or the comparisons of the model, have changed."""
         self.saving.look_at_disk()
         if self.model.is_open:
             self.accuracy.follow_errors()
             self.graphs.show_times()
 
     def terminal_focused(self) -> None:
-        """Look whether the file is still the same."""
+        """Check whether the file has changed."""
         self.saving.look_at_disk()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:

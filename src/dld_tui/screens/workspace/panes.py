@@ -40,13 +40,13 @@ class Area(Container):
         """There is another number of cells."""
 
     def on_resize(self) -> None:
-        """Say so."""
+        """Post the message."""
         self.post_message(self.Resized())
 
 
 @dataclass(eq=False)
 class Panes(Controller):
-    """Makes the panes, gives each its place, and tells what their cursor is on."""
+    """Creates and lays out the panes, and knows what their cursor is on."""
 
     chosen: layout.Layout = field(default_factory=lambda: layout.Layout(is_first=True), init=False)
     explorer: Explorer = field(init=False)

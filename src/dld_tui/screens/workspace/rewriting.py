@@ -1,4 +1,4 @@
-"""Patterns in the open model: found, shown, and replaced."""
+"""Find and rewrite: patterns in the open model are found, shown and replaced."""
 
 from __future__ import annotations
 

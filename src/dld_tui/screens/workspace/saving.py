@@ -1,4 +1,4 @@
-"""Saving, and what to do when the file changed on disk."""
+"""Saving, and handling changes of the file on disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ASK_BYTES = 64 << 20
 
 @dataclass(eq=False)
 class Saving(Controller):
-    """Writes the model, and looks whether its file is still the same."""
+    """Saves the model, and watches its file for changes."""
 
     inference: TypeInference
     _said_changed: bool = False
@@ -167,7 +167,7 @@ class Saving(Controller):
     # --- changed on disk ------------------------------------------------------------------------
 
     def look_at_disk(self) -> None:
-        """Say so, once, when another program has changed the file. The look runs on a thread."""
+        """Warn once if another program has changed the file. The check runs on a thread."""
         if not self.model.is_open or self._said_changed or self.work.is_running:
             return
         self.page.tasks.start(self._look_at_disk(), "disk", replace=True)

@@ -60,7 +60,7 @@ class Selection(Controller):
     # --- marking --------------------------------------------------------------------------------
 
     def set_marks(self, nodes: Iterable[Node]) -> None:
-        """Mark nodes and no others, and say how many they are."""
+        """Mark only these nodes, and show how many they are."""
         marks: set[Hashable] = set(nodes)
         self.panes.explorer.list.set_marks(marks)
         self.say(f"{fmt.plural(len(marks), 'node')} marked", 2)

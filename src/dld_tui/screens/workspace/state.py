@@ -83,7 +83,7 @@ class Cursor:
 
     @property
     def scope(self) -> Scope | None:
-        """The scope in which :attr:`value` is meant."""
+        """The scope of :attr:`value`."""
         from dld_tui.core.document import Node
 
         if self.link is not None:
@@ -226,13 +226,13 @@ Event = TypeVar("Event")
 
 
 class Signal(Generic[Event]):
-    """Something that happens: it is told to a fixed sequence of listeners, one after the other."""
+    """An event with a fixed sequence of listeners."""
 
     def __init__(self) -> None:
         self.listeners: tuple[Callable[[Event], None], ...] = ()
 
     def send(self, event: Event) -> None:
-        """Tell the listeners, in their order."""
+        """Call the listeners, in their order."""
         for listener in self.listeners:
             listener(event)
 
@@ -250,7 +250,7 @@ class View(Protocol):
 
 
 class WorkspaceModel:
-    """One open model. The page owns it, and says who listens to its signals."""
+    """One open model. The page owns it, and connects its signals."""
 
     document: Document
     """Only there once ``is_open``."""
@@ -266,9 +266,9 @@ class WorkspaceModel:
         self.version = 0
         """Edits, undos and redos so far."""
         self.has_fresh_types = False
-        """Whether inference has told the types of the model as it is."""
+        """Whether the inferred types are those of the current model."""
         self.quantized: tuple[Mapping[Node, float], str] = ({}, "")
-        """How many tensors around each node a quantization would quantize, and what says so."""
+        """How many tensors around each node a quantization would quantize, and the source."""
         self.changed: Signal[Change] = Signal()
         """An edit, undo or redo was made."""
         self.subject_shown: Signal[Node | Scope] = Signal()
@@ -277,7 +277,7 @@ class WorkspaceModel:
         """An edit was made again by redo."""
 
     def tell_change(self, change: Change) -> None:
-        """Tell the listeners of an edit; the document calls it."""
+        """Call the listeners of edits; the document calls this."""
         self.version += 1
         self.changed.send(change)
 

@@ -1,4 +1,4 @@
-"""What a job shows of itself while it runs: its stages, and a figure as it goes."""
+"""The live view of a running job: its stages, and a chart of a figure."""
 
 from __future__ import annotations
 

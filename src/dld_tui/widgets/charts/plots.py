@@ -70,13 +70,13 @@ class Spot:
     x: float
     y: float
     text: str
-    """What is said of it: fit for a terminal."""
+    """The text about it, fit for a terminal."""
     key: Hashable = None
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A chart: what is drawn, between which axes, and what is said below it."""
+    """A chart: the marks, the axes, and the text below."""
 
     marks: Sequence[Marks]
     x: Axis = Axis()
@@ -100,7 +100,7 @@ class Picture:
     spots: Sequence[Spot] = ()
 
     def with_cursor(self, at: int) -> list[Line]:
-        """Return the lines with a cross at a spot, and what is said of it as the last line."""
+        """Return the lines with a cross at a spot, and its text as the last line."""
         if not self.spots:
             return [*self.lines]
         column, row = self.places[at]

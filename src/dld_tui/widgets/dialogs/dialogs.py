@@ -353,7 +353,6 @@ class _SecretField(TextField):
 
 _OTHER_ROWS = 8
 """Rows of the screen that the text leaves to the rest of the dialog."""
-_TEXT_WIDTH = 100
 _MOST_ROWS = 30
 
 
@@ -368,6 +367,7 @@ class TextDialog(Dialog[str]):
     """
 
     KEYS = "^S accept  Esc close"
+    WIDTH = 100
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f5", "accept", "accept", show=False, priority=True),
     ]
@@ -387,11 +387,6 @@ class TextDialog(Dialog[str]):
         if self._shown != text:
             note = "Unprintable characters are written with a backslash, such as \\x1b."
         self._note = note
-
-    @property
-    def text_width(self) -> int:
-        """The cells there are for text."""
-        return max(20, min(_TEXT_WIDTH, self.app.size.width - 8))
 
     def body(self) -> Iterable[Widget]:
         from textual.widgets import TextArea  # lazy: 2 MB that few sessions need
@@ -524,7 +519,7 @@ class FieldsDialog(Dialog[bool]):
 
     @on(Input.Submitted)
     def submitted(self, event: Input.Submitted) -> None:
-        """Take the texts, or say why they cannot be taken."""
+        """Accept the texts, or show why not."""
         event.stop()
         try:
             self._accept([field_text(widget) for widget in self._widgets])

@@ -433,7 +433,7 @@ class RewriteDialog(Dialog[str]):
         yield Rows([[] for _ in range(_LINES + 1)], id="rewrite-answer")
 
     def on_mount(self) -> None:
-        """Say what is found now."""
+        """Show the matches of the initial text."""
         self.query_one(Input).focus()
         self.changed()
 

@@ -37,11 +37,9 @@ class SearchDialog(Dialog[T]):
 
     KEYS = "Enter choose  Esc close"
     PLACEHOLDER = "type to search"
-    EMPTY = "nothing fits"
+    EMPTY = "No match"
     MOST_ROWS = 40
     """Rows of the list on a high screen."""
-    WIDTH = 0
-    """Cells of text on a wide screen; 0 for those of all dialogs."""
     complete = True
     """Whether everything has been collected."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,13 +57,6 @@ class SearchDialog(Dialog[T]):
         view.styles.margin = (1, 0, 0, 0)
         yield view
         yield Rows([[]], id="count")
-
-    @property
-    def text_width(self) -> int:
-        """The cells there are for text."""
-        if not self.WIDTH:
-            return super().text_width
-        return max(20, min(self.WIDTH, self.app.size.width - 8))
 
     def on_mount(self) -> None:
         """List what is there, and collect the rest."""

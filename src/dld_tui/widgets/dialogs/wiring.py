@@ -40,7 +40,6 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.host import host
 
-_WIDTH = 112
 _LABEL = 24
 _ADD = "add"
 
@@ -49,6 +48,7 @@ class WiringDialog(Dialog[Wiring]):
     """Gives the wiring when everything that must be chosen has been, or None."""
 
     KEYS = "Enter change  i new  d clear  F5 add  Esc close"
+    WIDTH = 112
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "add", show=False),
         Binding("delete,d", "clear", show=False),
@@ -59,11 +59,6 @@ class WiringDialog(Dialog[Wiring]):
         super().__init__()
         self.wiring = wiring
         self.TITLE_TEXT = f"Add {visible(wiring.operator.name)}"
-
-    @property
-    def text_width(self) -> int:
-        """The cells there are for text."""
-        return max(20, min(_WIDTH, self.app.size.width - 8))
 
     def body(self) -> Iterable[Widget]:
         about = clip(self._about(), self.text_width)
@@ -385,7 +380,7 @@ class AddNode(Dialog[PaletteOperator]):
         self.query_one(DialogBox).styles.width = min(_ADD_WIDTH, self.app.size.width - 2)
 
     def on_operator_browser_chosen(self, event: OperatorBrowser.Chosen) -> None:
-        """Give the operator, or say why the model cannot take it."""
+        """Give the operator, or show why the model cannot use it."""
         event.stop()
         item = event.operator
         if item.too_new is not None:

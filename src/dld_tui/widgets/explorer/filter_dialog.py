@@ -117,7 +117,7 @@ class FilterDialog(Dialog[NodeFilter]):
         yield Rows([[], []], id="filter-answer")
 
     def on_mount(self) -> None:
-        """Say how many nodes fit now."""
+        """Show how many nodes match."""
         self.query_one(TypeList).focus()
         self._count()
 

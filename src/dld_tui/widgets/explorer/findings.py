@@ -28,7 +28,7 @@ from dld_tui.widgets.shell.frame import Framed
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}
 _NODE_CELLS = 34
 _LEAST_WHOLE, _LEAST_LIST = 20, 6
-"""Cells and rows of the pane from which a message that is cut is said whole below the list."""
+"""Cells and rows of the pane from which a cut message is shown in full below the list."""
 
 
 def level_glyph(level: str) -> str:
@@ -206,7 +206,7 @@ class Findings(Framed, Vertical):
         return next(iter(self.shown[self.list.cursor :]), None)
 
     def show(self, findings: Sequence[Finding], *, state: str) -> None:
-        """Show findings; `state` says how current they are."""
+        """Show findings; `state` is how current they are."""
         findings = list(findings)
         if findings != self.findings or self._text:
             self.findings = findings
@@ -221,7 +221,7 @@ class Findings(Framed, Vertical):
         return self._state == "checking"
 
     def say(self, state: str) -> None:
-        """Say how current the findings are."""
+        """Show how current the findings are."""
         self._state = state
         parts = [summary_text(self.findings)]
         if self.is_filtered:

@@ -304,7 +304,7 @@ def _common_folder(entries: Sequence[Entry], start: int, separator: str) -> bool
 
 
 def _folder(scope: Scope, members: list[Entry], start: int, separator: str) -> Branch:
-    """Return one folder row; a folder that holds only one folder is told in the same row."""
+    """Return one folder row; a folder that holds only one folder shares its row."""
     labels = [member.label for member in members]
     first = min(labels)
     stop = first.rfind(separator, 0, _common_length(first, max(labels))) + 1

@@ -253,7 +253,7 @@ class Explorer(Framed, Vertical):
 
     @on(LineView.CursorMoved)
     def cursor_moved(self, event: LineView.CursorMoved) -> None:
-        """Say what the cursor is on."""
+        """Post what the cursor is on."""
         event.stop()
         item = self.item
         if isinstance(item, Entry):
@@ -263,7 +263,7 @@ class Explorer(Framed, Vertical):
 
     @on(LineView.Activated)
     def row_activated(self, event: LineView.Activated) -> None:
-        """Keep the list's own message inside; :meth:`activate` has said it better."""
+        """Stop the list's own message; :meth:`activate` posted a better one."""
         event.stop()
 
     def activate(self) -> None:
@@ -497,7 +497,7 @@ class Explorer(Framed, Vertical):
                 yield
 
     def types_changed(self) -> None:
-        """Draw types anew, and ask a filter again that looks at them."""
+        """Draw types again, and apply a filter that uses types again."""
         self.list.invalidate()
         if self.node_filter is not None and self.node_filter.needs_types:
             self.set_filter(self.node_filter)
@@ -518,7 +518,7 @@ class Explorer(Framed, Vertical):
 
     @on(LineView.MarksChanged)
     def marks_changed(self) -> None:
-        """Say how many are marked."""
+        """Show how many are marked."""
         self._say_counts()
 
     def mark(self) -> None:

@@ -53,7 +53,7 @@ class Columns:
 
 
 class Seen(Protocol):
-    """What is known of all nodes that are listed."""
+    """Figures of all listed nodes."""
 
     longest_type: int
     """Cells of the longest operator type."""

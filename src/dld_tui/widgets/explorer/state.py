@@ -32,7 +32,7 @@ from dld_tui.widgets.explorer.items import (
 )
 
 NOTHING: Hashable = ("note", "nothing")
-"""The key of the row that says that no node passes the filter."""
+"""The key of the row shown when no node matches the filter."""
 _TURN = 1_000  # nodes that are worked on at a time
 _SMALL = 60  # a scope with no more nodes than this starts out unfolded
 _FEW_MATCHES = 400  # a filter that leaves no more nodes unfolds every branch that holds one
@@ -97,7 +97,7 @@ class ExplorerModel:
     # --- reading the document -------------------------------------------------------------------
 
     def index(self, texts: Iterable[tuple[Scope, NodeTexts]] | None = None) -> None:
-        """Take in the nodes of all scopes, whose texts somebody may have read already."""
+        """Take in the nodes of all scopes, whose texts may have been read already."""
         if texts is None:
             texts = ((scope, scope.texts()) for scope in self.document.scopes())
         for scope, read in texts:
@@ -166,7 +166,7 @@ class ExplorerModel:
             self._sorted.clear()
             self._stale = True
         if self._stale:
-            # Nearly sorted lists: sorting them again takes a pass, making them anew a sort.
+            # Nearly sorted lists: sorting them again takes a pass, creating them a sort.
             for (_, sort), entries in self._sorted.items():
                 if sort in _SORT_KEYS:
                     entries.sort(key=_SORT_KEYS[sort])

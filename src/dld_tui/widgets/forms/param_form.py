@@ -54,7 +54,7 @@ class FieldRow(Horizontal):
         self.setting = setting
         self.why_not = why_not
         self.remark = ""
-        """What is known of the value; shown where nothing is wrong."""
+        """A remark on the value; shown if there is no error."""
         self.suggested: Sequence[str] = ()
         """What Enter fills in where the field is empty."""
         self.field = field_for(setting, text)
@@ -204,7 +204,7 @@ class ParamForm(Vertical):
         *,
         id: str | None = None,
     ) -> None:
-        """Make the form; `reasons` says why some settings, by name, cannot be set here."""
+        """Create the form; `reasons` are why some settings, by name, are unavailable here."""
         super().__init__(id=id)
         declared = settings_of(request) if isinstance(request, type) else request
         self.settings = tuple(s for s in declared if not s.param.internal)
@@ -288,7 +288,7 @@ class ParamForm(Vertical):
         self.show_page(self.pages[(self.pages.index(self.page) + step) % len(self.pages)])
 
     def page_is_wrong(self, name: str) -> bool:
-        """Tell whether a field of the page has an error."""
+        """Return whether a field of the page has an error."""
         return any(self.rows[key].setting.param.page == name for key in self._wrong)
 
     # Values
@@ -322,7 +322,7 @@ class ParamForm(Vertical):
             self.check()
 
     def set_remarks(self, remarks: Mapping[str, str]) -> None:
-        """Show what is known of some values, by the names of their settings."""
+        """Show remarks on some values, by the names of their settings."""
         for name, remark in remarks.items():
             row = self.rows[name]
             if row.remark != remark:
@@ -367,7 +367,7 @@ class ParamForm(Vertical):
         self.check()
 
     def on_choice_field_changed(self, event: ChoiceField.Changed) -> None:
-        """Tell that another value was chosen."""
+        """Post that another value was chosen."""
         event.stop()
         self.check()
 

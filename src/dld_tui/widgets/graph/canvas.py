@@ -207,14 +207,14 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def move_to(self, vertex: int, margin: int = _MARGIN) -> None:
-        """Put the cursor on a vertex; nothing is said of it."""
+        """Put the cursor on a vertex, without a message."""
         if self.drawing is not None and 0 <= vertex < len(self.drawing.graph):
             self._place_cursor(vertex)
             self.show_cursor(margin)
             self.refresh()
 
     def show_link(self, link: Link | None, *, on_link: bool) -> None:
-        """Put the cursor on a link, or back on the box; nothing is said of it.
+        """Put the cursor on a link, or back on the box, without a message.
 
         Args:
             link: The link of the drawing; None for one that is not drawn.

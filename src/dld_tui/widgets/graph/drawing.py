@@ -89,9 +89,9 @@ class Says:
     type: Callable[[int], str]
     """The type of what it makes; empty when it is not known."""
     note: Callable[[int], Piece]
-    """What is said behind the label; empty for nothing."""
+    """The text behind the label, if any."""
     work: Callable[[int], str] = lambda at: ""
-    """What it does, as a window or an axis; empty for nothing."""
+    """Its main attribute, such as a window or an axis, if any."""
     weight: Callable[[int], str] = lambda at: ""
     """The type of its weight; empty without one."""
     port: Callable[[int, str], str] = lambda at, tensor: ""
@@ -431,7 +431,7 @@ class Boxes:
         return "" if vertex is None else self.model.port(vertex, tensor)
 
     def note(self, at: int) -> Piece:
-        """Return what is said behind the label: the overlay's text, else the precision set."""
+        """Return the text behind the label: that of the overlay, else the precision that is set."""
         if self.overlay.has_text:
             return self.overlay.text(*self.model.span(self.boxes[at])), self.style(at)
         vertex = self._vertex(at)

@@ -1,4 +1,4 @@
-"""What the colours of the graph say: kind of work, precision, findings, weights, time.
+"""The meaning of colours in the graph: kind of work, precision, findings, weights, time.
 
 An overlay answers for a range of rows, so that a fold shows the sum of what is in it.
 """
@@ -32,7 +32,7 @@ class Overlay:
     figures: Mapping[Any, float] = MappingProxyType({})
     """The figures of nodes, where it shows such of each."""
     has_bar = False
-    """Whether :meth:`value` tells how long a bar is."""
+    """Whether :meth:`value` is the length of a bar."""
 
     def value(self, start: int, end: int) -> float:
         """Return the figure of some rows, 0 for none."""

@@ -302,7 +302,7 @@ class GraphPane(Framed, Commands, Vertical):
     # --- notes ----------------------------------------------------------------------------------
 
     def _take_notes(self, model: ViewedGraph) -> None:
-        """Say of a new graph what was said of the old one."""
+        """Keep the notes of the old graph for a new one."""
         self.notes = GraphNotes(model)
         self.notes.has_precisions = self.has_precisions
         self.notes.set_findings(self._findings)
@@ -587,7 +587,7 @@ class GraphPane(Framed, Commands, Vertical):
     # --- the cursor on a link -------------------------------------------------------------------
 
     def set_link(self, link: Link | None) -> None:
-        """Put the cursor on a link, or back on its node; nothing is said of it."""
+        """Put the cursor on a link, or back on its node, without a message."""
         self.link = link
         drawn = self._drawn_link(link) if link is not None and self.canvas.display else None
         self.canvas.show_link(drawn, on_link=link is not None)
@@ -668,14 +668,14 @@ class GraphPane(Framed, Commands, Vertical):
 
     @on(LineView.CursorMoved)
     def row_reached(self, event: LineView.CursorMoved) -> None:
-        """Say what the cursor has reached, also when it has left that since."""
+        """Post what the cursor reached, even if it has moved on since."""
         event.stop()
         self._leave_link()
         self.say_selected(event.key)
 
     @on(GraphCanvas.CursorMoved)
     def box_reached(self, event: GraphCanvas.CursorMoved) -> None:
-        """Say what the cursor has reached, also when it has left that since.
+        """Post what the cursor reached, even if it has moved on since.
 
         After an edit the boxes are others: then it is what the cursor is on now.
         """
@@ -728,7 +728,7 @@ class GraphPane(Framed, Commands, Vertical):
         self.post_message(self.Marked(frozenset(m for m in marks if isinstance(m, Node))))
 
     def say_selected(self, subject: Hashable | None) -> None:
-        """Say that the cursor has reached a node, or something else."""
+        """Post that the cursor has reached a node, or something else."""
         from dld_tui.core.document import Node
 
         if isinstance(self.model, GraphModel):
@@ -736,7 +736,7 @@ class GraphPane(Framed, Commands, Vertical):
             self.post_message(self.Selected(node, self.model.scope))
 
     def say_opened(self) -> None:
-        """Say that the node under the cursor was opened."""
+        """Post that the node under the cursor was opened."""
         node = self.node
         if node is not None:
             self.post_message(self.Opened(node))

@@ -1,4 +1,4 @@
-"""What the graph pane shows of a model: one scope, and what is known of its nodes.
+"""The model of the graph pane: one scope, and figures of its nodes.
 
 All of it is asked for by ranges of rows, so that a fold answers as quickly as a node.
 """

@@ -1,6 +1,6 @@
 """A graph as the graph pane shows it: its folds, and which of the views it is in.
 
-What its vertices stand for is told by a subclass: nodes of a model, or layers of an engine.
+A subclass defines what its vertices are: nodes of a model, or layers of an engine.
 """
 
 from __future__ import annotations

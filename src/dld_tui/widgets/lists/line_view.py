@@ -296,7 +296,7 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.scroll_to(x=self.scroll_offset.x + 8, animate=False, force=True, immediate=True)
 
     def activate(self) -> None:
-        """Say that the cursor's row was chosen."""
+        """Post that the cursor's row was chosen."""
         key = self.key_at_cursor()
         if len(self.lines):
             self.post_message(self.Activated(self, self.cursor, key))
@@ -400,7 +400,7 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     def _size_updated(
         self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
     ) -> bool:
-        # Not each new size is told by an event.
+        # Not every new size comes with an event.
         is_changed = super()._size_updated(size, virtual_size, container_size, layout)
         if is_changed:
             self.frame.draw()

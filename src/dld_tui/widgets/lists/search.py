@@ -81,7 +81,7 @@ class LineSearch:
                 yield None
 
     def end(self, index: int | None) -> None:
-        """Move to the row that was found, or say that there is none."""
+        """Move to the match, or show that there is none."""
         if index is not None:
             self.view.cursor = index
         else:

@@ -1,4 +1,4 @@
-"""What the parameters pane says of a node and its links, or of a scope.
+"""The rows of the parameters pane for a node and its links, or for a scope.
 
 No widget in here: rows are data. Folded sections are not worked out.
 """

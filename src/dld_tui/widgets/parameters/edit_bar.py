@@ -94,7 +94,7 @@ class EditBar(Vertical):
 
     @on(Input.Submitted)
     def submitted(self, event: Input.Submitted) -> None:
-        """Make the edit, or say why it cannot be made."""
+        """Make the edit, or show why it cannot be made."""
         event.stop()
         self._make()
 
@@ -104,7 +104,7 @@ class EditBar(Vertical):
             event.stop()
 
     def _make(self) -> bool:
-        """Make the edit; False when it cannot be made, and that is said."""
+        """Make the edit; False, with a message, if it cannot be made."""
         try:
             self._accept(self.query_one(Input).value)
         except DldError as error:

@@ -1,1 +1,1 @@
-"""What is seen of profile reports and engines: summaries, details, tables of layers."""
+"""Views of profile reports and engines: summaries, details, tables of layers."""

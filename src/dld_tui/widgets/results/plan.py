@@ -899,12 +899,12 @@ class PlanGraphPane(GraphPane):
         """Keep the marks to the graph."""
 
     def say_selected(self, subject: Hashable | None) -> None:
-        """Say that the cursor has reached a layer."""
+        """Post that the cursor has reached a layer."""
         if isinstance(subject, LayerVertex):
             self.post_message(self.LayerReached(subject.row))
 
     def say_opened(self) -> None:
-        """Say that the layer under the cursor was opened."""
+        """Post that the layer under the cursor was opened."""
         row = self.row_at_cursor
         if row is not None:
             self.post_message(self.LayerOpened(row))

@@ -114,7 +114,7 @@ def environment_lines(report: Report, model_problem: str | None) -> list[Line]:
 
 
 def device_rows(facts: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
-    """Return (name, value with its unit, style) of what is known of a GPU and its clocks.
+    """Return (name, value with its unit, style) of the facts about a GPU and its clocks.
 
     The range of a clock that moved is shown beside its median; and what was taken again after the
     run beside the first value when it differs, in older reports.

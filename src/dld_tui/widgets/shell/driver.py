@@ -8,7 +8,7 @@ colour by colour where that is shorter.
 
 The input is what ``Compositor`` renders: absolute moves (``ESC[y;xH``), SGR sequences each
 complete in itself (``ESC[…m`` text ``ESC[0m``), text, and line feeds that only precede a move.
-Anything else is passed on as it is, and what is known of the screen is forgotten.
+Anything else is passed on as it is, and the known state of the screen is discarded.
 """
 
 from __future__ import annotations
@@ -451,7 +451,7 @@ class DiffDriver(LinuxDriver):
 
 
 def erases_with_background(environ: Mapping[str, str]) -> bool:
-    """Tell whether the terminal fills erased cells with the background that is set.
+    """Return whether the terminal fills erased cells with the current background.
 
     GNU screen does not; tmux does, although it may call itself ``screen``.
     """

@@ -44,7 +44,7 @@ class Choices:
 
 
 class Frame:
-    """The border of a widget, which has it as ``frame`` and draws it anew with :meth:`draw`.
+    """The border of a widget, which has it as ``frame`` and redraws it with :meth:`draw`.
 
     The text is taken as text. The style sheet draws the border: the class ``frame`` has a thin one,
     heavier and coloured with the focus inside.
@@ -124,7 +124,7 @@ class Framed(_Base):
     def _size_updated(
         self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
     ) -> bool:
-        # Not each new size is told by an event.
+        # Not every new size comes with an event.
         is_changed = super()._size_updated(size, virtual_size, container_size, layout)
         if is_changed:
             self.frame.draw()

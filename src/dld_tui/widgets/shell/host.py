@@ -80,7 +80,7 @@ class Host(Protocol):
 
     @property
     def is_used(self) -> bool:
-        """Whether somebody types or points just now: what can wait does not make keys late."""
+        """Whether the user types or points just now, so that other work should wait."""
 
     @property
     def ended_jobs(self) -> Collection[EndedJob]:

@@ -91,14 +91,14 @@ class KeyParser(XTermParser):
             self._in_paste = begin > end
 
     def _end_esc(self) -> Iterable[Message]:
-        """Say what the parser would say if nothing came for a tenth of a second."""
+        """Return what the parser would give if nothing came for a tenth of a second."""
         if self._timeout_time is not None:
             self._timeout_time = 0.0
             yield from self.tick()
 
 
 MOST = 20_000
-"""Events that are kept: more than scripts type. What comes after is lost, and that is told."""
+"""Events that are kept: more than scripts type. Later ones are lost, and a message says so."""
 _PATIENCE_S = 10.0
 """Keys wait at most so long for work that is not the opening of a page: on a machine that is busy
 with something else each search takes a second, and a key that ran before it would miss its aim."""
@@ -135,7 +135,7 @@ class KeyQueue:
         """Since when a key waits for message pumps, for other work, for a pane; 0 is not at all."""
 
     def admit(self, event: events.Event) -> bool:
-        """Tell whether an event is to be handled now; if not, it is kept, and posted again later.
+        """Return whether to handle an event now; if not, it is kept, and posted again later.
 
         Esc and Ctrl+Q wait for no work. When keys have been held for a second, these and commands
         of the whole program are let through at once, and what was typed before is forgotten.
@@ -185,7 +185,7 @@ class KeyQueue:
         return self._feeder is None and self._at_rest()
 
     def defers_paint(self) -> bool:
-        """Tell whether more keys wait, so that what the last one changed may be painted later."""
+        """Return whether more keys wait, so that painting can wait, too."""
         if not self._waiting or monotonic() - self._painted > _PAINT_S:
             self._painted = monotonic()
             return False
@@ -224,7 +224,7 @@ class KeyQueue:
                     screen._update_timer.resume()
 
     def _say_lost(self) -> None:
-        """Tell how many events were not kept, and keep events again."""
+        """Show how many events were lost, and keep events again."""
         if self._lost and not self._app._closing:
             message = f"{self._lost:,} keys came too fast and were dropped"
             self._app.notify(message, severity="warning", timeout=10)
@@ -239,14 +239,14 @@ class KeyQueue:
             await asyncio.sleep(0 if rounds < 50 else 0.001)
 
     def _stops(self) -> bool:
-        """Tell whether the next key is to stop, and came after, the work that is waited for."""
+        """Return whether the next key stops the work that is waited for, and came after it."""
         if not (self._held_since and self._waiting):
             return False
         event, came = self._waiting[0]
         return isinstance(event, events.Key) and event.key in _ALWAYS and came > self._held_since
 
     def _moves_on(self, event: events.Event) -> bool:
-        """Tell whether an event moves the cursor of a list that the one before it moved.
+        """Return whether an event moves the same list cursor as the one before it.
 
         Such keys cannot miss anything, and a key that is held down stays quick.
         """
@@ -281,7 +281,7 @@ class KeyQueue:
     # --- at rest --------------------------------------------------------------------------------
 
     def _at_rest(self, *, within_app: bool = False) -> bool:
-        """Tell whether a key may be given out.
+        """Return whether a key may be given out.
 
         Args:
             within_app: Asked while the app itself handles a message, the key.
@@ -346,7 +346,7 @@ class KeyQueue:
 
 
 def _is_idle(pump: MessagePump) -> bool:
-    """Tell whether a message pump waits for a message and has none."""
+    """Return whether a message pump waits for a message and has none."""
     if pump._closed or (pump._task is None and not pump._running):
         return True
     queue: Any = pump._message_queue

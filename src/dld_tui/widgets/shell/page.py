@@ -100,7 +100,7 @@ class Front(_Base):
     def _spoil_between(self) -> None:
         """Have dialogs that are over this screen, and under another, paint it again.
 
-        Each paints what is below it; Textual tells that to the one on top alone.
+        Each paints what is below it; Textual notifies only the top one.
         """
         below, regions = self.app._background_screens, self._compositor._dirty_regions
         if regions and self in below:
@@ -202,7 +202,7 @@ class Page(Front, Screen[None]):
         """Show the pane that a widget is in, which is not seen."""
 
     def show_activity(self, activity: str) -> bool:
-        """Show the form of an activity for what is seen here; False when it has none."""
+        """Show the form of an activity for this page; False if it has none."""
         return False
 
     @property
@@ -235,7 +235,7 @@ class Page(Front, Screen[None]):
         """Go to a node of the model that is shown; pages without a model stay as they are."""
 
     def when_open(self, then: Callable[[], None]) -> None:
-        """Call somebody once what the page shows is open."""
+        """Call `then` once the page's file is open."""
         then()
 
     def show_beside(self, other: Page) -> None:

@@ -478,7 +478,7 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.say_moved()
 
     def say_moved(self) -> None:
-        """Tell that the cursor or the range is another."""
+        """Post that the cursor or the range changed."""
         if self.is_mounted:
             # A message that is made while the parent acts would not get past the parent.
             self.call_later(lambda: self.post_message(self.CursorMoved(self)))

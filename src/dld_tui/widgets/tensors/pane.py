@@ -126,7 +126,7 @@ class GridPane(Framed, Vertical):
         return self.query_one(TensorGrid)
 
     def say(self, pieces: Iterable[Piece]) -> None:
-        """Show what is known of the cell, or what is wrong with what is typed."""
+        """Show the details of the cell, or the error in the typed text."""
         self.query_one(CellLine).set_rows([list(pieces)])
 
     # --- editing in place -----------------------------------------------------------------------

@@ -153,7 +153,7 @@ class SideState:
     size: int | None = None
     """Bytes that are to be read."""
     is_asked_for: bool = False
-    """Whether somebody asked for the reading, which Esc stops then instead of leaving."""
+    """Whether the user asked to read it; Esc then stops reading instead of leaving."""
 
 
 class TensorSide(Framed, Rows):
@@ -202,7 +202,7 @@ class TensorSide(Framed, Rows):
 
 
 def figure_lines(statistics: TensorStatistics) -> list[Line]:
-    """Return the figures, one a line."""
+    """Return the figures, one per line."""
     if not statistics.count:
         return [[("No elements", "dim")]]
     share = f" ({statistics.zeros / statistics.count:.1%})" if statistics.zeros else ""
@@ -252,7 +252,7 @@ def read_histogram(
 
     Raises:
         InputError: The values cannot be read.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     low, high = statistics.minimum, statistics.maximum
     is_whole = "float" not in tensor.dtype

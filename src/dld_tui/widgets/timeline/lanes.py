@@ -1,4 +1,4 @@
-"""What a timeline shows: the spans of a pass of a report, laid out in lanes.
+"""The model of a timeline: the spans of a pass of a report, laid out in lanes.
 
 A lane holds spans that do not overlap, in columns, so that what is at a time is found by
 bisection.
@@ -28,7 +28,7 @@ from dld_tui.widgets.charts.bars import HEATS, heat, hottest
 GPU_TONES = ("gpu-copy", "gpu-memset", "gpu-overhead", "gpu-sync")
 """What a GPU does beside running kernels."""
 TONES = HEATS + GPU_TONES
-"""The kinds of span that are told apart: style classes; their foreground is the bar's colour."""
+"""The kinds of span: style classes; their foreground is the bar's colour."""
 
 
 _PEAKS = 2048
@@ -299,7 +299,7 @@ _TONE_OF = MappingProxyType(
 
 
 def short_name(name: str) -> str:
-    """Return the last part of a layer's name that tells something, for a bar."""
+    """Return the last meaningful part of a layer's name, for a bar."""
     parts = [part for part in name.split("/") if part]
     return visible(parts[-1]) if parts else ""
 
@@ -419,7 +419,7 @@ _LARGE = 1_000_000
 
 
 def memory_rows(report: Report, events: Sequence[PassEvent]) -> list[CounterRow]:
-    """Return the row of the activations in use during a pass, if a layer tells of them.
+    """Return the row of the activations in use during a pass, if a layer has them.
 
     They are those of the first pass: later ones take all that they need as one block.
     """

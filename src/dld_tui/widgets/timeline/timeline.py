@@ -205,7 +205,7 @@ _ROWS_OF_TEXT = 6
 """Rows for the cursor's layer that tall lanes leave when there are counters, too."""
 
 Describe = Callable[[int], "Sequence[Sequence[Piece]]"]
-"""Given a number of lines, says what to write about what is under the cursor."""
+"""Returns so many lines about the item under the cursor."""
 
 
 class TimelineView(
