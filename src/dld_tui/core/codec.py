@@ -1,10 +1,10 @@
-"""Dataclasses as JSON data, and back: requests, events and results of jobs, documents of commands.
+"""Conversion of dataclasses to and from JSON: requests, events, results, documents of commands.
 
-It needs nothing but Python: workers read requests and journals on targets that have nothing else.
-(msgspec decodes faster, which no job notices; it takes 20 ms to import, as long as a command takes
-to start, and cannot be there on a bare target.) What is decoded is checked against the types of the
-fields; fields that a newer program has added are passed over. A field that would be a word of
-Python has an underscore at its end, which the JSON data have not: ``from_``.
+It needs only the standard library: workers read requests and journals on targets without any
+packages. (msgspec decodes faster, which no job notices; importing it takes 20 ms, as long as a
+command takes to start, and a bare target does not have it.) Decoded data are checked against the
+types of the fields; unknown fields, of newer programs, are ignored. A field whose name is a keyword
+of Python ends in an underscore, which the JSON data lack: ``from_``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(value: Any) -> Any:
     """Return a value as JSON data: dataclasses as objects, paths as text, sets as sorted lists.
 
     Raises:
-        TypeError: There is something else in it; says what.
+        TypeError: It contains another type.
     """
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
@@ -61,10 +61,10 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Return JSON data as a dataclass, or as any other type that it may be made of.
+    """Return JSON data as a dataclass or any other type that can be encoded.
 
     Raises:
-        ActivityError: It is of another form; says where.
+        ActivityError: The data do not match the type; says where.
     """
     try:
         decoded: T = _decoder(typing.cast("Hashable", kind))(data)
@@ -90,7 +90,7 @@ class _MismatchError(Exception):
 
 @lru_cache(maxsize=512)
 def _decoder(kind: Any) -> Decoder:
-    """Return what makes a value of a type."""
+    """Return the decoder of a type."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return lambda value: value

@@ -39,13 +39,13 @@ class ExitStatus(IntEnum):
 
 
 class DldError(Exception):
-    """Base of all errors that are shown as one line and carry an exit status.
+    """Base of all errors that are shown as one line and have an exit status.
 
     Args:
         message: What failed, without the file, node or host and without a full stop.
-        where: The file, node or host that it concerns.
+        where: The file, node or host.
         hint: What to do next.
-        details: More text for a dialog or a log, of any length.
+        details: Further text for a dialog or a log, of any length.
     """
 
     status: ClassVar[ExitStatus] = ExitStatus.FAILED
@@ -64,7 +64,7 @@ class DldError(Exception):
         self.hint = hint
         self.details = details
         self.finding: NodePlace | None = None
-        """The node that it is about."""
+        """The node that caused it."""
 
     def __str__(self) -> str:
         """Return one line: where, what, what next. The text may hold foreign characters."""
@@ -109,7 +109,7 @@ class ActivityError(DldError):
 
 
 class SaveError(ActivityError):
-    """A file could not be written; what was there before is untouched."""
+    """A file could not be written; the existing one is unchanged."""
 
 
 class CancelledError(DldError):

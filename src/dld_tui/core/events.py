@@ -1,4 +1,4 @@
-"""What a job says while it runs: one JSON object a line, and exactly one terminal event.
+"""The events of a job: one JSON object per line, and exactly one terminal event.
 
 ``started``, then any number of ``progress``, ``log``, ``metric`` and ``part``, then one of
 ``finished``, ``failed`` and ``cancelled``. The same lines come from a local child process and
@@ -42,7 +42,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a stage that goes on now."""
+    """A current part of a stage."""
 
     name: str
     """Foreign text."""
@@ -61,8 +61,8 @@ class Progress:
     unit: str = ""
     stage: str = ""
     phases: list[Phase] = optional(factory=list)
-    """What the stage is made of, as a tree: each phase right after the one that it is part of,
-    whose depth is one less; the stage itself is not among them."""
+    """The parts of the stage as a tree: each phase follows the one that contains it, and is one
+    level deeper; the stage itself is not included."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure measured on the way, for a live display."""
+    """A measured figure for live display."""
 
     name: str
     value: float
@@ -137,7 +137,7 @@ class Cancelled:
     """The work was stopped on request; nothing half-written is left."""
 
     left: str = optional("")
-    """What was done before and is kept, for people. Foreign text."""
+    """Completed work that is kept, for display. Foreign text."""
 
 
 Event: TypeAlias = "Started | Progress | Log | Metric | Part | Finished | Failed | Cancelled"
@@ -192,7 +192,7 @@ def events_of(steps: Generator[S, Any, R], event: Callable[[S], E | None]) -> Ge
 
 
 def result_of(steps: Generator[Any, Any, R]) -> R:
-    """Do some work to its end and return what it comes to; nothing is said of its steps."""
+    """Run a generator to its end and return its result; ignore its steps."""
     while True:
         try:
             next(steps)
@@ -224,7 +224,7 @@ class RateMeter:
 
     @property
     def rate(self) -> float | None:
-        """Units a second, or None while it is not known."""
+        """Units per second; None while unknown."""
         if len(self._points) < 2:
             return None
         (start, first), (end, last) = self._points[0], self._points[-1]

@@ -1,4 +1,4 @@
-"""Numbers and shapes as people read them. Unknown is None and shows as an en dash."""
+"""Numbers and shapes for display. Unknown is None and shows as an en dash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def plural(value: int, word: str, many: str | None = None) -> str:
 
 
 def listed(texts: Sequence[str], most: int) -> str:
-    """Return texts, of many the first ones and how many more there are: ``a, b and 7 more``."""
+    """Return a list as text: of many items the first ones and a count, ``a, b and 7 more``."""
     more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 

@@ -59,16 +59,17 @@ class Param:
     beside: tuple[str, ...] = ()
     """Files that may be written beside an output, e.g. ``{stem}.trt.json`` or ``{name}.data``."""
     internal: bool = False
-    """Whether only the program itself sets it: neither a form nor a command asks for it."""
+    """Whether only the program sets it: neither forms nor commands have it."""
     empty: str | Callable[[Mapping[str, JSON]], str] = ""
-    """What an empty field stands for, in a few words, or what tells it of the other values."""
+    """The effect of an empty field in a few words, or a function of the other values."""
     means: Callable[[JSON, Mapping[str, JSON], bool], str] | None = None
-    """What tells in a few words what a value stands for, such as the 0 for all cores: takes it, all
-    values, and whether the job runs on this machine; empty where the value says it itself."""
+    """A function that explains a value in a few words, such as the 0 for all cores: of the value,
+    all values, and whether the job runs on this machine; empty text if the value is
+    self-explanatory."""
     of_model: bool | None = None
-    """Whether a value belongs to its model alone and never fills the form of another one. By
-    default files, shapes and lists do, which name tensors, nodes, layers and data; else it is a
-    habit of the user."""
+    """Whether a value belongs to its model and never fills the form of another one. By default,
+    this holds for files, shapes and lists, which name tensors, nodes, layers and data; other values
+    are habits of the user."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Setting:
 
     @property
     def of_model(self) -> bool:
-        """Whether a value belongs to its model alone; see :attr:`Param.of_model`."""
+        """Whether a value belongs to its model only; see :attr:`Param.of_model`."""
         if self.param.of_model is not None:
             return self.param.of_model
         is_path = self.type is Path or bool(self.param.kind)
@@ -145,7 +146,7 @@ def beside(about: Param, output: Path) -> list[Path]:
 
 
 def problem_with(setting: Setting, value: Any) -> str | None:
-    """Return what is wrong with a value by the choices and limits declared, or None."""
+    """Return the violation of choices or limits by a value; None if there is none."""
     about = setting.param
     if value is None:
         return None
@@ -163,10 +164,10 @@ def problem_with(setting: Setting, value: Any) -> str | None:
 
 
 def validate(request: Any) -> None:
-    """Check choices and limits, and that no result is written over the file that it is made from.
+    """Check choices and limits, and that no output replaces its input.
 
     Raises:
-        UsageError: A value is outside what its declaration allows; names the first flag.
+        UsageError: A value violates its declaration; names the first flag.
     """
     settings = settings_of(type(request))
     inputs = [getattr(request, s.name) for s in settings if s.param.kind == "file"]
@@ -217,7 +218,7 @@ def whole_numbers(text: str, flag: str) -> list[int]:
     """Return numbers from 1 to 99,999,999 that are separated by commas, each once.
 
     Raises:
-        UsageError: One is none.
+        UsageError: The text contains something else.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
@@ -340,7 +341,7 @@ def text_of(setting: Setting, value: JSON) -> str:
 
 
 def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
-    """Return (value, what is wrong with the text or None) of a typed setting."""
+    """Return (value, problem of the text or None) of a typed setting."""
     text = text.strip()
     if not text and typing.get_origin(setting.type) is tuple:
         return [], None
@@ -357,10 +358,10 @@ def value_of(setting: Setting, text: str) -> tuple[JSON, str | None]:
 
 
 def empty_text(setting: Setting, values: Mapping[str, JSON]) -> str:
-    """Return what an empty field stands for, in words for people; never nothing.
+    """Return the effect of an empty field as text; never empty.
 
     Args:
-        values: What the form has.
+        values: Those of the form.
     """
     about = setting.param
     if setting.required:
@@ -376,14 +377,14 @@ def empty_text(setting: Setting, values: Mapping[str, JSON]) -> str:
 
 
 def plain_default(setting: Setting) -> JSON:
-    """Return the default of a setting as JSON data; None when there is none."""
+    """Return the default of a setting as JSON data; None if there is none."""
     return _plain_word(setting.default)
 
 
 def _parsed(setting: Setting, text: str) -> JSON:
     kind = setting.type
     if typing.get_origin(kind) is tuple:
-        # The quoting rules take a tenth of a second for a very long text; nobody quotes there.
+        # Parsing quotes takes a tenth of a second for a very long text; nobody quotes there.
         return list(shlex.split(text) if len(text) < _MOST_QUOTED else text.split())
     if kind is int:
         try:

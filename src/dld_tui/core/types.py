@@ -18,7 +18,7 @@ Foreign: TypeAlias = Mapping[str, JSON]
 """An object as another program wrote it: nothing in it is checked, and nothing of it is changed."""
 
 Facts: TypeAlias = "dict[str, str | int | float | bool | None | list[JSON]]"
-"""What was found out of a machine, a device or a run: plain values by name, and lists of these."""
+"""Facts of a machine, a device or a run: plain values by name, and lists of these."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ def plain_domain(domain: str) -> str:
 
 
 def is_array(value: object) -> TypeIs[np.ndarray[Any, Any]]:
-    """Tell whether a value is an array of numpy, without importing that where nothing has."""
+    """Return whether a value is a NumPy array, without importing NumPy."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)

@@ -78,9 +78,9 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
 
 
 def gpu_json(report: Report) -> JSON:
-    """Return what the GPU does in a pass and the counters; None when nothing is known.
+    """Return the GPU summary of a pass and the counters; None if nothing is known.
 
-    ``median_pass`` has the median figures of all passes; its name is older than that.
+    ``median_pass`` has the medians over all passes; the name has historical reasons.
     """
     summary = gpu_summary(report)
     if summary is None and not report.counters and report.gpu_absent is None:
@@ -110,8 +110,8 @@ def gpu_json(report: Report) -> JSON:
 def cost_json(layers: Sequence[Layer]) -> JSON:
     """Return operations and bytes of a pass, and by node; None where no layer has any.
 
-    Sums and rates are of the layers where they are known, ``uncounted_layers`` the others that
-    took time. Rates and limiters of nodes are those of the layer that they are in.
+    Sums and rates cover the layers with known values, ``uncounted_layers`` the others that took
+    time. Rates and limiters of nodes are those of their layer.
     """
     counted = [layer for layer in layers if layer.flops is not None]
     if not counted:
@@ -155,7 +155,7 @@ def _pass_ms(layer: Layer) -> float:
 def _amount(
     layers: Sequence[Layer], of: Callable[[Layer], float | None]
 ) -> tuple[float | None, float | None]:
-    """Return how much of something a pass has, and how much a second; None where nothing tells."""
+    """Return an amount per pass, and per second; None if unknown."""
     known = [(layer, amount) for layer in layers if (amount := of(layer)) is not None]
     total = sum(amount * (layer.count or 1.0) for layer, amount in known)
     ms = sum(_pass_ms(layer) for layer, _ in known)
@@ -163,9 +163,9 @@ def _amount(
 
 
 def memory_json(layers: Sequence[Layer]) -> JSON:
-    """Return the most that activations take in a pass; None where that was not measured.
+    """Return the peak of activations in a pass; None if it was not measured.
 
-    A report knows no tensors: those that are alive then are what ``dld memory`` tells.
+    A report has no tensors: ``dld memory`` lists those alive at the peak.
     """
     most = max(layers, key=lambda layer: layer.in_use_bytes or 0, default=None)
     if most is None or not most.in_use_bytes:
@@ -179,7 +179,7 @@ def memory_json(layers: Sequence[Layer]) -> JSON:
 
 
 def startup_json(report: Report) -> JSON:
-    """Return how long making the session took; ``dld startup`` tells its stages."""
+    """Return the time of creating the session; ``dld startup`` lists its stages."""
     load = report.facts.get("load_ms")
     return [] if load is None else [{"stage": "session", "ms": load}]
 
@@ -187,7 +187,7 @@ def startup_json(report: Report) -> JSON:
 def interval_json(report: Report, layer: Layer) -> JSON:
     """Return the 95 % interval of a layer's median time, ``[low, high]`` in milliseconds.
 
-    None with too few passes to tell.
+    None with too few passes.
     """
     from dld_tui.core.report.pass_times import interval_ms  # needs numpy
 
@@ -264,14 +264,14 @@ FORMATS: dict[str, tuple[str, Callable[..., list[str]]]] = {
     ".html": ("one page to mail", write_html),
     ".parquet": ("the layers as Parquet", write_parquet),
 }
-"""What is written, and by whom, by the end of the file's name; the first that fits."""
+"""Description and writer by the ending of the file's name; the first match is used."""
 
 
 def export_report(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:
-    """Write a report as what the file's name says, and return remarks for the user.
+    """Write a report in the format of the file's name, and return notes for the user.
 
     Raises:
-        UsageError: The name tells no kind.
+        UsageError: The name has an unknown ending.
         UnavailableError: The kind needs a package that is not installed.
         SaveError: The file cannot be written.
     """

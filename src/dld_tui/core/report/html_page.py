@@ -156,7 +156,7 @@ class Section:
     """A part of a page with its heading."""
 
     anchor: str
-    """A word of our own."""
+    """A fixed word."""
     title: str
     body: str
     """HTML."""
@@ -264,7 +264,7 @@ class Bar:
 
 
 def bars(rows: Sequence[Bar], series: Sequence[str] = ()) -> str:
-    """Return horizontal bars on one scale from 0, with a legend when there are several series."""
+    """Return horizontal bars on one scale from 0, with a legend for several series."""
     rows = [row for row in rows if any(value is not None for value in row.values)]
     if not rows:
         return ""
@@ -426,5 +426,5 @@ def fill(place: int) -> str:
     """Return the attribute that gives a series its colour; no two have the same."""
     if place < _SERIES:
         return f'class="s{place}"'
-    # An attribute: the page's policy allows no style beside its own.
+    # An attribute: the page's policy allows no style besides its own.
     return f'fill="hsl({place * _GOLDEN_ANGLE % 360:.1f}, 60%, {45 + place % 3 * 10}%)"'

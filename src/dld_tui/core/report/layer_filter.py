@@ -23,13 +23,13 @@ ENGINE_FILTER = "words all must match · type:conv · prec:int8 · tactic:xmma �
 
 
 def matcher(text: str, *, engine: bool = False) -> _Test | None:
-    """Return a test for the words of a filter, or None when it lets everything through.
+    """Return a test for the words of a filter; None if it passes everything.
 
     Every word must be found, in any case: ``conv fp16``. ``type:``, ``name:``, ``provider:``,
-    ``prec:``, ``node:``, ``op:`` and ``scope:`` look in one place; ``ms>0.1``, ``%>=5``, ``gpu``,
-    ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number. An `engine` has
+    ``prec:``, ``node:``, ``op:`` and ``scope:`` search one field; ``ms>0.1``, ``%>=5``, ``gpu``,
+    ``min``, ``max``, ``mean``, ``runs`` and ``passes`` compare a number. Engines also have
     ``tactic:``, ``kind:``, ``out:``, ``origin:``, ``format:``, ``bytes``, ``weights`` and
-    ``findings``, too.
+    ``findings``.
     """
     tests = [_test_of(word, engine) for word in text.split()]
     return (lambda layer: all(test(layer) for test in tests)) if tests else None
@@ -156,11 +156,11 @@ class Selection:
     gpu_ms: float | None = None
     """On the GPU; None when that is known of none."""
     pass_percent: float | None = None
-    """Of the full pass, by pass, the median; None when there was none."""
+    """Of the full pass, the median over passes; None without passes."""
     together_ms: float | None = None
-    """What they take together in a pass, the median; None when that is not known."""
+    """Their total time in a pass, the median; None if unknown."""
     distinct: tuple[tuple[str, tuple[tuple[str, int], ...]], ...] = ()
-    """(what, its values by frequency) of what tells layers apart."""
+    """(property, its values by frequency) of the properties of layers."""
 
 
 _DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (

@@ -345,7 +345,7 @@ def telling_keys(table: Table[Layer]) -> tuple[str, ...]:
 
 
 def costliest_first(table: Table[Layer]) -> Table[Layer]:
-    """Return a table of layers in the order of what they cost."""
+    """Return a table of layers, the costliest first."""
     by = "percent" if has_gpu_times(table.rows) else "time_ms"
     return table.sorted_by(by)
 
@@ -368,8 +368,8 @@ def group_table(
     Args:
         groups: The rows.
         by: What they are grouped by.
-        view: ``csv``, which is JSON's, too, ``text``, which is HTML's, too, or ``screen``.
-        on_gpu: Whether times on a GPU are known.
+        view: ``csv`` (also for JSON), ``text`` (also for HTML), or ``screen``.
+        on_gpu: Whether GPU times are known.
     """
 
     def time(group: Group) -> str:

@@ -124,7 +124,7 @@ def _title(title: str, top: float) -> str:
 
 
 def _row(spans: Sequence[Span], length_us: float, top: float) -> list[str]:
-    """Draw spans of one depth; neighbours too narrow to be seen become one quiet bar."""
+    """Draw spans of one depth; adjacent spans too narrow to be seen become one quiet bar."""
     axis = scale(0.0, length_us, _LEFT, _RIGHT)
     parts: list[str] = []
     thin: list[Span] = []

@@ -1,6 +1,6 @@
-"""What a person would say of a report: a sentence or two, and what may help.
+"""The summary of a report in a sentence or two, and advice.
 
-Everything said is a figure of the report, or follows from its figures and says so.
+Every statement is a figure of the report, or follows from its figures and says so.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _LOUD_PERCENT = 30.0
-"""A type of layer is named when it takes so much of the time."""
+"""The least share of the time for which a type of layer is named."""
 _UNEVEN_PERCENT = 100.0
 """A spread above which its figure says less than the longest run."""
 _HALF = 0.5
@@ -117,7 +117,7 @@ class Step:
     text: str
     """What, for a terminal."""
     basis: str
-    """What of the report says so."""
+    """The reason in the report."""
     changes: tuple[str, ...] = ()
     """Ids of :mod:`dld_tui.core.tune.changes`; none where the same is to be measured again."""
     rules: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Step:
     most: float | None = None
     """How many times as fast at most: were that which it is about free."""
     layers: tuple[int, ...] = ()
-    """Indices of the layers that it is about; none where it is about the run."""
+    """Indices of the layers concerned; none if it is about the run."""
 
     @property
     def gain_percent(self) -> tuple[float, float] | None:
@@ -245,7 +245,7 @@ def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, 
 
 
 def next_steps(report: Report) -> list[Step]:
-    """Return what the figures say may help, and no more, the surest first."""
+    """Return the advice that the figures support, the most certain first."""
     steps = []
     latency = report.latency
     if latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT:
@@ -307,7 +307,7 @@ _ATTENTION = (
     "casts", "no-ops", "shapes", "rotary-onnxruntime", "rotary-partial", "attention-grouped",
     "attention-onnxruntime",
 )  # fmt: skip
-"""In this order: attention is found where the sizes of what is turned are known."""
+"""In this order: attention is found where the sizes of rotated tensors are known."""
 _FUSIONS: tuple[tuple[str, frozenset[str], tuple[str, ...]], ...] = (
     ("GELU in one operator", frozenset({"Erf"}), ("gelu-onnxruntime",)),
     ("normalization in one operator", frozenset({"ReduceMean"}),
@@ -317,7 +317,7 @@ _FUSIONS: tuple[tuple[str, frozenset[str], tuple[str, ...]], ...] = (
 
 
 def _fusions(report: Report) -> Iterator[Step]:
-    """Yield what ran as single operators after ONNX Runtime had fused what it does itself."""
+    """Yield operators that ONNX Runtime's own optimizer left unfused."""
     if not report.backend.startswith("ONNX Runtime"):
         return
     inner = set(_between_products(report.layers))
@@ -342,7 +342,7 @@ def _between_products(layers: Sequence[Layer]) -> Iterator[int]:
 
 
 def _most(percent: float) -> float | None:
-    """Return the most that can be gained where so much of the time may be free."""
+    """Return the largest speedup if this share of the time became free."""
     return 100 / (100 - percent) if percent < _BOUNDED_PERCENT else None
 
 
@@ -361,20 +361,20 @@ def _share(report: Report, wanted: Callable[[Layer], bool]) -> tuple[float, tupl
 
 @dataclass(frozen=True)
 class Story:
-    """What a person would say of a report."""
+    """The summary of a report."""
 
     opening: str
     steps: tuple[Step, ...]
 
 
 def story_of(report: Report) -> Story:
-    """Return what a person would say of a report, and what may help."""
+    """Return the summary of a report and its advice."""
     return Story(opening(report), tuple(next_steps(report)))
 
 
 _TYPES = 4
 _ACCENTS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7")
-"""Colours that people who confuse red and green tell apart (Okabe and Ito)."""
+"""Colours that are distinct for people with red-green colour blindness (Okabe and Ito)."""
 _PAPER, _WIDTH, _HEIGHT, _ROUND = "#15181d", 640, 360, 16
 _FINE = 2
 """Pixels of a PNG for each of the card."""
@@ -495,10 +495,10 @@ def card_png(report: Report) -> bytes:
 
 
 def write_card(report: Report, path: Path, overwrite: bool) -> Sequence[str]:
-    """Write a card, a picture where the name ends in .svg or .png, else text.
+    """Write a card: a picture if the name ends in .svg or .png, else text.
 
     Returns:
-        What is to be said of it.
+        Notes for the user.
 
     Raises:
         SaveError: It cannot be written.

@@ -1,4 +1,4 @@
-"""What a person should look at first in a report, as lines of text; a GPU's part included."""
+"""The first things to look at in a report, as lines of text, including its GPU part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _CPU = "CPUExecutionProvider"
 _IDLE_PERCENT = 30.0
 _SLOWED = 1.10
-"""From here on, what a timeline draws is not what the model does without records."""
+"""Above this ratio, a drawn timeline differs from a run without recording."""
 _QUICKER = 0.98
 """Records slow passes down: below this, something else changed between the two."""
 _SHORT_KERNEL_US = 20.0
@@ -39,7 +39,7 @@ _TENSOR_TYPES = ("conv", "gemm", "matmul", "attention", "einsum")
 _NAME_CELLS = 40
 _GRAPH_OPTIONS = "--io-binding --provider-option enable_cuda_graph=1"
 CUDA_GRAPH = "cuda_graph"
-"""The row of the table ``report`` of which true says that passes replayed a CUDA graph."""
+"""The fact of a report that is true when passes replayed a CUDA graph."""
 
 
 def gpu_lines(report: Report) -> list[str]:
@@ -54,7 +54,7 @@ def gpu_lines(report: Report) -> list[str]:
 
 
 def gpu_doubts(report: Report) -> list[str]:
-    """Return what holds the GPU up, and what was not measured."""
+    """Return what delays the GPU, and what was not measured."""
     summary = gpu_summary(report)
     if summary is None:
         return _absent(report)
@@ -75,7 +75,7 @@ def _absent(report: Report) -> list[str]:
 
 
 def busy_line(summary: GpuSummary) -> str:
-    """Return how busy the GPU is in a pass; gaps only of passes at true speed."""
+    """Return the GPU utilisation of a pass; gaps only of passes at true speed."""
     copies = f", copies {_ms(summary.copy_us)} ms ({summary.copied_text})" if summary.copies else ""
     gaps = f", launch gaps {_ms(summary.gaps_us)} ms" if summary.true_speed else ""
     slowed = "" if summary.true_speed else ", with profiling on: its gaps are not the model's"
@@ -126,7 +126,7 @@ def _doubts(report: Report, summary: GpuSummary) -> list[str]:
             " the GPU, or pin their memory."
         )
     known = summary.attributed_percent
-    # Where positions are not those of the profiled run, a note of the run says so.
+    # If positions differ from those of the profiled run, a note of the run says so.
     unlike = summary.true_speed and known == 0 and has_gpu_times(report.layers)
     if known is not None and known < _ATTRIBUTED_PERCENT and report.layers and not unlike:
         lines.append(f"{known:.0f} % of kernel time is attributed to layers; the rest is unnamed.")
@@ -179,7 +179,7 @@ def _gains(layer: Layer) -> bool:
 
 
 def _is_full(layer: Layer) -> bool:
-    """Tell whether a layer is one of those with quicker kernels, and in full precision."""
+    """Return whether a layer is of a type with faster kernels, in full precision."""
     kind = layer.type.lower()
     return layer.precision in _FULL_PRECISION and any(part in kind for part in _TENSOR_TYPES)
 
@@ -189,12 +189,12 @@ def _has_narrow_weights(layer: Layer) -> bool:
 
 
 def is_full_precision(layer: Layer, *, convolutions: bool, narrow_weights: bool) -> bool:
-    """Tell whether a layer is a product in fp32, for which other types have quicker kernels.
+    """Return whether a layer is a product in fp32, for which other types have faster kernels.
 
     Args:
         layer: The layer.
-        convolutions: Count those, too.
-        narrow_weights: Count layers whose weights have few bits, too; they compute in fp32.
+        convolutions: Include convolutions.
+        narrow_weights: Include layers with quantized weights; they compute in fp32.
     """
     return (
         _is_full(layer)
@@ -216,7 +216,7 @@ _TOP_TYPES = 4
 _LAYER_NAME_CELLS = 48
 _SLOWED_PERCENT = 10.0
 _SCATTERED = 0.8
-"""Layers' medians that sum to less of what the layers take in a pass leave out what matters."""
+"""If layers' medians sum to less than this share of a pass's sum, they hide delays."""
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
 _FEW_FOR_P99 = 100
@@ -244,7 +244,7 @@ def triage(report: Report) -> list[str]:
 
 
 def remarks(report: Report) -> list[Note]:
-    """Return what a screen says beside the figures: doubts, fallback nodes, the run's notes."""
+    """Return the notes beside the figures: doubts, fallback nodes, the run's notes."""
     doubts = [*report.problems, *_trust_lines(report), *gpu_doubts(report), *fallback_lines(report)]
     if report.by_pass is not None and report.by_pass.total_ms is not None:
         doubts += _scatter_lines(report, report.by_pass.total_ms)
@@ -253,7 +253,7 @@ def remarks(report: Report) -> list[Note]:
 
 
 def left_line(report: Report) -> str:
-    """Return what a run that was stopped left."""
+    """Return the results of a stopped run."""
     loop, passes = len(report.latencies), len(report.counted_passes)
     timed = fmt.plural(loop, "timed inference") if loop else "no timed inference"
     profiled = fmt.plural(passes, "profiled pass", "profiled passes") if passes else "no layers"
@@ -413,7 +413,7 @@ def _layer_line(layer: Layer) -> str:
 
 
 def coverage_lines(report: Report) -> list[str]:
-    """Return what the layers take of a pass, pass by pass, and what is between them."""
+    """Return how much of a pass the layers cover, pass by pass, and the rest."""
     profiled, times = report.profiled_latency, report.by_pass
     total = None if times is None else times.total_ms
     if times is None or total is None:
@@ -442,7 +442,7 @@ def coverage_lines(report: Report) -> list[str]:
 
 
 def _scatter_lines(report: Report, total_ms: float) -> list[str]:
-    """Return that the layers' medians leave out much of what the layers take in a pass."""
+    """Return a warning if the layers' medians hide much of the time in a pass."""
     medians = [layer.time_ms for layer in report.layers if layer.time_ms is not None]
     if has_gpu_times(report.layers) or sum(medians) > _SCATTERED * total_ms:
         return []

@@ -98,9 +98,9 @@ class Config:
     tools: Mapping[str, Tool] = field(default_factory=dict)
     """The user's tools by name: the tables ``[tools.NAME]``."""
     added: Mapping[str, JSON] = field(default_factory=dict)
-    """What is set of the settings that other packages add; see :func:`added_value`."""
+    """Values of the settings that other packages add; see :func:`added_value`."""
     problems: tuple[str, ...] = ()
-    """What was wrong in the file or the environment, one line each; defaults are used instead."""
+    """Problems in the file or the environment, one line each; defaults are used instead."""
 
 
 def config_path() -> Path:
@@ -198,9 +198,9 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 
 
 def _draws_unicode(environ: Mapping[str, str]) -> bool:
-    """Tell whether the terminal may draw more than ASCII: it has not said that it does not.
+    """Return whether the terminal may draw more than ASCII: it does not say otherwise.
 
-    Over SSH, and in containers, often nothing is said of the locale.
+    Over SSH, and in containers, the locale is often unset.
     """
     names = ["LC_ALL", "LC_CTYPE", "LANG"]
     if environ.get("LANG") in ("C", "POSIX") and environ.get("LC_CTYPE") in _COERCED:
@@ -211,10 +211,10 @@ def _draws_unicode(environ: Mapping[str, str]) -> bool:
 
 
 def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
-    """Write some settings into the file; comments and everything else in it stay.
+    """Write some settings into the file; comments and other settings stay.
 
     Raises:
-        InputError: The file that is there is not valid TOML.
+        InputError: The existing file is not valid TOML.
         SaveError: The file cannot be written; the old one is intact.
     """
     target = config_path() if path is None else path
@@ -225,10 +225,10 @@ def save(changes: Mapping[str, Any], path: Path | None = None) -> None:
 
 
 def read_document(path: Path) -> TOMLDocument:
-    """Return the settings file with its comments, to be changed; an empty one when there is none.
+    """Return the settings file with its comments, for editing; an empty one if it does not exist.
 
     Raises:
-        InputError: The file that is there cannot be read or is not valid TOML.
+        InputError: The existing file cannot be read or is not valid TOML.
     """
     import tomlkit
 
@@ -237,7 +237,7 @@ def read_document(path: Path) -> TOMLDocument:
 
 
 def put_table(tables: Any, name: str, values: Mapping[str, Any]) -> None:
-    """Add a table, or change the one of the same name: what is said beside its values stays."""
+    """Add a table, or change the one of the same name: comments beside its values stay."""
     table = tables.get(name)
     if isinstance(table, dict):
         for gone in [key for key in table if key not in values]:
@@ -250,10 +250,10 @@ def put_table(tables: Any, name: str, values: Mapping[str, Any]) -> None:
 def typed_values(
     table: Any, types: Mapping[str, type], refused: Callable[[str], DldError]
 ) -> dict[str, Any]:
-    """Return the values of a table, each of the very type that its name asks for.
+    """Return the values of a table, each of the type that its field declares.
 
     Raises:
-        DldError: What `refused` makes of the reason.
+        DldError: The error that `refused` makes of the reason.
     """
     if not isinstance(table, Mapping):
         raise refused("expected a table")
@@ -297,7 +297,7 @@ def _read(path: Path, problems: list[str]) -> Mapping[str, Any]:
 
 
 def parse_document(path: Path) -> TOMLDocument | None:
-    """Return a TOML file with its comments; None when there is none.
+    """Return a TOML file with its comments; None if it does not exist.
 
     Raises:
         InputError: It cannot be read or is not valid TOML.

@@ -56,11 +56,11 @@ class Tool:
     limit: int = DEFAULT_LIMIT_S
     """The seconds after which it is stopped; 0 lets it run."""
     ask: bool = True
-    """Whether the name of its output is asked for; else it is made from that of the model."""
+    """Whether to ask for the name of its output; else it is derived from that of the model."""
 
 
 def problems(tool: Tool) -> list[str]:
-    """Return what is wrong with a tool, one line each."""
+    """Return the problems of a tool, one line each."""
     faults = [*_name_problems(tool.name)]
     texts = (tool.application, tool.folder, *tool.arguments)
     if not tool.application.strip():
@@ -99,7 +99,7 @@ def validate(tool: Tool) -> Tool:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """Return an argument with its places filled; what was put in is not looked at again.
+    """Return an argument with its placeholders replaced; inserted text is not replaced again.
 
     Raises:
         UsageError: It names something that is not in `values`.
@@ -119,14 +119,14 @@ def arguments_for(tool: Tool, model: str, output: str, folder: str) -> list[str]
     """Return the arguments for a model; all three are absolute paths, `output` may be empty.
 
     Raises:
-        UsageError: An argument names something that there is not.
+        UsageError: An argument names an unknown placeholder.
     """
     values = {"Model": model, "Folder": folder} | ({"Output": output} if output else {})
     return [filled(argument, values) for argument in tool.arguments]
 
 
 def output_beside(tool: Tool, model: Path) -> Path:
-    """Return the usual output of a tool for a model, such as ``model-simplify.onnx`` beside it."""
+    """Return the default output of a tool, such as ``model-simplify.onnx`` beside the model."""
     stem = "".join(char if char.isalnum() else "-" for char in tool.name)
     return model.with_name(f"{model.stem}-{stem}{tool.output}")
 
@@ -147,7 +147,7 @@ def tool_from(name: str, table: Any) -> Tool:
 
 
 def table_of(tool: Tool) -> dict[str, Any]:
-    """Return what a tool is in the settings file: what differs from the defaults."""
+    """Return a tool for the settings file: the fields that differ from the defaults."""
     values: dict[str, Any] = {"application": tool.application, "arguments": list(tool.arguments)}
     for key in ("output", "open", "folder", "limit", "ask"):
         if getattr(tool, key) != getattr(Tool, key):
@@ -156,7 +156,7 @@ def table_of(tool: Tool) -> dict[str, Any]:
 
 
 def tools_of(tables: Any, wrong: list[str]) -> dict[str, Tool]:
-    """Return the tools of the settings by name; those that cannot be used are told in `wrong`."""
+    """Return the tools of the settings by name; `wrong` receives the problems of invalid ones."""
     if not isinstance(tables, Mapping):
         wrong.append("tools: expected a table of tools")
         return {}
@@ -197,7 +197,7 @@ def _name_problems(name: str) -> list[str]:
 
 
 def _used(texts: Sequence[str], faults: list[str]) -> set[str]:
-    """Return the names after dollars; those that mean nothing are told in `faults`."""
+    """Return the names after dollars; `faults` receives the unknown ones."""
     used = set()
     for text in texts:
         for match in _PLACE.finditer(text):
@@ -325,7 +325,7 @@ def line_of(arguments: Sequence[str]) -> str:
 
 
 def lines_about(tool: Tool) -> list[tuple[str, str]]:
-    """Return label and text of what a tool is; the text is foreign."""
+    """Return label and text of the settings of a tool; the text is foreign."""
     output = tool.output if tool.ask or not tool.output else f"{tool.output}, without asking"
     output = f"{output}, opened" if tool.open else output
     return [
@@ -379,7 +379,7 @@ def find(name: str, path: Path | None = None) -> Tool:
     """Return a saved tool.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: No tool has this name.
         InputError: As :func:`load`.
     """
     known = load(path)
@@ -394,11 +394,11 @@ def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
 
     Args:
         path: The settings file; the user's when None.
-        instead_of: The name that it had before.
+        instead_of: Its previous name.
 
     Raises:
-        UsageError: A field of it cannot be used.
-        InputError: The file that is there is not valid TOML, or ``tools`` in it is no table.
+        UsageError: A field is invalid.
+        InputError: The existing file is not valid TOML, or ``tools`` in it is no table.
         SaveError: The file cannot be written; the old one is intact.
     """
     validate(tool)
@@ -412,10 +412,10 @@ def save(tool: Tool, path: Path | None = None, *, instead_of: str = "") -> None:
 
 
 def remove(name: str, path: Path | None = None) -> None:
-    """Forget a tool.
+    """Delete a tool.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: No tool has this name.
         InputError: The file is not valid TOML.
         SaveError: The file cannot be written.
     """

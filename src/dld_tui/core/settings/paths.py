@@ -63,11 +63,11 @@ def near(path: Path | str) -> str:
 
 
 def apart(names: Sequence[str], files: Sequence[Path | str]) -> list[str]:
-    """Return names that tell things apart: each name that is there twice with a part of its path.
+    """Return distinct names: each repeated name with a part of its path.
 
     Args:
-        names: What things are called.
-        files: Where they are; the part is the shortest end of it that no other of the name has.
+        names: Display names.
+        files: Their paths; the part is the shortest end that no other file of the name has.
     """
     parts = [Path(os.path.abspath(file)).parts for file in files]
     labels: list[str] = []

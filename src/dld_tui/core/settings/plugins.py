@@ -1,7 +1,7 @@
-"""What other people's packages add, by entry points; each is imported when it is first needed.
+"""Entry points of other packages; each is imported when it is first needed.
 
 A package declares, for instance, ``[project.entry-points."dld_tui.activities"]`` with
-``toy = "toy_package:ACTIVITY"``. One that cannot be loaded is listed with the reason.
+``toy = "toy_package:ACTIVITY"``. A plugin that cannot be loaded is listed with the reason.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _plugin(point: Any, kind: type[Any]) -> Plugin[Any]:
 
 
 def resolve(reference: Any) -> Any:
-    """Return what a reference such as ``package.module:Class.method`` names; other values as is.
+    """Return the object of a reference such as ``package.module:Class.method``; others unchanged.
 
     Raises:
         UnavailableError: The module cannot be imported, or has no such name.

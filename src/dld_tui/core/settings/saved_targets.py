@@ -1,6 +1,6 @@
-"""Saved connections: everything about a target but its secrets, in ``targets.toml``.
+"""Saved connections: the settings of targets, without secrets, in ``targets.toml``.
 
-No secret is ever in it. What a person wrote by hand, comments too, stays.
+Hand-written content, comments included, is kept.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ class Connection:
     known_hosts: Path | None = None
     """None means what ``~/.ssh/config`` says, else ``~/.ssh/known_hosts``."""
     jump: str = ""
-    """``[USER@]HOST[:PORT]``, several separated by commas: the machines on the way."""
+    """``[USER@]HOST[:PORT]``, several separated by commas: the jump hosts."""
     proxy_command: str = ""
     """A command whose standard input and output are the connection; ``%h %p %r`` are replaced."""
     config: bool = True
     """Whether ``~/.ssh/config`` is read."""
     directory: str = DEFAULT_DIRECTORY
-    """The folder on the target that holds what is sent there."""
+    """The folder on the target for uploaded files."""
     python: str = "python3"
-    """The Python on the target that the environment there is made with."""
+    """The Python on the target that creates the environment there."""
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Variables for what is started on the target."""
+    """Environment variables of processes on the target."""
     launcher: tuple[str, ...] = ()
-    """What is put before a command, e.g. ``("srun", "--gres=gpu:1")``."""
+    """A prefix of commands, e.g. ``("srun", "--gres=gpu:1")``."""
     remember: str = "memory"
     """One of :data:`REMEMBER`: where a password or passphrase is kept once it was right."""
 
@@ -93,7 +93,7 @@ def validate(connection: Connection) -> Connection:
 
 
 def problems(connection: Connection) -> list[str]:
-    """Return what is wrong with a connection, one line each; empty when it can be used."""
+    """Return the problems of a connection, one line each; empty if it is valid."""
     faults = [name_problem(connection.name), host_problem(connection.host)]
     if connection.user and not _USER.fullmatch(connection.user):
         faults.append(f"the user {connection.user!r} has characters that a user name has not")
@@ -123,7 +123,7 @@ def problems(connection: Connection) -> list[str]:
 
 
 def name_problem(name: str) -> str:
-    """Return what is wrong with the name of a target, or an empty string."""
+    """Return the problem of a target's name, or an empty string."""
     if name in RESERVED:
         return f"the name {name!r} is this machine; choose another one"
     if not _NAME.fullmatch(name):
@@ -135,12 +135,12 @@ def name_problem(name: str) -> str:
 
 
 def host_problem(host: str) -> str:
-    """Return what is wrong with a host, or an empty string."""
+    """Return the problem of a host, or an empty string."""
     return "" if _HOST.fullmatch(host) else f"the host {host!r} is no host name or address"
 
 
 def hops(jump: str) -> tuple[str, ...]:
-    """Return the machines on the way, the nearest first; ``none`` means none."""
+    """Return the jump hosts, the nearest first; ``none`` means none."""
     if jump.lower() == "none":
         return ()
     return tuple(hop.strip() for hop in jump.split(",") if hop.strip())
@@ -171,7 +171,7 @@ def split_hop(hop: str) -> tuple[str, str, int | None]:
 
 
 def is_plain_user(user: str) -> bool:
-    """Tell whether a user name has none of the characters that mean something to a shell."""
+    """Return whether a user name is free of characters with a meaning in a shell."""
     return bool(_USER.fullmatch(user))
 
 
@@ -217,7 +217,7 @@ def find(name: str, path: Path | None = None) -> Connection:
     """Return a saved connection.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: No connection has this name.
         InputError: As :func:`load`.
     """
     known = load(path)
@@ -231,8 +231,8 @@ def save(connection: Connection, path: Path | None = None) -> None:
     """Add a connection, or replace the one of the same name.
 
     Raises:
-        UsageError: A field of it cannot be used.
-        InputError: The file that is there is not valid TOML.
+        UsageError: A field is invalid.
+        InputError: The existing file is not valid TOML.
         SaveError: The file cannot be written; the old one is intact.
     """
     validate(connection)
@@ -243,10 +243,10 @@ def save(connection: Connection, path: Path | None = None) -> None:
 
 
 def remove(name: str, path: Path | None = None) -> None:
-    """Forget a connection; what is on the target stays there.
+    """Delete a connection; files on the target stay.
 
     Raises:
-        UsageError: There is none of this name.
+        UsageError: No connection has this name.
         InputError: The file is not valid TOML.
         SaveError: The file cannot be written.
     """
@@ -464,10 +464,10 @@ def form_values(connection: Connection) -> RequestData:
 
 
 def changed_by(connection: Connection, values: Mapping[str, Any]) -> Connection:
-    """Return a connection with what a person gave; ``environment`` adds to what there is.
+    """Return a connection with the given values; ``environment`` adds to the existing variables.
 
     Raises:
-        UsageError: A field cannot be used.
+        UsageError: A field is invalid.
     """
     before = form_values(connection)
     added = [str(text) for text in values.get("environment") or ()]
@@ -479,7 +479,7 @@ def changed_by(connection: Connection, values: Mapping[str, Any]) -> Connection:
 
 
 def settings_shown(connection: Connection) -> list[tuple[str, str]]:
-    """Return label and text of what is set; the text is foreign."""
+    """Return label and text of the settings that are set; the text is foreign."""
     values = form_values(connection)
     rows = []
     for setting in settings_of(ConnectionForm):
@@ -491,7 +491,7 @@ def settings_shown(connection: Connection) -> list[tuple[str, str]]:
 
 
 def _absolute(path: Path | None) -> Path | None:
-    """Return a file that is found from everywhere; an empty one is none."""
+    """Return an absolute path; an empty one stays empty."""
     if path is None or str(path) in ("", "."):
         return None
     return path if str(path).startswith("~") else Path(os.path.abspath(path))

@@ -1,7 +1,7 @@
-"""Passwords and passphrases that were right, and how a person is asked for them.
+"""Verified passwords and passphrases, and prompts for the user.
 
-Secrets are kept for this process or in the system's keyring, and in no other place: not in a file
-of ours, a log, a command line or a message. A secret is known under what it opens, e.g.
+Secrets are kept in this process or in the system's keyring, and nowhere else: not in a file,
+a log, a command line or a message. The name of a secret is what it opens, e.g.
 ``password user@host:22``.
 """
 
@@ -36,15 +36,15 @@ class Secrets:
         self._known: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        """Return how many there are, and nothing else."""
+        """Return how many there are, and no more."""
         return f"<Secrets: {len(self._known)}>"
 
     def get(self, name: str, *, from_keyring: bool = False) -> str | None:
-        """Return a secret, or None when it is not known.
+        """Return a secret; None if unknown.
 
         Args:
             name: What it opens.
-            from_keyring: Look into the system's keyring too; one that does not answer is empty.
+            from_keyring: Look into the system's keyring as well; one that fails counts as empty.
         """
         with self._lock:
             secret = self._known.get(name)
@@ -53,10 +53,10 @@ class Secrets:
         return secret
 
     def keep(self, name: str, secret: str, *, in_keyring: bool = False) -> None:
-        """Keep a secret that was right.
+        """Keep a verified secret.
 
         Raises:
-            UnavailableError: There is no keyring; the secret is kept for this process.
+            UnavailableError: There is no keyring; this process keeps the secret.
         """
         with self._lock:
             self._known[name] = secret
@@ -71,7 +71,7 @@ class Secrets:
             _delete_from_keyring(name)
 
     def clear(self) -> None:
-        """Forget what this process knows; a keyring stays as it is."""
+        """Forget the secrets of this process; a keyring is not changed."""
         with self._lock:
             self._known.clear()
 
@@ -128,28 +128,28 @@ def _delete_from_keyring(name: str) -> None:
         return
 
 
-# --- How a person is asked for a password or a host's key, and told how the test of a target goes
+# --- Prompts for passwords and host keys, and the progress of testing a target
 # The command line asks on the terminal, the user interface with a dialog; a program without a
 # person refuses. An asker is called from a thread that may wait.
 
 
 class Asker(Protocol):
-    """Asks a person; every text it is given may be foreign."""
+    """Asks the user; all texts passed to it may be foreign."""
 
     def secret(self, question: str) -> str | None:
-        """Return what was typed, not shown while it is; None when the person gave up."""
+        """Return a hidden input; None if the user cancelled."""
 
     def confirm(self, question: str, detail: str) -> bool:
-        """Return whether the person said yes.
+        """Return whether the user agreed.
 
         Args:
             question: One line.
-            detail: What to know before the answer; may have several lines.
+            detail: Background for the answer; may have several lines.
         """
 
 
 class Nobody:
-    """Stands in where no person is: every answer is no."""
+    """Used where there is no user: every answer is no."""
 
     def secret(self, question: str) -> str | None:
         """Return None."""
@@ -172,7 +172,7 @@ def use(asker: Asker) -> None:
 
 
 def current() -> Asker:
-    """Return the asker of this process; until :func:`use` was called that is nobody."""
+    """Return the prompter of this process; until :func:`use` was called, no user is there."""
     return _Current.asker
 
 
@@ -190,6 +190,6 @@ class Step:
     state: str
     """:data:`GOOD`, :data:`WEAK` or :data:`BAD`."""
     found: str
-    """What was found; foreign text."""
+    """The result; foreign text."""
     fix: str = ""
-    """What mends it; empty when there is nothing to mend."""
+    """How to fix it; empty if there is nothing to fix."""

@@ -1,10 +1,11 @@
-"""What the program remembers between runs: recent files, pane layouts, form fields.
+"""State that is kept between runs: recent files, pane layouts, form fields.
 
-Small JSON files in the state folder, replaced whole, so that a reader never sees half of one.
+Small JSON files in the state folder, replaced as a whole, so that readers never see partial ones.
 They are read again before each change: two running programs lose at most one entry. Nothing here
-is worth an error: a file that cannot be read is empty, one that cannot be written is not.
+raises errors: a file that cannot be read counts as empty, and one that cannot be written is
+skipped.
 
-Which setting is of which kind its declaration says (:attr:`.Setting.of_model`).
+The declaration of a setting tells its kind (:attr:`.Setting.of_model`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class State:
         return files
 
     def opened(self, path: Path | str, kind: str, *, keep: int = 20) -> None:
-        """Put a file first among the recent ones, of which the newest `keep` stay."""
+        """Put a file first in the recent ones, of which the newest `keep` remain."""
         text = os.path.abspath(path)
         rest = [file for file in self.recent() if file.path != text]
         files = [RecentFile(text, kind, time.time()), *rest][:keep]
@@ -68,7 +69,7 @@ class State:
         self._write("recent", {"files": [asdict(file) for file in files]})
 
     def get(self, section: str, key: str) -> dict[str, JSON]:
-        """Return what was put under a key of ``layouts``, ``forms``, …; empty when nothing was."""
+        """Return the value of a key of ``layouts``, ``forms``, …; empty if there is none."""
         value = self._read(section).get(key)
         return value if isinstance(value, dict) else {}
 
@@ -131,7 +132,7 @@ def recall(
 def keep(
     state: State, activity: str, settings: Sequence[Setting], values: Mapping[str, JSON]
 ) -> None:
-    """Remember what a form was filled with; settings of a model that is no file are forgotten."""
+    """Remember the values of a form; those of a model that is no file are forgotten."""
     given = {setting.name: setting for setting in settings if values.get(setting.name) is not None}
     habits = {name: values[name] for name, setting in given.items() if not setting.of_model}
     model = values.get(_MODEL)
@@ -148,7 +149,7 @@ def keep(
 
 
 def _identity(model: JSON) -> str:
-    """Return what a model is remembered by; an empty text for what is no file."""
+    """Return the key of a model; empty for what is no file."""
     if not isinstance(model, str) or not model or "\0" in model or not os.path.exists(model):
         return ""
     return os.path.realpath(model)

@@ -1,1 +1,1 @@
-"""TensorRT without TensorRT: settings, trtexec's spellings, profiles, what a library has."""
+"""TensorRT without the library: settings, trtexec's options, profiles, facts of a library."""

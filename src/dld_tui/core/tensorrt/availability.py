@@ -71,7 +71,7 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "calibration_inputs": ("IBuilderConfig.int8_calibrator", "IInt8EntropyCalibrator2"),
     }
 )
-"""Members of which a setting needs one."""
+"""Enumeration members of which a setting needs one."""
 _RTX = "tensorrt_rtx"
 _DLA_AGAIN = (11, 4, 1)
 """The version that brought the accelerators back on Linux, with JetPack 7.2.2 (NVIDIA, Working with
@@ -96,9 +96,9 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
 
 
 def reasons(facts: LibraryFacts) -> dict[str, str]:
-    """Return why settings cannot be used with a library, by field name; none for an unusable one.
+    """Return why settings are not available with a library, by field name; empty if unusable.
 
-    The texts are short: they stand beside the fields of a form.
+    The texts are short: they appear next to the fields of a form.
     """
     if not facts.usable:
         return {}
@@ -132,7 +132,7 @@ def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> d
 
 
 def route_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
-    """Return the same for a search of build routes; that of ``""`` says why there is none."""
+    """Return why a search of build routes is not available; ``""`` is for all of it."""
     by_setting = library_reasons(values, facts)
     if problem := by_setting.get("build_route"):
         by_setting[""] = f"no build routes: {problem}"
@@ -149,9 +149,9 @@ ON_A_TARGET = "Run it on a target that has a GPU, with --target NAME"
 
 
 def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
-    """Return what is asked for that cannot be done, one sentence each, with the option.
+    """Return requested settings that are not available, as one sentence each with the option.
 
-    Neither order nor presence of a setting that is at its default matters.
+    Settings at their default value are ignored.
     """
     problems = []
     why = reasons(facts)
@@ -179,7 +179,7 @@ def require_available(settings: BuildSettings, facts: LibraryFacts) -> None:
 
 
 def require_driver(facts: LibraryFacts, hint: str = ON_A_TARGET) -> None:
-    """Refuse to go on where a library cannot run engines.
+    """Refuse a library that cannot run engines.
 
     Raises:
         UnavailableError: There is no driver.
@@ -190,7 +190,7 @@ def require_driver(facts: LibraryFacts, hint: str = ON_A_TARGET) -> None:
 
 
 def _is_harmless(name: str, value: Any) -> bool:
-    """Return whether a setting that a library lacks says what it does anyway."""
+    """Return whether a setting that a library lacks equals what the library does anyway."""
     # A strongly typed library obeys the precisions of layers by casts.
     return name == "no_timing_cache" or (name == "typing" and value in ("strong", "obey"))
 

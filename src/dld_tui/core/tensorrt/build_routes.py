@@ -1,8 +1,8 @@
-"""Build routes of TensorRT 11.1 and later: knobs of its compiler, and which of their values to try.
+"""Build routes of TensorRT 11.1 and later: knobs of its compiler, and the values to try.
 
-A route is a text such as ``-copy_ppg=off -peep:max=2``; what it does not name has its default. An
-expression gives several values to try, ``-copy_ppg=[on|off] -peep:max=[1|2|3]``. Both, and the ways
-to search, are those of trtexec's Global Performance Tuner.
+A route is a text such as ``-copy_ppg=off -peep:max=2``; other knobs have their default. An
+expression gives several values to try, ``-copy_ppg=[on|off] -peep:max=[1|2|3]``. Both, and the
+search methods, are those of trtexec's Global Performance Tuner.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
-    """Return the values to try by knob; one value is fixed.
+    """Return the values to try by knob; a single value is fixed.
 
     Args:
-        expression: Words such as ``-knob=[a|b]`` and ``-knob=value``, also one a line.
+        expression: Words such as ``-knob=[a|b]`` and ``-knob=value``, possibly one per line.
         knobs: Of the library.
 
     Raises:
-        UsageError: It cannot be read, or names a knob or a value that there is not.
+        UsageError: It is malformed, or names an unknown knob or value.
     """
     routes: dict[str, tuple[str, ...]] = {}
     text, at = expression.strip(), 0
@@ -128,7 +128,7 @@ def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:
 
 
 def route_text(values: Mapping[str, str]) -> str:
-    """Return a route as the library takes it; a default that it does not tell is left to it."""
+    """Return a route as the library takes it; unknown defaults are left to the library."""
     return " ".join(f"{name}={value}" for name, value in values.items() if value)
 
 
@@ -196,7 +196,7 @@ def route_count(tried: Mapping[str, Sequence[str]], search: str, knobs: Knobs) -
     return sum(1 for _ in fast_routes(tried, knobs))
 
 
-# --- what a search of routes found ----------------------------------------------------------------
+# --- the result of a search -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -205,14 +205,14 @@ class RouteTrial:
 
     route: str
     ms: float | None
-    """Median of a pass on the GPU; None where the engine was not measured."""
+    """Median of a pass on the GPU; None if the engine was not measured."""
     problem: str = ""
     """Why it does not count; empty where it does."""
 
 
 @dataclass(frozen=True)
 class RouteSearch:
-    """What a search of build routes found. Texts are foreign."""
+    """The result of a search of build routes. Texts are foreign."""
 
     library: str
     tuner: str
@@ -224,13 +224,13 @@ class RouteSearch:
     is_whole: bool
     """Whether all routes were tried."""
     confirmed: GateRow | None = None
-    """The fastest one beside the default, by runs in turns; None where none was faster."""
+    """The fastest one besides the default, by runs in alternation; None if none was faster."""
     engine: Path | None = None
     """Where the engine of the fastest is kept."""
     command: str = ""
     """Which builds it again."""
     knobs: tuple[Knob, ...] = ()
-    """All that there are, where no expression was given."""
+    """All existing ones, if no expression was given."""
 
     @property
     def best(self) -> RouteTrial | None:
@@ -239,7 +239,7 @@ class RouteSearch:
 
     @property
     def is_faster(self) -> bool:
-        """Whether a route is faster than the default for sure."""
+        """Whether a route is certainly faster than the default."""
         return self.confirmed is not None and self.confirmed.verdict == "faster"
 
 
@@ -273,7 +273,7 @@ def trial_table(result: RouteSearch) -> Table[RouteTrial]:
 
 
 def search_lines(result: RouteSearch) -> list[str]:
-    """Return what a search found, a sentence a line. Free of foreign text."""
+    """Return the result of a search, one sentence per line. Free of foreign text."""
     tuner = f"{result.library}, tuner {visible(result.tuner)}"
     if not result.trials:
         return [f"{tuner}: {len(result.knobs)} knobs; give some with --routes to search them"]

@@ -23,7 +23,7 @@ from dld_tui.core.types import JSON
 
 
 def beside_engine(suffix: str) -> Callable[[Mapping[str, JSON]], str]:
-    """Return what names a file that is written beside the engine: of the values of a form."""
+    """Return the function that names a file beside the engine, from the values of a form."""
 
     def name(values: Mapping[str, JSON]) -> str:
         engine = values.get("output") or values.get("model")
@@ -35,7 +35,7 @@ def beside_engine(suffix: str) -> Callable[[Mapping[str, JSON]], str]:
 
 @dataclass(frozen=True)
 class CommonSettings:
-    """What is built, with what, and where it goes."""
+    """The model, the library and the output of a build."""
 
     model: Path = param(
         label="Model",

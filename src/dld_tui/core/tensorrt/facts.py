@@ -1,6 +1,6 @@
-"""What a TensorRT library has, as data: asked once where the library is, used where it is not.
+"""The features of a TensorRT library as data, collected where the library is installed.
 
-Versions differ in what they have, and TensorRT-RTX differs from them all, so a library is asked
+Versions differ in their features, and TensorRT-RTX differs from all of them, so a library is asked
 for each name instead of being judged by its version. The numbers behind the names change between
 versions: only names are kept.
 """
@@ -20,7 +20,7 @@ TITLES: Mapping[str, str] = MappingProxyType(
     {"tensorrt": "TensorRT", "tensorrt_rtx": "TensorRT-RTX"}
 )
 WEAK, STRONG = "weak", "strong"
-"""Worlds of precision: builder flags and layer constraints; or the types of the model alone."""
+"""How precision is chosen: builder flags and layer constraints; or the types of the model only."""
 NOT_INSTALLED = ("not installed", "only type stubs are installed under its name")
 """The reasons why a library cannot be used that ask for nothing to be mended."""
 
@@ -30,7 +30,7 @@ class LibraryFacts:
     """A library that was found, or the reason why it cannot be used."""
 
     name: str
-    """What was asked for: ``tensorrt``, ``tensorrt_rtx`` or a path."""
+    """The request: ``tensorrt``, ``tensorrt_rtx`` or a path."""
     module: str
     """The module it is imported as."""
     version: str = ""
@@ -72,7 +72,7 @@ class LibraryFacts:
 
     @property
     def version_numbers(self) -> tuple[int, ...]:
-        """The version as numbers, for comparison; empty when it is not made of numbers."""
+        """The version as numbers, for comparison; empty when it has other parts."""
         parts = self.version.split(".")
         return tuple(int(part) for part in parts) if all(p.isdigit() for p in parts) else ()
 

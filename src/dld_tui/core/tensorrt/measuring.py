@@ -1,4 +1,4 @@
-"""Settings of measurements with TensorRT, beside those of the build that comes before."""
+"""Settings of measurements with TensorRT, in addition to those of the build."""
 
 from __future__ import annotations
 

@@ -100,16 +100,16 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Profiles:
-    """The profiles of a build, and what was guessed of them."""
+    """The profiles of a build, and guesses about them."""
 
     ranges: list[Profile]
     """Empty when all inputs are fixed."""
     guess: Guess | None = None
-    """None where the command or the model tells all."""
+    """None if the command or the model is complete."""
 
     @property
     def remarks(self) -> list[str]:
-        """What was guessed and how to change it, for people."""
+        """The guesses and how to change them, for display."""
         if self.guess is None:
             return []
         return [
@@ -120,15 +120,15 @@ class Profiles:
 
 
 def profiles_for(document: Document, settings: BuildSettings) -> Profiles:
-    """Return the profiles that an engine is built with.
+    """Return the profiles to build an engine with.
 
-    The shapes of the command come first, then the profiles that are kept in the model, then the
-    inferred batch; what none of them tells is guessed, and is then the only shape that the engine
-    takes. A range of an input that holds a shape has its values instead of dimensions;
-    :func:`dld_tui.core.tensorrt.profiles.shape_inputs` says which these are.
+    The shapes of the command come first, then the profiles stored in the model, then the inferred
+    batch; other shapes are guessed, and are then the only ones that the engine accepts. A range of
+    an input that holds a shape consists of values instead of dimensions;
+    :func:`dld_tui.core.tensorrt.profiles.shape_inputs` finds these inputs.
 
     Raises:
-        UsageError: A range does not fit its input, or none can be guessed.
+        UsageError: A range does not match its input, or none can be guessed.
         InputError: The profiles of the model are damaged.
     """
     needed = _Needed(document)
@@ -214,7 +214,7 @@ def profiles_from(document: Document, feeds: Sequence[Mapping[str, Any]]) -> lis
 
 
 class _Needed:
-    """What a model's inputs need of a profile."""
+    """The profile requirements of a model's inputs."""
 
     def __init__(self, document: Document) -> None:
         main = document.main
@@ -228,7 +228,7 @@ class _Needed:
         """The inputs that need a range."""
 
     def completed(self, profile: Mapping[str, Range]) -> dict[str, Range]:
-        """Return a profile with the inputs whose free dimensions those of others tell."""
+        """Return a profile with further inputs, whose dynamic dimensions follow from others."""
         sizes: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
         for name, given in profile.items():
             dims = self.dims.get(name, ())
@@ -305,8 +305,8 @@ def _values_problem(shapes: list[Shape]) -> str | None:
 def _given(names: list[str], settings: BuildSettings) -> list[dict[str, Range]]:
     """Return the ranges of the command.
 
-    Smallest and largest shapes that are missing are the usual one; a missing usual one is the
-    largest. Shapes to measure with stand for all three where there is nothing else.
+    Missing smallest and largest shapes are the optimal one; a missing optimal one is the
+    largest. Shapes to measure with are used for all three if there is nothing else.
     """
     texts = {kind: getattr(settings, f"{kind}_shapes") for kind in KINDS}
     flags = _FLAGS

@@ -48,7 +48,7 @@ _ROUNDS = 100
 
 @dataclass(frozen=True)
 class CastLoss:
-    """What a cast makes of the values of a weight."""
+    """The effect of a cast on the values of a weight."""
 
     name: str
     """Foreign text."""
@@ -62,7 +62,7 @@ class CastLoss:
 
 @dataclass(frozen=True)
 class RefusedPrecision:
-    """A layer that cannot run in the precision that it is set to. All texts are foreign."""
+    """A layer that cannot run in its precision. All texts are foreign."""
 
     node: str
     scope: list[str]
@@ -90,10 +90,10 @@ class CastFigures:
 
 @dataclass
 class Retyping:
-    """A copy, and what was done to it."""
+    """A copy of a model, and its changes."""
 
     document: Document
-    """Has no path. Close it before the document that it was made of."""
+    """Has no path. Close it before the document that it was copied from."""
     plan: CastPlan
     inlined: int = 0
     """Calls of local functions that were replaced, as they hold layers with a precision."""
@@ -163,8 +163,8 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
 
     Args:
         document: The model; nodes may have precisions (:mod:`dld_tui.core.document.metadata`).
-        specs: Further precisions as trtexec writes them, ``NAME:fp16``. Where ``*`` stands for any
-            characters, they are for the nodes that have no precision of their own and can take it.
+        specs: Further precisions as trtexec writes them, ``NAME:fp16``. With ``*`` for any
+            characters, they apply to the nodes without a precision that support it.
 
     Raises:
         UsageError: A spec names no node or no precision.
@@ -185,9 +185,9 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> Retyping:
 def lowered(
     document: Document, precision: str, kept: Collection[Node] = (), *, rounded: bool = False
 ) -> Retyping:
-    """Return a copy of a model in which all layers that can run in a precision do.
+    """Return a copy of a model in which all layers that support a precision use it.
 
-    Layers that are set to another one keep that. Runs onnx's shape inference: call it in a child
+    Layers with another precision keep that. Runs onnx's shape inference: call it in a child
     process.
 
     Args:
@@ -198,7 +198,7 @@ def lowered(
             CPU in float32, and leaves out the casts between two nodes: nothing would overflow.
 
     Raises:
-        EditError: There is no such precision.
+        EditError: The precision is unknown.
     """
     with working_copy(document) as copy:
         stay, change = [], []
@@ -277,10 +277,10 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
 
 
 def losses(retyping: Retyping, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
-    """Yield what the casts of weights lose; reads all of them.
+    """Yield the losses of casts of weights; reads all of them.
 
     Raises:
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     for cast in retyping.plan.casts:
         tensor = _weight(cast) if cast.stored else None
@@ -328,7 +328,7 @@ def inline_marked(copy: Document, *, everything: bool) -> int:
 
 
 def _marked_functions(copy: Document) -> set[FunctionKey]:
-    """Return the functions in which, or in what they call, a node has a precision."""
+    """Return the functions that have a node with a precision, or call one that has."""
     inside = (enclosing_function(node.scope) for node in precisions_of(copy))
     marked = {key_of(function) for function in inside if function is not None}
     while True:
@@ -368,7 +368,7 @@ _SWITCH = "dld.switch"
 
 
 def switchable(document: Document, precision: str) -> Switched:
-    """Return a copy of a model whose nodes round values to a precision when inputs of it say so.
+    """Return a copy of a model whose nodes round values to a precision if extra inputs say so.
 
     As :func:`~dld_tui.core.tensorrt.retyping.lowered` with `rounded`, for any choice of nodes.
 
@@ -424,13 +424,13 @@ def _switch_of(node: Node) -> str:
 def assigned(
     document: Document, precision: str, lower: Collection[Node], kept: Collection[Node]
 ) -> Document:
-    """Return a copy of a model whose nodes are set to precisions, for TensorRT to follow.
+    """Return a copy of a model whose nodes have precisions, for TensorRT to follow.
 
     Args:
-        document: The model; it is not changed, and what it sets itself holds.
-        precision: Of the nodes that are lowered, for example ``fp16``.
+        document: The model; it is not changed, and its own precisions take precedence.
+        precision: Of the lowered nodes, for example ``fp16``.
         lower: The nodes that can be lowered.
-        kept: Those of them that stay in fp32.
+        kept: Those that stay in fp32.
 
     Returns:
         The copy, to be closed before the document.

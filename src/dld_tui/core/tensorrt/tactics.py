@@ -1,10 +1,10 @@
-"""Which implementation TensorRT took for each layer, who can choose it, and what builds log.
+"""The tactic of each layer, how a library lets the user choose it, and the logs of builds.
 
-A library lets them be chosen in one of two ways. TensorRT 8 to 10 asks an algorithm selector for
-each layer (:data:`REPLAY`); from 10.8 on the timing cache of a build can be edited
+A library lets tactics be chosen in one of two ways. TensorRT 8 to 10 asks an algorithm selector for
+each layer (:data:`REPLAY`); from 10.8 on, the timing cache of a build can be edited
 (:data:`CACHE`), and from 11 on that is the only way.
 
-The lines are those of TensorRT 10.8 and later, at the verbose level::
+The log lines are those of TensorRT 10.8 and later, at the verbose level::
 
     Autotuning op matMul1(key: 0x1814870c44ff0f8574df6e3dda04cbd7):
     Sorted table of all evaluated tactics:
@@ -40,9 +40,9 @@ class TensorForm:
     """The library's name, such as ``HALF``."""
     strides: tuple[int, ...] = ()
     vectorized: int | None = None
-    """The dimension whose elements lie together; -1 for none, None where it is not told."""
+    """The dimension whose elements are grouped; -1 for none, None if unknown."""
     components: int | None = None
-    """So many of them."""
+    """The number of elements in a group."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Tactic:
     inputs: tuple[TensorForm, ...] = ()
     outputs: tuple[TensorForm, ...] = ()
     name: str = field(default="", compare=False)
-    """The kernel, where the library tells. Foreign text."""
+    """The kernel, if known. Foreign text."""
     ms: float | None = field(default=None, compare=False)
     """Its measured time."""
 
@@ -97,16 +97,16 @@ def reason_against(way: str, facts: LibraryFacts) -> str:
 
 
 def replay_text(choices: Choices) -> str:
-    """Return a replay file, which Polygraphy reads, too (``--load-tactics``)."""
+    """Return a replay file, which Polygraphy reads as well (``--load-tactics``)."""
     replay = {layer: _algorithm(tactic) for layer, tactic in choices.items()}
     return json.dumps({"replay": replay, _CLASS: "TacticReplayData"}, indent=1)
 
 
 def parse_replay(text: str, where: str) -> dict[str, Tactic]:
-    """Return the choices of a replay file of ours or of Polygraphy's.
+    """Return the choices of a replay file of this program or of Polygraphy.
 
     Raises:
-        InputError: It is none.
+        InputError: It is not a replay file.
     """
     try:
         data = json.loads(text)
@@ -152,7 +152,7 @@ def _tactic(data: Mapping[str, Any]) -> Tactic:
 
 
 def by_time(tactics: Sequence[Tactic]) -> tuple[Tactic, ...]:
-    """Return tactics without doubles, the fastest first; those without a time last."""
+    """Return distinct tactics, the fastest first; those without a time last."""
     ordered = sorted(tactics, key=lambda tactic: (tactic.ms is None, tactic.ms or 0.0))
     return tuple(dict.fromkeys(ordered))
 
@@ -174,7 +174,7 @@ class Measured:
 
 
 def measured_tactics(lines: Iterable[str]) -> dict[str, Measured]:
-    """Return what was measured, by the text of the layer's key in the timing cache."""
+    """Return the measured tactics, by the text of the layer's key in the timing cache."""
     by_layer: dict[str, Measured] = {}
     current: Measured | None = None
     for line in lines:

@@ -1,8 +1,8 @@
 """The commands of trtexec: its options by version (8.0 to 11.5), written, read and explained.
 
-Settings become the trtexec command that is equal to them. A pasted command of trtexec 8 to 11, or
-of Polygraphy's ``convert`` and ``run``, becomes settings; of options that another version no longer
-has, it is said what became of them.
+Settings become the equivalent trtexec command. A pasted command of trtexec 8 to 11, or
+of Polygraphy's ``convert`` and ``run``, becomes settings; notes say what became of options that
+a later version removed.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _SINCE = {
         "--independentWeightLayouts --loadEngineSo --saveEngineSo "
     ),
 }
-"""Options by the release that brought them; 8.0 stands for itself and those before."""
+"""Options by the release that added them; 8.0 includes earlier ones."""
 _LAST = {
     "8.6": (
         "--batch --buildOnly --deploy --explicitBatch --explicitPrecision --heuristic "
@@ -190,7 +190,7 @@ def print_command(settings: BuildSettings, version: str = "10.16") -> str:
 
 
 def _options(settings: BuildSettings, release: Version) -> Iterator[tuple[str, str | None]]:
-    """Return the options of trtexec with their values, whatever the version."""
+    """Return the options of trtexec with their values, for all versions."""
     yield "--onnx", str(settings.model)
     if isinstance(settings, MeasureSettings):
         if settings.output is not None:
@@ -318,21 +318,21 @@ _TOOLS = ("trtexec", "tensorrt_rtx", "polygraphy")
 _OURS = "ours"
 _RUNNING = re.compile(r"&&&& \w+ TensorRT\.trtexec \[TensorRT v(\d+)\](?: \[b\d+\])? # ")
 _END = re.compile(r"\||&&|\|\||;|&|\d?>.*|<")
-"""Words with which the shell goes on to something else."""
+"""Words that begin another command in a shell."""
 _MEANT = frozenset(
     (
         "--dumpProfile", "--separateProfileRun", "--skipInference", "--buildOnly",
         "--explicitBatch", "--trt", "--onnx",
     )
 )  # fmt: skip
-"""Options that say what is done here anyway."""
+"""Options for what is always done here."""
 _REPORTS = frozenset(
     (
         "--avgRuns", "--dumpLayerInfo", "--dumpOptimizationProfile", "--dumpRefit",
         "--exportProfile", "--exportTimes",
     )
 )  # fmt: skip
-"""Options about printing or writing what a report holds."""
+"""Options about printing or writing what a report contains."""
 _ELSEWHERE = {
     **dict.fromkeys(
         (
@@ -360,13 +360,13 @@ _POLYGRAPHY_VALUES = frozenset(
 
 
 class Parsed(NamedTuple):
-    """What a command says."""
+    """The content of a command."""
 
     values: dict[str, JSON]
-    """Settings by name, as in :class:`RunSettings`; those that the command leaves alone are not
-    there."""
+    """Settings by name, as in :class:`RunSettings`; those that the command does not set are
+    missing."""
     notes: tuple[str, ...]
-    """What was left out, one sentence each. Foreign text."""
+    """Notes about options that were left out, one sentence each. Foreign text."""
 
 
 class Words(NamedTuple):
@@ -404,7 +404,7 @@ def parse_command(text: str, version: str = "") -> Parsed:
 
 
 def for_build(parsed: Parsed) -> Parsed:
-    """Return what a command says of a build: shapes to measure with become the usual ones."""
+    """Return the build settings of a command: shapes to measure with become the optimal ones."""
     from dld_tui.core.tensorrt.build_settings import SHAPES, BuildSettings
 
     known = {setting.name for setting in settings_of(BuildSettings)}
@@ -691,14 +691,14 @@ class Explained:
 
 
 def explain(text: str, version: str = "11") -> list[Explained]:
-    """Return what a version of trtexec makes of a command: one line an option, then defaults.
+    """Return the effect of a command in a version of trtexec: a line per option, then defaults.
 
     Args:
         text: A command of trtexec of any version from 8.
-        version: The version that is to run it.
+        version: The version that would run it.
 
     Raises:
-        UsageError: It is no command of trtexec.
+        UsageError: It is not a command of trtexec.
     """
     command = command_words(text)
     release = version_of(version)
@@ -729,7 +729,7 @@ def _explained(option: str, release: Version) -> Explained:
 
 
 def _defaults(options: list[str]) -> list[Explained]:
-    """Return what a command gets in 11 without having asked for it."""
+    """Return the defaults that a command gets in version 11."""
     lines = []
     for name, (positive, negative) in DEFAULT_ON_IN_11.items():
         if positive not in options and negative not in options:

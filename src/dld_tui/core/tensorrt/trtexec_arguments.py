@@ -1,7 +1,7 @@
-"""Arguments as trtexec and Polygraphy take them, brought to one value an option.
+"""Arguments as trtexec and Polygraphy take them, normalised to one value per option.
 
 Both the command line of ``dld build`` and pasted commands pass through :func:`plain_arguments`;
-what it leaves is what the declaration of the settings knows.
+its output matches the declaration of the settings.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def mebibytes(text: str) -> float:
 
 
 def device_text(device: str | int) -> str:
-    """Return a device as it is given: a number, or the UUID of a GPU or a part of one.
+    """Return a device: a number, or the UUID of a GPU or of a part of one.
 
     Raises:
         UsageError: It is neither.
@@ -241,10 +241,10 @@ _BYTES = re.compile(r"[\d.]+(?:[eE][+-]?\d+)?")
 
 
 def plain_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return arguments with one value an option, as ``--option=value``.
+    """Return arguments with one value per option, as ``--option=value``.
 
-    ``--profile=N`` goes into the shapes that follow it, ``--onnx=MODEL`` becomes the model, lists
-    of Polygraphy become options that come again, and its sizes in bytes say so.
+    ``--profile=N`` is added to the shapes that follow it, ``--onnx=MODEL`` becomes the model, lists
+    of Polygraphy become repeated options, and its sizes in bytes get a unit.
 
     Raises:
         UsageError: ``--profile`` has no number, or a size cannot be read.

@@ -31,7 +31,7 @@ _PASSES = 0
 _MOST_SAMPLES = 20_000
 _MOST_NODES = 8
 _LINES = 2000
-"""Lines that are written at once."""
+"""Lines per write."""
 
 _GPU_CATEGORIES = {
     "kernel": "kernel",
@@ -51,18 +51,18 @@ def write_trace(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> list[str]:
-    """Write a report as a Chrome trace and return remarks for the user, mostly none.
+    """Write a report as a Chrome trace and return notes for the user, mostly none.
 
     Args:
         report: All of its passes are written.
         path: Where; by convention ``NAME.trace.json``.
-        overwrite: Replace a file that is there.
+        overwrite: Replace an existing file.
         progress: Called with (passes done, passes in all).
         cancelled: Asked before each pass.
 
     Raises:
-        SaveError: It cannot be written; what was there is untouched.
-        CancelledError: `cancelled` said so.
+        SaveError: It cannot be written; an existing file is unchanged.
+        CancelledError: `cancelled` returned True.
     """
     spill = SpillFile()
     try:
@@ -77,10 +77,10 @@ def trace_lines(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Iterator[str]:
-    """Yield the lines of the trace: one JSON object, an event a line.
+    """Yield the lines of the trace: one JSON object, an event per line.
 
     Raises:
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     other: dict[str, JSON] = {
         "network": report.network,
@@ -165,7 +165,7 @@ def _pass(report: Report, report_pass: ReportPass, layers: list[tuple[str, str]]
 def _counter(report: Report, counter: Counter) -> Iterator[str]:
     if not counter.samples:
         return
-    # The counters may have a clock of their own; a pass is on both.
+    # The counters may have their own clock; a pass is on both.
     shift = next((pass_.start_us - pass_.counter_origin_us for pass_ in report.passes), 0.0)
     parts = max(1, min(counter.samples, _MOST_SAMPLES))
     first, last = counter.first_us, max(counter.last_us, counter.first_us + 1.0)

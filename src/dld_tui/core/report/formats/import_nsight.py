@@ -1,9 +1,9 @@
-"""Nsight Systems' SQLite export as a report: its NVTX ranges are the layers, its kernels theirs.
+"""Nsight Systems' SQLite export as a report: NVTX ranges are layers, with their kernels.
 
-A kernel belongs to the innermost range, on the thread that launched it, which holds the launch:
-the call of the CUDA API that has the kernel's correlation ID. The tables are those of NVIDIA's
-"SQLite Export Schema Reference", of which a version has more columns or fewer; times are in ns.
-Nothing in the file is run: a table must be an ordinary one, and every value is checked.
+A kernel belongs to the innermost range, on the launching thread, that contains its launch:
+the call of the CUDA API with the kernel's correlation ID. The tables are those of NVIDIA's
+"SQLite Export Schema Reference", whose columns vary by version; times are in ns.
+Nothing in the file is executed: a table must be an ordinary one, and every value is checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 20_000
 _PUSH_POP = (59, 70)
 """``NvtxPushPopRange`` and its form with an extended payload, in ``eventType``."""
 _ID_BITS = 24
-"""A global thread ID ends with the process and the thread, of so many bits each."""
+"""A global thread ID ends with process and thread, each of this many bits."""
 _COPIES = {
     1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
     9: "HtoH", 10: "PtoP",
@@ -46,7 +46,7 @@ _SHAPE = (
 
 @dataclass(slots=True)
 class _Work:
-    """What a GPU did."""
+    """A piece of work of a GPU."""
 
     kind: GpuKind
     name: str
@@ -81,16 +81,16 @@ def report_from_nsight(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Report:
-    """Return what ``nsys export --type sqlite`` wrote as a report.
+    """Return an export of ``nsys export --type sqlite`` as a report.
 
-    Where the outermost range comes again and again, each is a pass; else all is one. Without
+    If the outermost range repeats, each repetition is a pass; else there is one pass. Without
     ranges, each name of a kernel or copy is a layer.
 
     Raises:
-        InputError: The file cannot be read, or tells of no work of a GPU.
+        InputError: The file cannot be read, or has no GPU work.
         CorruptFileError: It is damaged.
-        CancelledError: `cancelled` said so.
-        SaveError: There is no room in the folder for temporary files.
+        CancelledError: `cancelled` returned True.
+        SaveError: The folder for temporary files is full.
     """
     target = Path(path)
     address = f"file:{quote(os.path.abspath(target))}?mode=ro"
@@ -120,7 +120,7 @@ def report_from_nsight(
 
 
 class _Export:
-    """What is read of the tables."""
+    """The content of the tables."""
 
     def __init__(self, database: sqlite3.Connection, cancelled: CancelCheck | None) -> None:
         self._database = database
@@ -165,7 +165,7 @@ class _Export:
             yield row
 
     def _work(self, table: str, *more: str) -> Iterator[tuple[tuple[int | None, ...], list[int]]]:
-        """Yield what is at :data:`_PLACE`, and the whole numbers of more columns, -1 for others."""
+        """Yield the value at :data:`_PLACE`, and integers of more columns, -1 for others."""
         for row in self._rows(table, (*_PLACE, *more)):
             place = tuple(value if isinstance(value, int) else None for value in row[: len(_PLACE)])
             start, end = place[:2]

@@ -1,15 +1,15 @@
-"""An ONNX Runtime profile JSON into a report, its kernels joined to the nodes of the ONNX file.
+"""An ONNX Runtime profile as a report, with its kernels matched to the nodes of the ONNX file.
 
 :func:`add_ort_profile` adds the layers and passes of a profile to a report that an activity writes;
-:func:`report_from_ort_profile` opens a profile from anywhere as a report of its own.
+:func:`report_from_ort_profile` opens any profile as a report.
 
-Optimisers keep the names of tensors where they replace nodes: a fused kernel's outputs are the
-outputs of the last nodes that it replaces, its inputs those of the first. So it stands for what
-lies between: backwards from its outputs to the tensors that other kernels make.
+Optimizers keep the names of tensors when they replace nodes: a fused kernel's outputs are the
+outputs of the last nodes that it replaces, its inputs those of the first. So it stands for the
+nodes between: backwards from its outputs to tensors that other kernels produce.
 
-Two sources: the tensors of the optimised model, where it was saved (confidence ``tensor``), and
-the kernels' names (``name`` when a node has exactly this name and operator, ``rule`` when a
-naming rule of the optimiser leads to it). What neither explains is ``none``; nothing is guessed.
+There are two sources: the tensors of the optimized model, if it was saved (confidence ``tensor``),
+and the kernels' names (``name`` if a node has exactly this name and operator, ``rule`` if a
+naming rule of the optimizer leads to it). Other kernels have ``none``; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-# --- which nodes of the ONNX file a kernel stands for ---------------------------------------------
+# --- the nodes of the ONNX file that a kernel stands for ------------------------------------------
 
 _MOST_CANDIDATES = 4
 
@@ -88,9 +88,9 @@ class NodeFinder:
         return self.functions.get((node.domain, node.op_type))
 
     def find(self, clue: Clue, op_type: str, within: Scope | None = None) -> list[Node]:
-        """Return the nodes that a clue may mean, those of the same operator when there are any.
+        """Return the nodes that match a clue, those of the same operator if any.
 
-        Nothing when there are too many to be of use.
+        Empty if there are too many to be useful.
         """
         if clue.kind == "index":
             nodes = self._at_index(int(clue.text), op_type) if within is None else []
@@ -176,9 +176,9 @@ class FusionTracer:
                 self._made.update(self._output_places(node))
 
     def nodes_of(self, node: Node) -> list[Node]:
-        """Return the original nodes that an optimised one stands for, in the order of the graph.
+        """Return the original nodes that an optimized one stands for, in graph order.
 
-        Empty when neither its results nor its weights are of the original graph.
+        Empty if neither its outputs nor its weights are in the original graph.
         """
         if self.moves_data(node):
             return []
@@ -191,7 +191,7 @@ class FusionTracer:
         return list(reversed(nodes)) if len(nodes) <= _MOST_NODES else []
 
     def _readers_of_weights(self, node: Node) -> list[Node]:
-        """Return the original nodes that alone read the weights of an optimised one.
+        """Return the original nodes that are the only readers of an optimized node's weights.
 
         A MatMul and its Add become a Gemm between two Reshapes: all tensors around it are new.
         """
@@ -211,10 +211,10 @@ class FusionTracer:
         return all(place in sources for place in places)
 
     def nodes_served(self, node: Node) -> list[Node]:
-        """Return the original nodes for which a data-moving node works.
+        """Return the original nodes that a data-moving node serves.
 
-        Those that want the other layout: what makes its input when it goes out of a layout, else
-        what reads its output, through other such nodes.
+        These need the other layout: the producer of its input if it leaves a layout, else the
+        consumers of its output, through other such nodes.
         """
         name = next(iter(node.inputs), "")
         place = self._place(node.scope, name) if name else None
@@ -320,7 +320,7 @@ class FusionTracer:
             stack.extend(self._open_inputs(kernel, node))
 
     def _open_inputs(self, kernel: Node, node: Node) -> Iterable[Place]:
-        """Yield what a node reads that no other kernel makes and that is not constant."""
+        """Yield inputs of a node that no other kernel produces and that are not constant."""
         for name in node.inputs:
             definition = node.scope.resolve(name) if name else None
             if definition is None or definition.node is None:
@@ -334,7 +334,7 @@ class FusionTracer:
 
 
 def _after_fusion(kernel: Node, place: Place) -> Place:
-    """Return what a kernel in blocked layout makes, which is named for what it made at first.
+    """Return the outputs of a kernel in blocked layout, which is named after its first output.
 
     A sum and an activation that were fused into it later are in its inputs and attributes.
     """
@@ -389,9 +389,9 @@ class Attribution:
     def __init__(self, document: Document, optimised: Document | None = None) -> None:
         """Index a document.
 
-        Args:
+        document: The user's model.
             document: The model as the user knows it.
-            optimised: What the backend made of it and ran, when that was saved.
+            optimised: The backend's optimized model, if it was saved.
         """
         self._finder = NodeFinder(document)
         self._tracer: FusionTracer | None = None
@@ -422,10 +422,10 @@ class Attribution:
         return same
 
     def links(self, kernel: Kernel) -> tuple[tuple[NodeLink, ...], Confidence]:
-        """Return the nodes that a kernel stands for, sharing its time by cost, and how sure it is.
+        """Return the nodes that a kernel stands for, with shares of its time, and the confidence.
 
-        What it was shared by is in :attr:`shared_by`. The first is the one that says most about the
-        kernel: of its own name or operator.
+        :attr:`shared_by` is the rule of the shares. The first node characterises the kernel best:
+        it has the kernel's name or operator.
         """
         self._are_fused = True
         self.shared_by = None
@@ -540,7 +540,7 @@ PassObserver: TypeAlias = "Callable[[ProfilePass, Mapping[int, int]], None]"
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What a profile held."""
+    """The content of a profile."""
 
     layers: int
     passes: int
@@ -566,25 +566,25 @@ def add_ort_profile(
     on_pass: PassObserver | None = None,
     roofs: Mapping[str, Roof] | None = None,
 ) -> ImportSummary:
-    """Add the layers, passes and samples of a profile, with what is wrong with it as notes.
+    """Add the layers, passes and samples of a profile, and its problems as notes.
 
     Args:
-        writer: An open report; it is left open.
-        json_path: What ``InferenceSession.end_profiling`` returned.
+        writer: An open report; it stays open.
+        json_path: The result of ``InferenceSession.end_profiling``.
         document: The model that was run, for the links to its nodes; None to leave them out.
-        optimised_document: What ``SessionOptions.optimized_model_filepath`` saved. With it, fused
-            kernels are joined by their tensors.
+        optimised_document: The model at ``SessionOptions.optimized_model_filepath``. With it, fused
+            kernels are matched by their tensors.
         progress: Called with (bytes read, bytes in all).
-        cancelled: Asked about once a megabyte.
-        warm_up: How many passes at the start are not to count in statistics.
+        cancelled: Asked about once per megabyte.
+        warm_up: The number of first passes that statistics leave out.
         start_us: When the profile began, on the report's clock.
-        on_pass: Called with every pass after it was added, and the number that the report has for
+        on_pass: Called with every added pass, and the number that the report has for
             each kernel of the profile.
-        roofs: What the devices of the execution providers can do at most.
+        roofs: The rooflines of the devices of the execution providers.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
-        CancelledError: `cancelled` said so; what was read so far is in the report.
+        CancelledError: `cancelled` returned True; passes read before are in the report.
         SaveError: The report cannot be written.
     """
     profile = OrtProfile(Path(json_path))
@@ -600,12 +600,12 @@ def report_from_ort_profile(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Report:
-    """Return a profile as a report, whose file is temporary and goes when it is closed.
+    """Return a profile as a report, whose temporary file is deleted when it is closed.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
-        CancelledError: `cancelled` said so.
-        SaveError: There is no room in the folder for temporary files.
+        CancelledError: `cancelled` returned True.
+        SaveError: The folder for temporary files is full.
     """
     path = Path(json_path)
     name = _FILE_NAME.match(path.stem)
@@ -692,7 +692,7 @@ class _Importer:
             if profile_pass.index < self._warm_up:
                 state = "warm-up"
             else:
-                # Without its events: only what comes after needs to know of it.
+                # Without its events: only its existence matters later.
                 self._measured.append(
                     ProfilePass(
                         profile_pass.index,
@@ -713,7 +713,7 @@ class _Importer:
         self._writer.add_pass(profile_pass.index, start_us, profile_pass.duration_us, state)
 
     def _drop_short_passes(self) -> None:
-        """Mark the runs that failed on the way: they ran fewer nodes of the main graph."""
+        """Mark runs that failed: they ran fewer nodes of the main graph."""
         # With several threads, the body of an If may run on another one than the If.
         if not self._measured or len(self._threads) > 1:
             return

@@ -31,13 +31,13 @@ def report_from_trace(
 ) -> Report:
     """Return a Chrome trace as a report.
 
-    Its passes are what it calls steps or runs (``ProfilerStep#3`` of PyTorch, ``pass 3`` of this
-    program's own export); a trace without any is one pass. Each name in a category is a layer.
+    Its passes are the steps or runs that it marks (``ProfilerStep#3`` of PyTorch, ``pass 3`` of
+    this program's own export); a trace without any is one pass. Each name in a category is a layer.
 
     Raises:
         InputError: The file cannot be read, or has no event with a duration.
-        CancelledError: `cancelled` said so.
-        SaveError: There is no room in the folder for temporary files.
+        CancelledError: `cancelled` returned True.
+        SaveError: The folder for temporary files is full.
     """
     target = Path(path)
     reader = ArrayReader(target, progress, cancelled)
@@ -66,7 +66,7 @@ class _Importer:
     def run(self) -> None:
         self._writer.set_fact("execution_provider", "GPU" if len(self._events.gpu) else "")
         host, gpu = self._events.host, self._events.gpu
-        # Of a trace that has kernels alone, these are the layers.
+        # In a trace with kernels only, these are the layers.
         whole = host if len(host) else gpu
         starts = np.frombuffer(whole.starts, dtype=np.float64)
         durations = np.frombuffer(whole.durations, dtype=np.float64)
@@ -90,7 +90,8 @@ class _Importer:
             self._writer.add_pass(index, begin - origin, end - begin, state)
             self._add_samples(index, whole, chosen, origin)
             if len(gpu) and whole is host:
-                # What a pass launched may run after it: all until the next one begins is its own.
+                # Work of a pass may run after it: everything until the next pass begins belongs to
+                # it.
                 until = marks[index + 1].start_us if index + 1 < len(marks) else np.inf
                 reached, past = np.searchsorted(gpu_starts, (begin, until), "left")
                 self._add_gpu(index, begin, gpu_order[reached:past])
@@ -100,7 +101,7 @@ class _Importer:
             self._writer.note(f"{fmt.plural(outside, 'event')} outside all passes left out")
 
     def _once(self, spans: Spans) -> NDArray[np.bool_]:
-        """Return which events of a GPU count: nothing runs twice at once on a stream."""
+        """Return which GPU events count: on a stream, nothing runs twice at the same time."""
         parts = (spans.names, spans.threads, spans.durations, spans.starts)
         keys = [np.frombuffer(part, dtype=part.typecode) for part in parts]
         order = np.lexsort(keys)

@@ -1,6 +1,6 @@
-"""The objects of a JSON array, one at a time, from a file of any size and any state of repair.
+"""The objects of a JSON array, one at a time, from a file of any size, even a damaged one.
 
-The array is the document, or what is under ``traceEvents`` in it.
+The array is the document, or the value of ``traceEvents`` in it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ that is never closed is looked for up to `_LONGEST_OBJECT`; of many of these, on
 _ARRAY = re.compile(r"\s*\[")
 _OBJECT = re.compile(r"\s*\{")
 _TRACE_EVENTS = re.compile(r'"traceEvents"\s*:\s*\[')
-# Each line is looked at once: a run of line ends is not scanned again from each of them.
+# Each line is examined once: a run of line ends is not scanned again from each of them.
 _NEXT_OBJECT = re.compile(r"[\r\n](?:[ \t,]*\{|\])")
 _FILLING = re.compile(r"[\s,]*")
 _ANOTHER = re.compile(rb"\]\s*\[")
-"""What stands between two lists. It may stand in a string, too."""
+"""The text between two lists. It may also occur in a string."""
 
 
 @dataclass
 class Damage:
-    """What was wrong with the text."""
+    """The damage of the text."""
 
     skipped: int = 0
     """Objects, or what should have been some, that could not be read."""
@@ -55,7 +55,7 @@ class ArrayReader:
     cancelled: CancelCheck | None = None
     damage: Damage = field(default_factory=Damage)
     only: int = 0
-    """Which list is read where several stand one after another; of :func:`last_list`."""
+    """The index of the list to read if several follow each other, from :func:`last_list`."""
     lists: int = 0
     """How many lists were begun."""
     filled: list[int] = field(default_factory=list)
@@ -67,11 +67,11 @@ class ArrayReader:
     """Whether the object that is read has a number that JSON does not know."""
 
     def objects(self) -> Iterator[Foreign]:
-        """Yield the objects of the array in order, and pass over what is damaged.
+        """Yield the objects of the array in order, skipping damaged ones.
 
         Raises:
             InputError: The file cannot be read, is empty, or is not a JSON array of objects.
-            CancelledError: `cancelled` said so.
+            CancelledError: `cancelled` returned True.
         """
         source = Source.open(self.path)
         try:
@@ -138,7 +138,7 @@ class ArrayReader:
             text, position = addition, 0
 
     def _next_list(self, text: str, position: int, texts: Iterator[str]) -> tuple[str, int]:
-        """Return the text and where in it the next list begins; no text when there is none."""
+        """Return the text and the start of the next list in it; no text if there is none."""
         while not text[position:].strip():
             addition = next(texts, None)
             if addition is None:
@@ -152,7 +152,7 @@ class ArrayReader:
 
     @property
     def _is_impatient(self) -> bool:
-        """Whether so much was damaged that an object has to end before the next line's begins."""
+        """Whether so much was damaged that an object has to end before the next line begins one."""
         return self._wasted > max(_WASTED * self._read_bytes, _WASTED_AT_ALL)
 
     @staticmethod
@@ -173,7 +173,7 @@ class ArrayReader:
         raise InputError("not a JSON array of events", where=str(self.path))
 
     def _skip(self, text: str, position: int) -> int:
-        """Count what is at `position` as damage and return where the next object may begin."""
+        """Count `position` as damage and return where the next object may begin."""
         self._note_damage(text, position)
         following = _NEXT_OBJECT.search(text, position)
         return following.end() - 1 if following else len(text)
@@ -214,7 +214,7 @@ class LastList:
     """Another one begins after it and does not end."""
 
     def notes(self, noun: str) -> list[str]:
-        """Return what is to be said of it."""
+        """Return notes about the choice."""
         if self.lists < 2:
             return []
         which = "the last whole one" if self.cut else "the last"
@@ -222,11 +222,11 @@ class LastList:
 
 
 def last_list(path: Path, cancelled: CancelCheck | None = None) -> LastList:
-    """Return which list of a file is the last whole one with an object.
+    """Return the last complete list with an object.
 
     Raises:
         InputError: The file cannot be read.
-        CancelledError: `cancelled` said so.
+        CancelledError: `cancelled` returned True.
     """
     if not _may_have_several(path, cancelled):
         return LastList()

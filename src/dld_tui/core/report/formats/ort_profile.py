@@ -1,9 +1,9 @@
 """ONNX Runtime's own profile: a JSON array of Chrome trace events, of versions 1.0 to 1.31.
 
-An event is written when it ends, so the order of the file is that of the ends, and `ts` is not
+An event is written when it ends, so the file is in the order of ends, and `ts` is not
 monotone. A kernel's time is its ``<node>_kernel_time`` event; a run of the model is a
 ``model_run`` event, which comes after the kernels of that run. All numbers within ``args`` are
-strings. An If, Loop or Scan includes what its body took: self times are without it.
+strings. An If, Loop or Scan includes the time of its body; self times exclude it.
 
 ::
 
@@ -12,7 +12,7 @@ strings. An If, Loop or Scan includes what its body took: self times are without
         for event in run.events: profile.kernels[event.kernel]
     profile.warnings
 
-The names of kernels tell what the optimiser of ONNX Runtime made of the nodes (:func:`clues`):
+The names of kernels show how ONNX Runtime's optimizer changed the nodes (:func:`clues`):
 
 =====================================  ==========================================================
 name of the kernel                     what it says
@@ -61,13 +61,13 @@ _BLOCKED = "_nchwc"
 
 @dataclass(frozen=True)
 class Clue:
-    """What a name says about the original graph."""
+    """What a name reveals about the original graph."""
 
     kind: Literal["node", "tensor", "index"]
     text: str
     """A node's name, a tensor's name, or the decimal number of a node without a name."""
     exact: bool = False
-    """True for the name as it is, False for one that a rule made."""
+    """True for an unchanged name, False for one derived by a rule."""
 
 
 def clues(name: str, op_type: str) -> Iterator[Clue]:
@@ -116,7 +116,7 @@ def without_cast(tensor: str) -> str:
 
 
 def split_inlined_branch(name: str) -> tuple[str, str, str] | None:
-    """Return (If node, attribute, rest of the name) of what came out of a branch, or None."""
+    """Return (If node, attribute, rest of the name) of an inlined branch's node, or None."""
     match = _INLINED.match(name)
     return (match.group(1), match.group(2), match.group(3)) if match else None
 
@@ -143,7 +143,7 @@ _TYPE_NAMES = MappingProxyType({"float": "float32", "double": "float64"})
 """ONNX Runtime's C++ names where they differ from ONNX's."""
 
 IN_USE = "in_use_bytes"
-"""What is in use of an arena after a kernel, in the first pass, and was not before all kernels."""
+"""Arena bytes in use after a kernel in the first pass, less those before all kernels."""
 _BYTES = MappingProxyType(
     {
         "activation_size": "activation_bytes",
@@ -185,7 +185,7 @@ def may_hold_others(op_type: str) -> bool:
 
 
 def kernel_from(name: str, arguments: Foreign) -> Kernel:
-    """Return the kernel of a ``_kernel_time`` event; what has a wrong type is left out."""
+    """Return the kernel of a ``_kernel_time`` event; values of wrong types are left out."""
     input_types, input_dims = _tensors(arguments.get("input_type_shape"))
     output_types, output_dims = _tensors(arguments.get("output_type_shape"))
     details: dict[str, JSON] = {}
@@ -211,7 +211,7 @@ def kernel_from(name: str, arguments: Foreign) -> Kernel:
 
 
 def op_type_of(name: str, arguments: Foreign) -> str:
-    """Return the operator's type; the kernel's name when the event does not tell."""
+    """Return the operator's type; the kernel's name if the event lacks it."""
     op_type = arguments.get("op_name")
     return op_type if isinstance(op_type, str) and op_type else name
 
@@ -245,7 +245,7 @@ def _tensors(value: JSON) -> tuple[tuple[str, ...], tuple[Dims, ...]]:
 
 
 EVENT_LIMIT = 1_000_000
-"""ONNX Runtime stops to record there, without a word in the file."""
+"""ONNX Runtime stops recording there, without a note in the file."""
 
 _KERNEL = "_kernel_time"
 _FENCE = "_fence_before"
@@ -277,18 +277,18 @@ class ProfilePass:
     duration_us: float
     state: PassState
     events: tuple[KernelEvent, ...]
-    """By start time; the holder before what it holds."""
+    """By start time; a nesting kernel before the nested ones."""
     top_level: int = 0
     """How many of them ran inside no other one: the same for every run that went through."""
 
 
 class OrtProfile:
-    """A profile that is read once, as a stream.
+    """A profile, read once, as a stream.
 
     Attributes:
         path: The file.
-        kernels: Every kernel seen so far.
-        warnings: What was wrong or is missing, for people; complete after the last pass.
+        kernels: The kernels read so far.
+        warnings: Damaged and missing parts, for display; complete after the last pass.
     """
 
     def __init__(self, path: Path) -> None:
@@ -319,7 +319,7 @@ class OrtProfile:
     def version(self) -> str:
         """The ONNX Runtime versions that write such events, e.g. ``1.12 to 1.15``.
 
-        Empty when there is no kernel to tell by.
+        Empty without kernels.
         """
         if not self.kernels:
             return ""
@@ -338,11 +338,11 @@ class OrtProfile:
 
         Args:
             progress: Called with (bytes read, bytes in all).
-            cancelled: Asked about once a megabyte.
+            cancelled: Asked about once per megabyte.
 
         Raises:
             InputError: The file cannot be read, is empty, or is not such a profile.
-            CancelledError: `cancelled` said so.
+            CancelledError: `cancelled` returned True.
         """
         reader = ArrayReader(self.path, progress, cancelled)
         for event in reader.objects():
@@ -399,7 +399,7 @@ class OrtProfile:
         self._pending.append((number, *times, self._passes))
 
     def _with_memory(self, kernel: Kernel, arguments: Foreign) -> Kernel:
-        """Note what is in use after the first run of a kernel: later passes take one block."""
+        """Record the memory in use after the first run of a kernel: later passes use one block."""
         used = whole(arguments.get("mem_bytes_requested_in_use"))
         if used is not None:
             grown = whole(arguments.get("mem_requested_in_use_delta")) or 0
@@ -419,7 +419,7 @@ class OrtProfile:
         else:
             taken = set(map(id, mine))
             rest = [e for e in self._pending if id(e) not in taken]
-            # Of one thread's runs, one after another, what began before this one is of none.
+            # Of sequential runs of one thread, events from before this one belong to none.
             since = self._passes - _MOST_RUNS_AT_ONCE if others else self._passes + 1
             self._pending = [e for e in rest if e[4] >= since]
             self._outside += len(rest) - len(self._pending)
@@ -445,7 +445,7 @@ class OrtProfile:
         kernel_events = []
         seen: set[tuple[int, float, float, int]] = set()
         for number, began, took, thread, _ in events:
-            # Nothing takes time twice at once: the event is in the file twice.
+            # A kernel cannot run twice at the same time: the event is in the file twice.
             if took > 0 and (number, began, took, thread) in seen:
                 self._repeated += 1
                 continue

@@ -67,7 +67,7 @@ def depths(spans: Sequence[Span]) -> list[int]:
 
 
 EVENT_LIMIT = 20_000_000
-"""What comes after is left out: 600 MB are enough."""
+"""Later events are left out: 600 MB are enough."""
 NAME_LIMIT = 200_000
 """Names beyond it are one."""
 THREAD_LIMIT = 1000
@@ -85,14 +85,14 @@ _GPU = {
 """Categories of PyTorch, and of what this program exports, by kind of GPU event."""
 _PASS = re.compile(r"ProfilerStep#\d+$|model_run$|pass \d+$", re.IGNORECASE)
 _MIRRORED = frozenset({"gpu_user_annotation"})
-"""What is on the CPU's rows already, drawn a second time over the kernels."""
+"""Events of the CPU's rows, drawn again over the kernels."""
 
 Thread: TypeAlias = "tuple[str, str]"
 """(pid, tid) as text: PyTorch has words among them."""
 
 
 class Name(NamedTuple):
-    """What is done, by everyone who does it."""
+    """A name of events, for all threads."""
 
     category: str
     text: str
@@ -115,10 +115,10 @@ class Spans:
     starts: array[float] = field(default_factory=lambda: array("d"))
     durations: array[float] = field(default_factory=lambda: array("d"))
     sizes: array[float] = field(default_factory=lambda: array("d"))
-    """Bytes of a copy, -1 where there are none; empty for what a CPU did."""
+    """Bytes of a copy, -1 where missing; empty for CPU events."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return their number."""
         return len(self.starts)
 
     def add(self, name: int, thread: int, start: float, duration: float) -> None:
@@ -161,11 +161,11 @@ class TraceEvents:
         self._open_count = 0
 
     def read(self, reader: ArrayReader) -> None:
-        """Take all events of a file.
+        """Read all events of a file.
 
         Raises:
             InputError: The file cannot be read or is no array of events.
-            CancelledError: The reader was told to stop.
+            CancelledError: The reader was cancelled.
         """
         for event in reader.objects():
             self._take(event)

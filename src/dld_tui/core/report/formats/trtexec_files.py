@@ -58,7 +58,7 @@ class LayerRows:
     passes: int | None = None
     rows: list[LayerRow] = field(default_factory=list)
     unsound: int = 0
-    """Rows without a name or a time that can be one."""
+    """Rows without a name or a valid time."""
     contradictory: int = 0
     """Rows whose mean is not their total over the passes."""
     repeated: int = 0
@@ -89,7 +89,7 @@ class LayerRows:
         self.rows.append(row)
 
     def repeated_note(self) -> list[str]:
-        """Return what is to be said of rows that are there twice."""
+        """Return notes about repeated rows."""
         if not self.repeated:
             return []
         rows = fmt.plural(self.repeated, "row is", "rows are")
@@ -154,20 +154,20 @@ class Inference:
 
 @dataclass
 class InferenceRows:
-    """Tells which rows of a timing file count; :meth:`take` them in the order of the file.
+    """Selects the rows of a timing file that count; :meth:`take` them in file order.
 
     Args:
-        warm_up_ms: Inferences that start to compute before this are left out, as in trtexec's own
-            summary; None where nothing tells: its default then, when the file begins with the run.
+        warm_up_ms: Inferences whose compute starts before this are left out, as in trtexec's own
+            summary; None if unknown: then its default, if the file begins with the run.
     """
 
     warm_up_ms: float | None = None
     bad: int = 0
     repeated: int = 0
     warm: list[Inference] = field(default_factory=list)
-    """Those of the warm-up. They are all there is of a run that ended before it."""
+    """Those of the warm-up. Used if a run ended before it did."""
     kept: int = 0
-    """How many inferences count, those of a warm-up that is all there is left out."""
+    """The number of inferences that count, without a warm-up that is used instead."""
     first_ms: float | None = None
     _assumed: bool = False
     _seen: set[tuple[float, float]] = field(default_factory=set)
@@ -199,7 +199,7 @@ class InferenceRows:
         return inference
 
     def warm_up_notes(self) -> list[str]:
-        """Return what is to be said of the warm-up."""
+        """Return notes about the warm-up."""
         if not self.warm:
             return []
         length = f"{self.warm_up_ms or 0.0:g} ms{', the default' if self._assumed else ''}"
@@ -209,7 +209,7 @@ class InferenceRows:
         return [f"{count} of the warm-up ({length}) left out, as in trtexec's own summary"]
 
     def doubts(self) -> list[str]:
-        """Return what is to be said of rows that cannot be, or are there twice."""
+        """Return notes about invalid and repeated rows."""
         doubts = []
         if self.repeated:
             inferences = fmt.plural(self.repeated, "inference is", "inferences are")
@@ -221,7 +221,7 @@ class InferenceRows:
 
 def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
     """Return the times of a row; None where they are missing, impossible or contradictory."""
-    # A time that is written and can be none makes the whole row doubtful.
+    # An invalid time makes the whole row doubtful.
     if any(key.endswith("Ms") and time_of(value) is None for key, value in raw.items()):
         return None
     phases: list[tuple[float | None, float]] = []
@@ -267,7 +267,7 @@ def _one_after_another(durations: Iterable[float]) -> list[tuple[float | None, f
 
 
 def _agree(time: float, other: float) -> bool:
-    """Tell whether two figures of one time are the same, but for how they were rounded."""
+    """Return whether two figures of one time are equal up to rounding."""
     return abs(time - other) <= _ROUNDING_MS + _ROUNDING * max(time, other)
 
 
@@ -284,7 +284,7 @@ def warm_up_ms(metadata: Mapping[str, JSON]) -> float | None:
 
 
 def warm_up_beside(timing: Path) -> float | None:
-    """Return the warm-up by the metadata that TREx writes beside a timing file, or None."""
+    """Return the warm-up from TREx's metadata beside a timing file, or None."""
     if ".timing." not in timing.name:
         return None
     path = timing.with_name(timing.name.replace(".timing.", ".profile.metadata."))
@@ -305,12 +305,12 @@ def report_from_trtexec_profile(
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Report:
-    """Return a layer profile of trtexec as a report of one pass: the layers one after another.
+    """Return a layer profile of trtexec as a report of one pass, its layers in sequence.
 
     Raises:
-        InputError: The file cannot be read, or has no layer with a sound time.
-        CancelledError: `cancelled` said so.
-        SaveError: There is no room in the folder for temporary files.
+        InputError: The file cannot be read, or has no layer with a valid time.
+        CancelledError: `cancelled` returned True.
+        SaveError: The folder for temporary files is full.
     """
     target = Path(path)
     last = last_list(target, cancelled)
@@ -420,9 +420,9 @@ def report_from_trtexec_times(
     """Return trtexec's inference times as a report: latencies, and a pass for each inference.
 
     Raises:
-        InputError: The file cannot be read, or has no inference with sound times.
-        CancelledError: `cancelled` said so.
-        SaveError: There is no room in the folder for temporary files.
+        InputError: The file cannot be read, or has no inference with valid times.
+        CancelledError: `cancelled` returned True.
+        SaveError: The folder for temporary files is full.
     """
     target = Path(path)
 
@@ -443,7 +443,7 @@ def report_from_trtexec_times(
 
 
 def _counted(reader: ArrayReader, rows: InferenceRows) -> Iterator[Inference]:
-    """Yield the inferences that count; those of the warm-up when there is no other."""
+    """Yield the inferences that count; those of the warm-up if there are no others."""
     for raw in reader.objects():
         inference = rows.take(raw)
         if inference is not None:

@@ -1,4 +1,4 @@
-"""An engine plan as data: its layers, their tensors, what they took, and what is missing."""
+"""An engine plan as data: its layers, their tensors and times, and what is missing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BITS: Mapping[str, int] = {
 LARGEST_ELEMENTS = 1 << 50
 """No tensor has more."""
 WeightsFrom: TypeAlias = Literal["file", "shapes", "unknown"]
-"""``file``: the file lists them, or the layer needs none. ``shapes``: an estimate for a convolution
-or product whose weights are not listed. ``unknown``: it needs some and nothing tells how many."""
+"""``file``: listed in the file, or not needed. ``shapes``: estimated for a convolution or product
+whose weights are not listed. ``unknown``: needed, of unknown size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class EngineTensor:
 
     @property
     def elements(self) -> int | None:
-        """How many elements there are.
+        """The number of elements.
 
         None when a dimension is dynamic or unknown, or when there are more than any memory holds.
         """
@@ -75,18 +75,18 @@ class EngineLayer:
     """A layer of an engine. Texts are foreign."""
 
     index: int
-    """Place in the file, from 0; stays what it is when other layers are folded away."""
+    """Index in the file, from 0; it stays when other layers are folded away."""
     name: str
     type: str
     """LayerType of the file; empty in a plan of names only."""
     subtype: str
-    """ParameterType of the file; empty when there is none."""
+    """ParameterType of the file; empty if missing."""
     inputs: tuple[EngineTensor, ...]
     outputs: tuple[EngineTensor, ...]
     constants: tuple[EngineTensor, ...]
     precision: str
-    """Type of the first input that carries data: conditions and indices are passed over when there
-    is another; of the first output when there is no input; empty when unknown."""
+    """Type of the first input that carries data: conditions and indices are skipped if there is
+    another; of the first output without inputs; empty if unknown."""
     output_precision: str
     """Type of the first output that carries data, likewise."""
     tactic: str
@@ -98,7 +98,7 @@ class EngineLayer:
     origin: str
     """Why a Reformat layer is there."""
     weights_bytes: int
-    """Weights and biases, of their types in the engine; 0 when the file tells of none."""
+    """Weights and biases, in the types of the engine; 0 if the file lists none."""
     attributes: Mapping[str, JSON]
     """All that the file says of the layer."""
     time_ms: float | None = None
@@ -111,10 +111,10 @@ class EngineLayer:
 
     @property
     def kind(self) -> str:
-        """ParameterType where there is one, else LayerType: what TREx groups layers by.
+        """ParameterType if any, else LayerType: the type by which TREx groups layers.
 
-        Of a layer of which only the name is known it is told from the name; empty when that tells
-        nothing.
+        For a layer of which only the name is known, it is derived from the name; empty if that is
+        not possible.
         """
         return self.subtype or self.type or type_of_name(self.name)
 
@@ -141,7 +141,7 @@ class EngineLayer:
 
 
 def type_of_name(name: str) -> str:
-    """Return the type of a layer by its name; empty when that tells nothing."""
+    """Return the type of a layer by its name; empty if it cannot be derived."""
     by_name = layer_type(name)
     return "" if by_name == UNKNOWN else by_name
 
@@ -173,7 +173,7 @@ class TimingSummary:
     d2h: TimeStatistics | None
     enqueue: TimeStatistics | None
     throughput: float | None
-    """Inferences a second by the wall clock."""
+    """Inferences per second of elapsed time."""
     series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """One value an inference: ``latency compute h2d d2h enqueue``; empty when only the
     summary is known."""
@@ -209,15 +209,15 @@ class EnginePlan:
     files: Mapping[str, str]
     """Role (``graph profile timing metadata log archive``, and ``… 2`` for more) to path."""
     profile_count: int
-    """How many optimization profiles the file tells of; 0 when it tells nothing."""
+    """The number of optimization profiles in the file; 0 if unknown."""
     profile_index: int = 0
     """The optimization profile that `layers` are of, where an engine has several."""
     log: TrtexecLog | None = None
-    """What a log said, where one was read."""
+    """The content of a log, if one was read."""
 
 
 def missing(plan: EnginePlan) -> list[str]:
-    """Return a sentence for each thing that would be worth having, the most important first."""
+    """Return a sentence for each missing piece of information, the most important first."""
     lines: list[str] = []
     if plan.passes is None and plan.total_ms is None:
         lines.append(

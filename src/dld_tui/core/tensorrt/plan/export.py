@@ -56,9 +56,9 @@ def plan_json(
     """Return the document of ``dld plan --json``. Fields may be added, never renamed.
 
     Args:
-        findings: What lint found in it.
-        mapping: Which ONNX nodes the layers compute.
-        table: The view or grouping that was asked for, which comes as ``table``.
+        findings: Those of the lint.
+        mapping: The ONNX nodes of the layers.
+        table: The requested view or grouping, which becomes ``table``.
     """
     names: JSON = list(plan.notes)
     peaks = peaks_of(plan.device)
@@ -112,7 +112,7 @@ def summary_json(plan: EnginePlan) -> dict[str, JSON]:
 
 
 def timing_json(timing: TimingSummary | None) -> JSON:
-    """Return inference times without the single ones; None when there are none."""
+    """Return inference times without the individual ones; None without any."""
     if timing is None:
         return None
     document: dict[str, JSON] = {"source": timing.source, "throughput": timing.throughput}
@@ -237,10 +237,10 @@ _NOT_A_WORD = re.compile(r"\W+")
 
 
 def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.ModelProto:
-    """Return a model whose nodes are the layers, in their order, with what is known as attributes.
+    """Return a model whose nodes are the layers, in order, with their facts as attributes.
 
-    A name that is written again gets a number, as a value of ONNX is made once. Names are as they
-    are shown, as not every text of a file can be one of ONNX.
+    A tensor that is written again gets a numbered name, as ONNX allows one producer. Names are
+    visible text, as not every text of a file is valid in ONNX.
 
     Args:
         plan: The engine.

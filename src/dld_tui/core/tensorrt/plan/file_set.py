@@ -59,7 +59,7 @@ class FileName:
     stem: str
     role: str
     infix: str = ""
-    """A hash that tells several files of one role apart."""
+    """A hash that distinguishes several files of one role."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class FileSet:
 
 
 def file_name(name: str) -> FileName | None:
-    """Return the parts of a file's name; None when it is none of these files."""
+    """Return the parts of a file's name; None for other files."""
     match = _ENDING.match(name)
     if match:
         role = _ROLES[match["role"].lower()]
@@ -89,7 +89,7 @@ def file_name(name: str) -> FileName | None:
 
 
 def find_set(path: Path) -> FileSet:
-    """Return the files beside `path` that belong to the same engine, itself included."""
+    """Return the files beside `path` that belong to the same engine, including itself."""
     own = file_name(path.name)
     stems = {own.stem} if own else {path.name}
     if path.suffix.lower() in _ENGINES:
@@ -119,9 +119,9 @@ def match_names(
 
     Args:
         names: Names of files.
-        stems: What they may be called; None is anything.
-        infix: The hash that is preferred where several files have a role.
-        folder: What the paths are made of.
+        stems: Allowed stems; None allows any.
+        infix: The preferred hash where several files have a role.
+        folder: The folder of the names.
     """
     file_set = FileSet()
     ranked = []
@@ -180,7 +180,7 @@ def text_of_file(path: Path) -> str:
 def _member(archive_path: Path, member: str, where: str) -> bytes:
     try:
         with zipfile.ZipFile(archive_path) as archive, archive.open(member) as file:
-            # What an archive says of sizes may be wrong: count what is read.
+            # The sizes in an archive may be wrong: count the bytes read.
             data = file.read(LARGEST_BYTES + 1)
     except (OSError, zipfile.BadZipFile, KeyError, *_BROKEN) as error:
         raise CorruptFileError(f"cannot be read from the archive: {error}", where=where) from None
@@ -202,19 +202,19 @@ def trex_paths(prefix: Path) -> dict[str, Path]:
 
 
 def write_trex(plan: EnginePlan, prefix: Path, *, overwrite: bool = False) -> list[Path]:
-    """Write a plan as TREx's files and return their paths, those that there is something for.
+    """Write the available parts of a plan as TREx's files and return their paths.
 
-    What was read from a file of the same form is written as it was; the rest is made from the
+    Content read from a file of the same form is written unchanged; the rest is generated from the
     plan.
 
     Args:
-        prefix: ``DIR/NAME``; the folder is made.
-        overwrite: False refuses when one of the files exists.
+        prefix: ``DIR/NAME``; the folder is created.
+        overwrite: False refuses if one of the files exists.
 
     Raises:
         UsageError: One of the files exists and may not be replaced.
-        InputError: A file that the plan was read from is gone.
-        SaveError: A file cannot be written; those that were there are untouched.
+        InputError: A file that the plan was read from is missing.
+        SaveError: A file cannot be written; existing ones are unchanged.
     """
     texts = {
         "graph": _graph(plan),
@@ -309,7 +309,7 @@ _NAME_KEYS = ("Selected Device", "Name", "name")
 
 
 def read_metadata(text: str, where: str, role: str = "") -> Foreign:
-    """Return what a metadata file says, by TREx's names.
+    """Return the content of a metadata file, by TREx's names.
 
     Raises:
         InputError: It is not JSON, or not metadata.
@@ -329,7 +329,7 @@ def read_metadata(text: str, where: str, role: str = "") -> Foreign:
 
 
 def io_modes(metadata: Mapping[str, JSON]) -> dict[str, str]:
-    """Return ``input`` or ``output`` for the bindings that an archive tells of."""
+    """Return ``input`` or ``output`` for the bindings in an archive."""
     plan = metadata.get("plan_cfg")
     tensors = plan.get("io_tensors") if isinstance(plan, dict) else None
     modes = {}
@@ -341,7 +341,7 @@ def io_modes(metadata: Mapping[str, JSON]) -> dict[str, str]:
 
 
 def device_of(metadata: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return what is known of the device; empty when nothing is."""
+    """Return the facts of the device; empty if unknown."""
     build = metadata.get("build")
     for source in (metadata, build if isinstance(build, dict) else {}):
         device = first(source, *_DEVICE_KEYS)

@@ -1,4 +1,4 @@
-"""Layers that do nothing at run time, folded; and what is computed inside generated ones."""
+"""Folding of layers that do nothing at run time, and the operations inside generated ones."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _folded(
 
 
 def _view(tensor: EngineTensor, others: Sequence[EngineTensor]) -> EngineTensor:
-    """Return a tensor under the name of what it is a view of; the rest stays its own."""
+    """Return a tensor under the name of the one that it is a view of; other fields stay."""
     view = dataclasses.replace(
         tensor,
         dims=others[0].dims if tensor.dims is None else tensor.dims,
@@ -121,7 +121,7 @@ def _view(tensor: EngineTensor, others: Sequence[EngineTensor]) -> EngineTensor:
 def _resolved(
     tensor: EngineTensor, sources: dict[str, tuple[EngineTensor, ...]]
 ) -> tuple[EngineTensor, ...]:
-    """Follow a chain of NoOps to what it reads; a cycle ends where it began."""
+    """Follow a chain of NoOps to its source; a cycle ends where it began."""
     seen = set()
     tensors: tuple[EngineTensor, ...] = (tensor,)
     while len(tensors) == 1 and tensors[0].name in sources and tensors[0].name not in seen:
@@ -133,8 +133,8 @@ def _resolved(
 def profile_indices(layers: Sequence[EngineLayer]) -> list[int]:
     """Return the optimization profile of each layer.
 
-    Its name or a tensor's says so; what Myelin made follows the others of its group; a layer
-    without any mark is of profile 0.
+    The name of the layer or of a tensor says so; layers of Myelin follow the others of their group;
+    a layer without a mark belongs to profile 0.
     """
     groups: dict[str, int] = {}
     marks: list[int | None] = []
@@ -169,7 +169,7 @@ _MOST = 200
 
 
 def is_pointwise(layer: EngineLayer) -> bool:
-    """Tell whether a layer computes element by element."""
+    """Return whether a layer is elementwise."""
     return layer.kind in _KINDS or layer.type in _KINDS
 
 

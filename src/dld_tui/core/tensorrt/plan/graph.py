@@ -39,7 +39,7 @@ _NEXT_NODE = re.compile(r" \+ | \|\| |\.\.\.|, (?=PWN\()|[)\]}]")
 
 @dataclass(frozen=True)
 class LayerVertex:
-    """What the vertex of a layer stands for."""
+    """What the vertex of a layer represents."""
 
     row: int
     """Place among ``EnginePlan.layers``."""
@@ -122,7 +122,7 @@ class _Builder:
         for name, makers in self._makers.items():
             readers = self._readers.get(name, ())
             for maker in makers:
-                # A layer that works in place reads what was there before, not what it makes.
+                # A layer that works in place reads the previous value, not its own output.
                 after = [reader for reader in readers if reader > maker]
                 early = [r for r in readers if r < maker and not any(m < r for m in makers)]
                 self.graph.link(name, maker, [*after, *early], self._types.get(name, ""))
@@ -169,7 +169,7 @@ def colour_of_type(kind: str) -> str:
 
 
 def first_node(name: str) -> str:
-    """Return the first of the ONNX nodes that the name of a layer is made of."""
+    """Return the first of the ONNX nodes in the name of a layer."""
     inner = name[_FIRST_NODE.match(name).end() :]  # type: ignore[union-attr]  # may be empty
     return _NEXT_NODE.split(inner, maxsplit=1)[0]
 
@@ -191,7 +191,7 @@ def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None
 
     Args:
         colour: One of :data:`COLOURS`.
-        drawn: Its graph, when there is one already.
+        drawn: Its graph, if already built.
 
     Raises:
         UsageError: The engine has too many layers for a picture.
@@ -219,7 +219,7 @@ def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None
 
 
 def layer_tips(layer: EngineLayer) -> list[str]:
-    """Return what a tooltip says besides: kernel, sizes, work."""
+    """Return further lines of a tooltip: kernel, sizes, work."""
     count = macs(layer)
     sizes = [
         f"{title} {fmt.size(size)}"

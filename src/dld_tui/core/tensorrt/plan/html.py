@@ -65,10 +65,10 @@ _TYPES = 8
 
 
 def roofline_chart(plan: EnginePlan) -> str:
-    """Return the layers under the roofs of their types; empty without peaks, times or shapes.
+    """Return the layers under the rooflines of their types; empty without peaks, times or shapes.
 
-    Both axes are logarithmic: operations for each byte moved (a multiply-accumulate is two), and
-    10^12 operations a second.
+    Both axes are logarithmic: operations per byte moved (a multiply-accumulate is two), and
+    10^12 operations per second.
     """
     peaks = peaks_of(plan.device)
     if peaks is None:
@@ -110,7 +110,7 @@ def roofline_chart(plan: EnginePlan) -> str:
 
 
 def scatter_chart(plan: EnginePlan) -> str:
-    """Return the time of each layer against the bytes that it moves; empty without times."""
+    """Return the time of each layer over the bytes that it moves; empty without times."""
     points = [
         (layer, float(layer.footprint), layer.time_ms)
         for layer in plan.layers
@@ -223,7 +223,7 @@ class _LogAxis:
         return self._begin + (self._end - self._begin) * min(1.0, share)
 
     def ticks(self) -> list[float]:
-        """Return 1, 2 and 5 times the powers of ten within it; fewer where there are many."""
+        """Return 1, 2 and 5 times the powers of ten in the range; fewer if there are many."""
         first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
         steps = (1, 2, 5) if last - first <= _FEW_DECADES else (1,)
         values = (step * 10.0**power for power in range(first, last + 1) for step in steps)
@@ -414,7 +414,7 @@ def _special(table: Table[Any]) -> Section:
 
 
 def _graph(plan: EnginePlan) -> tuple[str, str]:
-    """Return the drawing, and its rules, which hold for it alone."""
+    """Return the drawing, and style rules for it only."""
     if plan.names_only or not plan.layers or len(plan.layers) > _MOST_BOXES:
         return "", ""
     content = plan_content(plan, "precision")

@@ -1,6 +1,6 @@
-"""JSON of engine files, read in any state of repair, and values of the expected type.
+"""JSON of engine files, even damaged ones, and values of the expected type.
 
-orjson reads it where it is installed (``pip install dld-tui[fast]``); what it refuses, such as
+orjson reads it if installed (``pip install dld-tui[fast]``); what it rejects, such as
 NaN, is read by Python's own reader, so the result is the same.
 """
 
@@ -24,7 +24,7 @@ _LONGEST_MS = 1e12
 
 
 def text_of(value: JSON) -> str:
-    """Return text as it is, a number as text, and nothing for anything else."""
+    """Return text unchanged, a number as text, and an empty text for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -53,7 +53,7 @@ def number_of(value: JSON) -> float | None:
 
 
 def time_of(value: JSON) -> float | None:
-    """Return a time in milliseconds that can be one; None for anything else."""
+    """Return a valid time in milliseconds; None for anything else."""
     time = number_of(value)
     return time if time is not None and 0 <= time <= _LONGEST_MS else None
 
@@ -104,7 +104,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 def dtype_of(phrase: str) -> str:
     """Return the type in a phrase, e.g. ``fp16`` of ``Channel major FP16 format where …``.
 
-    Empty when there is none that is known, as in ``N/A due to dynamic shapes``.
+    Empty if it has no known type, as in ``N/A due to dynamic shapes``.
     """
     for word in _WORD.findall(phrase[:400]):
         lower = word.lower()
@@ -123,7 +123,7 @@ _MULTIPLE = re.compile(r"channel % (\d{1,3}) == 0")
 def layout_of(phrase: str) -> str:
     """Return the memory format in a phrase as TensorRT's enumeration names it, e.g. ``CHW32``.
 
-    Empty when the phrase tells but a type, as those of TensorRT 10 do.
+    Empty if the phrase contains only a type, as in TensorRT 10.
     """
     small = phrase[:400].lower()
     if "row major linear" in small or small.startswith("linear"):
@@ -167,7 +167,7 @@ def read_text(path: Path) -> str:
 
 
 def require_size(size: int, where: str) -> None:
-    """Refuse what no file about an engine can be.
+    """Refuse files that are too large to be of an engine.
 
     Raises:
         InputError: It has too many bytes.
@@ -190,7 +190,7 @@ def decoded(data: bytes, where: str) -> str:
 
 
 def require_few_values(text: str, where: str) -> None:
-    """Refuse JSON of so many values that they would fill the memory.
+    """Refuse JSON with so many values that they would fill the memory.
 
     Raises:
         InputError: It has more than a file about an engine can have.
@@ -218,7 +218,7 @@ def parsed(text: str, where: str) -> JSON:
     """Return one JSON document.
 
     Raises:
-        CorruptFileError: It is none, ends early, or is nested too deep.
+        CorruptFileError: It is not JSON, ends early, or is nested too deep.
     """
     require_few_values(text, where)
     loads = _orjson_loads()
@@ -242,13 +242,13 @@ def parsed(text: str, where: str) -> JSON:
 
 
 def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
-    """Return the JSON documents of a text that holds one, or several one after another.
+    """Return the JSON documents of a text with one or several of them.
 
-    ``--- Layer N ---`` lines may stand between them. Also returned are notes on pieces that were
+    ``--- Layer N ---`` lines may separate them. Also returned are notes on pieces that were
     left out.
 
     Raises:
-        CorruptFileError: There is no whole document.
+        CorruptFileError: There is no complete document.
     """
     if "- Layer" not in text or not _DIVIDER.search(text):
         try:
@@ -273,7 +273,7 @@ def documents(text: str, where: str) -> tuple[list[JSON], list[str]]:
 
 
 def lists_of(text: str) -> tuple[list[JSON], bool]:
-    """Return the lists that stand one after another, and whether another one begins and is cut."""
+    """Return consecutive lists, and whether a further one begins and is cut off."""
     lists: list[JSON] = []
     position = _blank(text, 0)
     while text.startswith("[", position) and len(lists) < _MOST_DOCUMENTS:
@@ -287,7 +287,7 @@ def lists_of(text: str) -> tuple[list[JSON], bool]:
 
 
 def _one_after_another(text: str) -> list[JSON]:
-    """Return the documents of a text in which nothing else stands; empty when something does."""
+    """Return the documents of a text without anything else; empty if there is other text."""
     values: list[JSON] = []
     position = _blank(text, 0)
     while position < len(text) and len(values) < _MOST_DOCUMENTS:

@@ -38,7 +38,7 @@ _DTYPE_KEYS = ("Datatype", "DataType", "datatype", "dataType")
 
 MOST_LAYERS = 100_000
 _FEW_DIMS, _SMALL_DIM = 4, 4096
-"""So many dimensions of this size make no impossible tensor."""
+"""The most dimensions of this size in a tensor that can exist."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Oddities:
     too_large: int = 0
 
     def notes(self) -> list[str]:
-        """Return a sentence for each kind that there was."""
+        """Return a sentence for each kind of note."""
         notes = []
         if self.not_objects:
             entries = fmt.plural(self.not_objects, "entry", "entries")
@@ -121,7 +121,7 @@ def named_layer(index: int, name: str) -> EngineLayer:
 
 
 def _layer(index: int, raw: Foreign, oddities: Oddities) -> EngineLayer:
-    # What all files have is asked for first: there are thousands of layers.
+    # Common keys are looked up first: there are thousands of layers.
     name = text_of(raw.get("Name") or first(raw, *_NAME_KEYS))
     if not name:
         oddities.without_name += 1
@@ -249,7 +249,7 @@ def layer_of_line(line: str) -> dict[str, JSON] | None:
 
 # Foreign text of any length goes through these, so nothing in them searches twice.
 def _cut_list(text: str, name: str) -> tuple[list[JSON] | None, str]:
-    """Return the tensors of a list and the text without it; None where there is no such list."""
+    """Return the tensors of a list, and the text without it; None if there is no such list."""
     before, separator, after = text.partition(f", {name}: [")
     if not separator:
         return None, text
@@ -335,7 +335,7 @@ _LISTS = ("Layers", "layers", "LayerInfo", "layerInfo")
 _JSON_START = re.compile(r"\s*(?:\{|\[\s*(?:[\[{\]\"]|$)|--)")
 _BINDINGS = ("I/O Tensors", "IOTensors", "Bindings", "bindings")
 _HEAD = 100_000
-"""Characters at the beginning that tell which form it is."""
+"""The number of leading characters that identify the form."""
 _HINT = 'Layer information has a list under "Layers" (trtexec --exportLayerInfo)'
 
 
@@ -462,7 +462,7 @@ def _io_tensor(raw: Foreign) -> tuple[EngineTensor, int]:
         least, optimum, most = dims
         if least is not None and optimum is not None and most is not None:
             ranges.append((least, optimum, most))
-    # TensorRT 11 tells the format of each profile; mostly it is the same.
+    # TensorRT 11 lists the format for each profile; mostly these are equal.
     formats = dict.fromkeys(text_of(profile.get("Format")) for profile in profiles)
     form = " / ".join(filter(None, formats)) or tensor.format
     return EngineTensor(

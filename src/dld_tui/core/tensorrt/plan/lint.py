@@ -1,11 +1,11 @@
-"""What in an engine plan probably costs time, and what to do about it.
+"""What probably costs time in an engine plan, and how to fix it.
 
-Each rule says only what the file proves. What has one cause is one finding: a layer that only
-quantizes is no conversion besides, a kernel on CUDA cores for want of channels is not reported
-for these, and the share of the time of a layer that has a finding is told there.
+Each rule reports only what the files prove. One cause makes one finding: a layer that only
+quantizes is not also a conversion, a kernel on CUDA cores for lack of channels is not also reported
+for the channels, and a layer's share of the time is part of its finding.
 
-Rules are about one layer, about many layers together (attention among them), or about whole
-inferences: launching, copies, clocks; the last need the timing of the engine.
+Rules are about one layer, several layers together (attention among them), or whole
+inferences: launches, copies, clocks; these need the timing of the engine.
 docs/engine-lint.md lists them with their sources.
 """
 
@@ -46,11 +46,11 @@ class PlanFinding:
     level: str
     """One of `LEVELS`."""
     hazard: str
-    """What is wrong. May contain foreign text."""
+    """The problem. May contain foreign text."""
     mitigation: str
     """What to do about it."""
     percent: float | None
-    """Share of the time of all layers that it is about, 0 to 100; None without a profile."""
+    """Its share of the time of all layers, 0 to 100; None without a profile."""
     layers: tuple[int, ...] = ()
     """The layers that a finding about the whole engine is of."""
     rules: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class FindingGroup:
 
     @property
     def hazards(self) -> list[str]:
-        """What is wrong, one sentence each, the most frequent first, with how often. Foreign."""
+        """The problems, one sentence each, the most frequent first, with their counts. Foreign."""
         counts: dict[str, int] = {}
         for finding in self.findings:
             counts[finding.hazard] = counts.get(finding.hazard, 0) + 1
@@ -141,7 +141,7 @@ _ON_CUDA_CORES = re.compile(
 
 
 def is_depthwise(layer: EngineLayer) -> bool:
-    """Tell whether a convolution has a group for each channel."""
+    """Return whether a convolution has one group per channel."""
     if "Depthwise" in layer.type:
         return True
     groups, maps = layer.attributes.get("Groups"), layer.attributes.get("OutMaps")
@@ -149,27 +149,27 @@ def is_depthwise(layer: EngineLayer) -> bool:
 
 
 def is_kernel_generated(layer: EngineLayer) -> bool:
-    """Tell whether the compiler of fused parts made the kernel."""
+    """Return whether the kernel is from the compiler of fused parts."""
     return layer.type == "kgen"
 
 
 def is_reformat(layer: EngineLayer) -> bool:
-    """Tell whether a layer changes format or type only."""
+    """Return whether a layer only changes format or type."""
     return "Reformat" in (layer.type, layer.kind)
 
 
 def is_copy(layer: EngineLayer) -> bool:
-    """Tell whether TensorRT put a layer in to copy a tensor for another layer."""
+    """Return whether TensorRT inserted a layer to copy a tensor for another layer."""
     return "Reformatting CopyNode" in layer.name or "reformatter" in layer.name
 
 
 def is_slice(layer: EngineLayer) -> bool:
-    """Tell whether a layer takes a part of a tensor, or pads it."""
+    """Return whether a layer takes a part of a tensor, or pads it."""
     return layer.type == "Slice" or layer.subtype == "Slice"
 
 
 def is_shape_work(layer: EngineLayer) -> bool:
-    """Tell whether a layer works on shapes or only casts."""
+    """Return whether a layer works on shapes or only casts."""
     kinds = (layer.type, layer.subtype)
     if any(kind in _SHAPE_TYPES or kind == "Cast" for kind in kinds):
         return True
@@ -177,7 +177,7 @@ def is_shape_work(layer: EngineLayer) -> bool:
 
 
 def is_softmax(layer: EngineLayer, nodes: LayerNodes | None) -> bool:
-    """Tell whether a layer is a softmax, not fused with matrix products."""
+    """Return whether a layer is a softmax that is not fused with matrix products."""
     if is_product(layer) or is_fused_attention(layer):
         return False
     if layer.subtype == "SoftMax" or "SoftMax" in layer.type:
@@ -188,7 +188,7 @@ def is_softmax(layer: EngineLayer, nodes: LayerNodes | None) -> bool:
 
 
 def is_fused_attention(layer: EngineLayer) -> bool:
-    """Tell whether a layer computes an attention as one kernel."""
+    """Return whether a layer computes an attention as one kernel."""
     return (
         _FUSED_ATTENTION.search(f"{layer.type} {layer.subtype} {layer.tactic}") is not None
         or _MYELIN_ATTENTION.search(layer.name) is not None
@@ -205,7 +205,7 @@ def quantizing(layer: EngineLayer, nodes: LayerNodes | None) -> str:
     if any(kind in (*_QUANTIZERS, *_DEQUANTIZERS, "Scale") for kind in kinds):
         return role
     if is_reformat(layer):
-        # A build log tells no origin, but the node's own name.
+        # A build log has no origin, only the node's own name.
         named = not layer.origin and "quantizelinear" in layer.name.lower()
         return role if layer.origin.upper() == "QDQ" or (named and not is_copy(layer)) else ""
     if is_kernel_generated(layer) and nodes is not None and nodes.nodes:
@@ -215,18 +215,18 @@ def quantizing(layer: EngineLayer, nodes: LayerNodes | None) -> str:
 
 
 def in_dtype(layer: EngineLayer) -> str:
-    """Return the type of the first input; empty when there is none."""
+    """Return the type of the first input; empty if there is none."""
     return layer.inputs[0].dtype if layer.inputs else ""
 
 
 def out_dtype(layer: EngineLayer) -> str:
-    """Return the type of the first output; empty when there is none."""
+    """Return the type of the first output; empty if there is none."""
     return layer.outputs[0].dtype if layer.outputs else ""
 
 
 @lru_cache(maxsize=4096)
 def on_tensor_cores(tactic: str) -> bool | None:
-    """Tell from a tactic's name whether it uses Tensor Cores; None where the name proves neither.
+    """Return whether a tactic uses Tensor Cores, by its name; None if the name proves neither.
 
     A library's name, such as ``xmma``, proves nothing: it has kernels of both kinds.
     """
@@ -268,26 +268,26 @@ class Links:
             mode: {tensor.name for tensor in plan.bindings if tensor.mode == mode}
             for mode in ("input", "output")
         }
-        # A log's table of layers has no bindings: they are what nobody writes, or nobody reads.
+        # A log's table of layers has no bindings: they are the tensors without a writer or reader.
         self._ends["input"] = self._ends["input"] or self._readers.keys() - self._makers.keys()
         self._ends["output"] = self._ends["output"] or self._makers.keys() - self._readers.keys()
 
     def before(self, place: int) -> list[int]:
-        """Return the layers that write what a layer reads."""
+        """Return the layers that write the inputs of a layer."""
         names = (name for tensor in self.layers[place].inputs for name in tensor.source_names)
         return [maker for name in names for maker in self._makers.get(name, ())[:_MOST_LINKS]]
 
     def after(self, place: int) -> list[int]:
-        """Return the layers that read what a layer writes."""
+        """Return the layers that read the outputs of a layer."""
         names = (tensor.name for tensor in self.layers[place].outputs)
         return [reader for name in names for reader in self._readers.get(name, ())[:_MOST_LINKS]]
 
     def is_at_input(self, place: int) -> bool:
-        """Tell whether a layer reads an input of the engine, with no heavy layer in between."""
+        """Return whether a layer reads an input of the engine, without a heavy layer in between."""
         return self._is_at_end(place, self.before, "input")
 
     def is_at_output(self, place: int) -> bool:
-        """Tell whether what a layer makes goes to an output of the engine and no heavy layer."""
+        """Return whether the output of a layer reaches an engine output, but no heavy layer."""
         return self._is_at_end(place, self.after, "output")
 
     def _is_at_end(self, start: int, step: Callable[[int], list[int]], mode: str) -> bool:
@@ -316,9 +316,9 @@ class Links:
         return [name for tensor in layer.inputs for name in tensor.source_names]
 
     def way_to_product(self, start: int, step: Callable[[int], list[int]], near: int) -> list[int]:
-        """Return a shortest way to a matrix product that is at most `near` layers away.
+        """Return a shortest path to a matrix product that is at most `near` layers away.
 
-        The product comes last; empty when there is none.
+        The product comes last; empty if there is none.
         """
         came_from, ring = {start: start}, [start]
         for _ in range(near):
@@ -341,7 +341,7 @@ class Links:
 
 
 def is_heavy(layer: EngineLayer) -> bool:
-    """Tell whether a layer is a convolution or a matrix product."""
+    """Return whether a layer is a convolution or a matrix product."""
     return is_convolution(layer) or is_product(layer)
 
 
@@ -456,14 +456,14 @@ _REWRITES = {
     "unfused-quantize": ("qdq-pooling", "qdq-scales"),
     "unfused-dequantize": ("qdq-weights",),
 }
-"""Rules of ``dld rewrite`` that do what a warning of a layer advises."""
+"""Rules of ``dld rewrite`` that fix a warning about a layer."""
 
 
 # --- Tensor Cores --------------------------------------------------------------------------------
 
 
 def _is_vector(layer: EngineLayer) -> bool:
-    """Tell whether a product is of a vector: it waits for its weights, whatever computes it."""
+    """Return whether a product is of a vector: it is limited by reading its weights."""
     dims = gemm_dims(layer)
     return dims.m == 1 or dims.n == 1
 
@@ -500,7 +500,7 @@ def _unaligned_channels(layer: EngineLayer, links: Links, place: int) -> Iterato
     multiple = QUANTIZED.get(layer.precision, CHANNELS)
     if uses is False or all(count % multiple == 0 for count in counts) or _is_vector(layer):
         return
-    # An image has the channels that it has, and a classifier its classes.
+    # Images have a fixed number of channels, and classifiers of classes.
     ends = (links.is_at_input(place), links.is_at_output(place))
     padded = 1.0
     for count, is_fixed in zip(counts, ends, strict=True):
@@ -672,7 +672,7 @@ def _together(
 
 
 def _layouts(plan: EnginePlan) -> Iterator[PlanFinding]:
-    """Layers that change a memory format only; of mere names nothing tells whether the type too."""
+    """Layers that only change a memory format; of names only, the type may change as well."""
     layers = [
         layer
         for layer in plan.layers
@@ -727,7 +727,7 @@ def _short(plan: EnginePlan) -> Iterator[PlanFinding]:
 
 
 def uses_cuda_graph(plan: EnginePlan) -> bool:
-    """Tell whether the inferences were measured with a CUDA graph, where the files say so."""
+    """Return whether the inferences were measured with a CUDA graph, if the files say so."""
     options = plan.metadata.get("inference_options")
     if not isinstance(options, dict):
         return False
@@ -828,9 +828,9 @@ def _count(layers: Sequence[EngineLayer]) -> str:
 
 
 def unfused_attention(plan: EnginePlan, links: Links, nodes: _Nodes, place: int) -> list[int]:
-    """Return the places from one product over a softmax to the next; empty for other layers.
+    """Return the indices from one product over a softmax to the next; empty for other layers.
 
-    Of an engine of which only names are known, the softmax alone.
+    For an engine of which only names are known, the softmax only.
     """
     if not is_softmax(plan.layers[place], nodes.get(plan.layers[place].index)):
         return []
@@ -861,7 +861,7 @@ def _attention(plan: EnginePlan, links: Links, nodes: _Nodes) -> Iterator[PlanFi
 
 
 def _named_product(layers: Sequence[EngineLayer]) -> bool:
-    """Tell whether one of some layers, of which only names are known, is a matrix product."""
+    """Return whether one of some layers, of which only names are known, is a matrix product."""
     return any(
         word in ("MatMul", "Einsum", "MatrixMultiply")
         for layer in layers

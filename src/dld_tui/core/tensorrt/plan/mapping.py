@@ -1,6 +1,6 @@
-"""Which ONNX nodes the layers of an engine compute, and the time of the layers by node.
+"""The ONNX nodes that the layers of an engine compute, and the time of the layers by node.
 
-What a layer of several nodes took cannot be measured by node: it is shared by what the nodes cost
+The time of a layer with several nodes cannot be measured by node: it is distributed by their cost
 (:mod:`dld_tui.core.cost.sharing`) or by another stated rule, and labelled an estimate. Nodes that
 work on weights only run when the engine is built, and get nothing.
 
@@ -10,8 +10,8 @@ work on weights only run when the engine is built, and get nothing.
     mapping[layer.index].nodes              # tuple[NodeRef]
     share_times(plan, mapping, "macs")      # list[NodeTime], longest first
 
-The ``Metadata`` of a layer names its nodes exactly. Without it the layer's name is taken apart;
-what a range ``{ForeignNode[FIRST...LAST]}`` contains is found in the graph, which needs the
+The ``Metadata`` of a layer names its nodes exactly. Without it, the layer's name is parsed; the
+content of a range ``{ForeignNode[FIRST...LAST]}`` is found in the graph, which needs the
 document.
 """
 
@@ -59,7 +59,7 @@ _BESIDE = re.compile(
     re.S,
 )
 _OF_NODE = re.compile(r"_OutputLayer$")
-"""What is behind the name of an If where the layer of its results is named after it."""
+"""The suffix of an If in the name of the layer of its results."""
 _MYELIN = re.compile(r"_myl\d+(?:_\d+)*$")
 _CLONE = re.compile(r"_clone_\d+$")
 """A layer that does the work of a node once more, for another reader."""
@@ -82,11 +82,11 @@ class LayerName:
 
 
 def bare_name(name: str, known: Callable[[str], bool]) -> LayerName:
-    """Take off what says that a layer is a copy for another one, or which profile it is for.
+    """Remove the parts of a name that mark a copy for another layer, or a profile.
 
     Args:
-        name: As the engine has it.
-        known: Whether a text is the name of an ONNX node: such a name is left alone.
+        name: The name in the engine.
+        known: Returns whether a text is the name of an ONNX node, which is left unchanged.
     """
     text = name[:_LONGEST].strip()
     inserted = False
@@ -108,12 +108,12 @@ def bare_name(name: str, known: Callable[[str], bool]) -> LayerName:
 
 
 def ranges_of(text: str) -> tuple[list[str], str]:
-    """Return what is in the brackets of each range, and the text with helpers in their places."""
+    """Return the content of each range, and the text with placeholders in their place."""
     return [match["inner"] for match in _RANGE.finditer(text)], _RANGE.sub("ONNXTRT_range", text)
 
 
 def ends_of(inner: str) -> list[tuple[str, str]]:
-    """Return the ways to split what is in the brackets into the first and the last layer."""
+    """Return the ways to split the content of a range into the first and the last layer."""
     cuts = [match.start() for match in re.finditer(r"(?=\.\.\.)", inner)]
     return [(inner[:cut], inner[cut + 3 :]) for cut in cuts if inner[:cut] and inner[cut + 3 :]]
 
@@ -147,7 +147,7 @@ class Piece:
     known: bool
     """It is the name of a node of the model."""
     doubtful: bool = False
-    """It contains separators, and its parts are names, too."""
+    """It contains separators, and its parts are names as well."""
 
 
 def split_name(
@@ -155,13 +155,13 @@ def split_name(
 ) -> list[Piece]:
     """Split the name of a fused layer into the names of its parts.
 
-    Of the ways to split it, that with the fewest parts that nobody knows counts, and then that with
-    the fewest parts, which are the longest names.
+    The split with the fewest unknown parts wins, and then that with the fewest parts, which are the
+    longest names.
 
     Args:
         text: The name, without copies and ranges.
-        known: Whether a text is the name of an ONNX node; None when there is no model to ask.
-        longest: Length of the longest name that has characters of separators in it.
+        known: Returns whether a text is the name of an ONNX node; None without a model.
+        longest: Length of the longest name with characters of separators in it.
     """
     if known is not None and known(text):
         return [Piece(text, True, _is_doubtful(text, known))]
@@ -196,7 +196,7 @@ def split_name(
 
 
 def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
-    """Tell whether a name with separators in it is a join of other names, too."""
+    """Return whether a name with separators in it is also a join of other names."""
     separators = dict(_strict(part))
     if not separators:
         return False
@@ -220,7 +220,7 @@ def _strict(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _loose(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where separators may be, overlapping ones too: the names of the model decide."""
+    """Yield possible separators, including overlapping ones: the names of the model decide."""
     helpers = [match.span() for match in _UNNAMED_LAYERS.finditer(text)]
     helpers.append((len(text), len(text)))
     at = 0
@@ -232,32 +232,32 @@ def _loose(text: str) -> Iterator[tuple[int, int]]:
 
 
 def may_be_split(name: str) -> bool:
-    """Tell whether a name has characters in it that separators have, too."""
+    """Return whether a name contains characters of separators."""
     return " " in name or "," in name or ")" in name or "PWN(" in name or "|" in name or "+" in name
 
 
 def is_helper(text: str) -> bool:
-    """Tell whether a part stands for no ONNX node: what TensorRT or its parser put in."""
+    """Return whether a part is of TensorRT or its parser, and of no ONNX node."""
     return _HELPER.fullmatch(text) is not None or _DLA_HELPER.fullmatch(text) is not None
 
 
 def looks_like_tensor(text: str) -> bool:
-    """Tell whether a part is the name of a tensor, as copies in place are called."""
+    """Return whether a part is the name of a tensor, as copies in place are called."""
     return _TENSOR.fullmatch(text) is not None
 
 
 def looks_like_weights(text: str) -> bool:
-    """Tell whether a part is probably the name of weights, which fused layers carry, too."""
+    """Return whether a part is probably the name of weights, which fused layers contain, too."""
     return _WEIGHTS.search(text) is not None
 
 
 def is_myelin(text: str) -> bool:
-    """Tell whether a name was made by the compiler of fused parts, so that it names no node."""
+    """Return whether a name is from the compiler of fused parts, so that it names no node."""
     return text.startswith("__my")
 
 
 def softer(text: str) -> list[tuple[str, bool]]:
-    """Return names that a part may have been made from, and whether it only stands beside them."""
+    """Return candidates for the original name of a part, and whether it is only next to them."""
     beside = _BESIDE.fullmatch(text)
     if beside is not None:
         return [(beside["of"], True)]
@@ -290,9 +290,12 @@ class Frame:
     """A call of a local function that a node is in, or a subgraph."""
 
     call: str
-    """The node that calls, or the graph's name; empty when only the function is told."""
+    """The calling node, or the graph's name; empty if only the function is known."""
     function: str
     """The function; or the operator of the node; or the attribute that the graph is in."""
+
+
+"""The enclosing calls, as listed."""
 
 
 @dataclass(frozen=True)
@@ -303,12 +306,12 @@ class Entry:
     frames: tuple[Frame, ...] = ()
     """The calls around it, as they are listed."""
     whole: str = ""
-    """All between the brackets: a name may contain a bar, too."""
+    """All between the brackets: a name may contain a bar as well."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a metadata text says."""
+    """The content of a metadata text."""
 
     entries: tuple[Entry, ...]
     truncated: bool
@@ -372,13 +375,13 @@ class NodeRef:
 
     @property
     def label(self) -> str:
-        """The name after the calls or the scope that it is in."""
+        """The name after its calls or scope."""
         return " › ".join((*(self.calls or self.scope), self.name))
 
 
 How: TypeAlias = Literal["metadata", "name", "range", "join", "myelin", "none"]
-"""What the nodes of a layer were told from: its metadata; its name, that of one node; a range or a
-join in its name; nothing, as its name was made by the compiler of fused parts, or means nothing."""
+"""How the nodes of a layer were found: by its metadata; by its name, that of one node; by a range
+or a join in its name; not at all, as the compiler of fused parts made up the name."""
 
 Sureness: TypeAlias = Literal["exact", "likely", "guess", "none"]
 """``exact``: named so. ``likely``: found by a rule, or some names are not in the model. ``guess``:
@@ -402,13 +405,13 @@ class LayerNodes:
 
 @dataclass(frozen=True)
 class Found:
-    """What a part of a layer's name stands for."""
+    """The match of a part of a layer's name."""
 
     nodes: tuple[NodeRef, ...] = ()
     sure: bool = True
     """The name is exactly that of the node, and of no other."""
     aside: bool = False
-    """It is not the node itself but what TensorRT put beside it."""
+    """Whether it is a layer that TensorRT put next to the node."""
     explained: bool = True
     """False when nothing is known of this text."""
 
@@ -424,11 +427,11 @@ class TextNames:
     document: Document | None = None
 
     def known(self, text: str) -> bool:
-        """Tell whether a text is the name of a node: nobody knows."""
+        """Return False: without a model, no name is known."""
         return False
 
     def find(self, text: str) -> Found:
-        """Return what a part of a layer's name stands for."""
+        """Return the match of a part of a layer's name."""
         if is_helper(text) or looks_like_weights(text) or looks_like_tensor(text):
             return HELPER
         for name, aside in softer(text)[:1]:
@@ -448,7 +451,7 @@ class TextNames:
         return HELPER
 
     def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
-        """Return the two ends of a range, as what is between them is not known."""
+        """Return the two ends of a range, as the nodes between them are unknown."""
         ends = (self.find(first), self.find(last))
         return tuple(dict.fromkeys(ref for end in ends for ref in end.nodes)), False
 
@@ -500,11 +503,11 @@ class ModelNames:
             self._weights.setdefault(tensor.name, scope)
 
     def known(self, text: str) -> bool:
-        """Tell whether a text is the name of a node."""
+        """Return whether a text is the name of a node."""
         return text in self._names
 
     def find(self, text: str) -> Found:
-        """Return what a part of a layer's name stands for."""
+        """Return the match of a part of a layer's name."""
         match = self._found.get(text)
         if match is None:
             match = self._found[text] = self._search(text)
@@ -551,7 +554,7 @@ class ModelNames:
     # --- metadata -------------------------------------------------------------------------------
 
     def told(self, entry: Entry) -> Found:
-        """Return the node that metadata names, in the body of the function that it tells."""
+        """Return the node that metadata names, in the body of its function."""
         for name in (entry.name, entry.whole):
             if name in self._names:
                 break
@@ -581,7 +584,7 @@ class ModelNames:
         """Follow calls and subgraphs from the main graph; None where they lead nowhere.
 
         Returns:
-            The body that the innermost frame is of, and the calls of functions on the way.
+            The body of the innermost frame, and the function calls on the way.
         """
         scope, calls = self._main, []
         owner: Node | None = None
@@ -635,11 +638,11 @@ class ModelNames:
         return Found(tuple(map(self.ref, readers[:_MOST_TWINS])), sure=False) if readers else HELPER
 
     def between(self, first: str, last: str) -> tuple[tuple[NodeRef, ...], bool]:
-        """Return the nodes of a part of the graph, in an order that runs.
+        """Return the nodes of a part of the graph, in execution order.
 
         Returns:
-            The nodes on the paths from `first` to `last`, both included. Where there is no path:
-            all from the one to the other in the order of the graph. And whether there was one.
+            The nodes on the paths from `first` to `last`, both included; without a path, all nodes
+            between them in the order of the graph. And whether there was a path.
         """
         starts, ends = self._anchors(first), self._anchors(last)
         scopes = {node.scope for node in starts} & {node.scope for node in ends}
@@ -678,7 +681,7 @@ class ModelNames:
         return order[low : high + 1]
 
     def _on_paths(self, scope: Scope, starts: list[Node], ends: list[Node]) -> list[Node]:
-        """Return what is reached from a start and reaches an end."""
+        """Return what is reachable from a start and reaches an end."""
         window = self._window(scope, starts, ends)
         reached = set(starts)
         for node in window:
@@ -704,8 +707,8 @@ def _function_name(scope: Scope) -> str:
 
 
 Rule: TypeAlias = Literal["cost", "equal", "macs"]
-"""``cost``: by multiply-accumulates or bytes, as fits. ``equal``: each node the same. ``macs``: by
-multiply-accumulates, so that what is fused to a convolution or a matrix product gets nothing."""
+"""``cost``: by multiply-accumulates or bytes, as fits. ``equal``: the same for each node. ``macs``:
+by multiply-accumulates, so that nodes fused to a convolution or matrix product get nothing."""
 
 RULES: tuple[Rule, ...] = ("cost", "equal", "macs")
 _DEEPEST = 32
@@ -741,14 +744,14 @@ class _Sum:
 def share_times(
     plan: EnginePlan, mapping: Mapping[int, LayerNodes], rule: Rule = "cost"
 ) -> list[NodeTime]:
-    """Return the times of the nodes, longest first; empty when the plan has no profile.
+    """Return the times of the nodes, longest first; empty if the plan has no profile.
 
-    They add up to the time of the layers: what has no node is the row `NO_NODE`.
+    They add up to the time of the layers: layers without a node are the row `NO_NODE`.
 
     Args:
         plan: The engine with its times.
         mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
-        rule: How to share the time of a layer of several nodes.
+        rule: How to distribute the time of a layer with several nodes.
     """
     sums: dict[NodeRef | None, _Sum] = {}
     for layer in plan.layers:
@@ -823,7 +826,7 @@ def _is_folded(ref: NodeRef) -> bool:
 
 
 def _is_constant(node: Node, depth: int) -> bool:
-    """Tell whether a node depends on weights and constants only."""
+    """Return whether a node depends on weights and constants only."""
     if node.children or depth == 0 or counts_macs(node):
         return False
     for name in node.inputs:
@@ -844,7 +847,7 @@ def map_plan(plan: EnginePlan, document: Document | None = None) -> dict[int, La
     """Return the nodes of every layer of a plan, folded ones included, by `EngineLayer.index`.
 
     Args:
-        document: The model that it was built from; without it names are but text.
+        document: The model that it was built from; without it, names are only text.
     """
     names = names_of(document)
     layers = {layer.index: layer for layer in (*plan.all_layers, *plan.layers)}
@@ -946,7 +949,7 @@ def _of_range(inner: str, names: TextNames | ModelNames) -> tuple[tuple[NodeRef,
     if not ends:  # one layer is a range of its own
         alone = _by_name(inner, names)
         return alone.nodes, alone.confidence in ("exact", "likely")
-    # A name may contain dots, too: the split whose ends are in the model counts.
+    # A name may contain dots: the split whose ends are in the model counts.
     ways = [(first, last) for first, last in ends if names.known(first) and names.known(last)]
     return names.between(*(ways or ends)[0])
 
@@ -959,7 +962,7 @@ def _together(matches: Iterable[Found]) -> tuple[NodeRef, ...]:
 
 
 def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
-    """Return what is to be said of a mapping as a whole, one sentence each."""
+    """Return notes about a mapping as a whole, one sentence each."""
     kinds = list(mapping.values())
     notes = []
     cut = sum(nodes.truncated for nodes in kinds)

@@ -1,11 +1,11 @@
-"""Opening an engine plan from whatever files describe it.
+"""Opening an engine plan from the files that describe it.
 
 ::
 
     plan = open_plan("resnet.onnx.engine.graph.json")
     plan.layers           # tuple[EngineLayer], constants and NoOps folded
-    plan.total_ms         # from resnet.onnx.engine.profile.json, which lies beside it
-    plan.notes            # what could not be read or joined
+    plan.total_ms         # from resnet.onnx.engine.profile.json beside it
+    plan.notes            # problems of reading and matching
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _CHOOSE = {"profile": "--profile", "timing": "--timing", "metadata": "--metadata
 
 @dataclass
 class Parts:
-    """The files of a plan, and what has been learnt of them."""
+    """The files of a plan, and their content."""
 
     path: Path
     graph: Path
@@ -84,7 +84,7 @@ class Parts:
     timing_given: bool = False
     """The timing file was named by the user, so nothing speaks against it."""
     sums: dict[Path, float] = field(default_factory=dict)
-    """Milliseconds of all rows of the profiles that lie beside, by file."""
+    """Milliseconds of all rows of the profiles beside it, by file."""
     files: dict[str, str] = field(default_factory=dict)
     metadata: dict[str, JSON] = field(default_factory=dict)
     log: TrtexecLog | None = None
@@ -105,7 +105,7 @@ def note_choice(parts: Parts, role: str, taken: Path, candidates: Sequence[Path]
 _TOO_FAR = 10.0
 """An inference and the sum of its layers do not differ by more, though launching takes time."""
 _CLEARLY = 1.1
-"""By what factor times have to differ before their order tells engines apart."""
+"""The least ratio of times at which their order distinguishes engines."""
 _MOST_RANKED = 8
 
 
@@ -140,13 +140,13 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
 
 
 def _warm_up(parts: Parts, timing: Path) -> float | None:
-    """Return how long the run of a timing file warmed up: a report of that file knows no more."""
+    """Return how long the run of a timing file warmed up, as far as a report of it would know."""
     beside = warm_up_beside(timing)
     return warm_up_ms(parts.metadata) if beside is None else beside
 
 
 def _own_summary(parts: Parts) -> JSON:
-    """Return the performance summary of the metadata, where it is of this engine alone."""
+    """Return the performance summary of the metadata if it is of this engine only."""
     summary = parts.metadata.get("performance_summary")
     of = parts.files.get("profile.metadata")
     if summary is None or of is None or len(parts.roles.get("graph", [])) < 2:
@@ -170,10 +170,10 @@ def _own_summary(parts: Parts) -> JSON:
 
 
 def _timing_file(parts: Parts, *, quiet: bool = False) -> Path | None:
-    """Return the timing file of this engine, which several engines may lie beside.
+    """Return the timing file of this engine, among those of several engines.
 
-    With as many profiles as timing files, the slower engine has the slower inferences: that pairs
-    them where both differ clearly. Else only a name or the user can tell.
+    With as many profiles as timing files, the slower engine has the slower inferences: this pairs
+    them if both differ clearly. Otherwise, only a name or the user can tell.
     """
     candidates = parts.roles.get("timing", [])
     if not candidates:
@@ -298,7 +298,7 @@ def assemble(parts: Parts) -> EnginePlan:
 def _with_tactics(
     layers: tuple[EngineLayer, ...], logs: Sequence[Tactics]
 ) -> tuple[EngineLayer, ...]:
-    """Return layers with the names of their tactics, where a log of the build tells them."""
+    """Return layers with the names of their tactics from a log of the build."""
     if not logs:
         return layers
     with_tactics = []
@@ -342,7 +342,7 @@ def _layers_of(parts: Parts) -> tuple[RawPlan, LayerProfile | None]:
 
 
 def _kind(path: Path) -> FileKind | None:
-    """Return what a file is; None when only reading it whole can tell."""
+    """Return the role of a file; None if it must be read completely to tell."""
     try:
         return recognise(path)
     except InputError:
@@ -456,7 +456,7 @@ def _read_logs(parts: Parts) -> None:
 def _of_one_profile(
     parts: Parts, layers: tuple[EngineLayer, ...]
 ) -> tuple[tuple[EngineLayer, ...], int, int]:
-    """Return the layers of one optimization profile, which it is, and how many there are."""
+    """Return the layers of one optimization profile, its number, and the number of profiles."""
     indices = profile_indices(layers)
     count = max(indices, default=0) + 1
     wanted = parts.profile_index
@@ -526,18 +526,18 @@ def open_plan(
 
     Args:
         path: Layer information of any form; one of the other files of a set (TREx's, or this
-            program's) or the engine itself, beside which the layer information lies; a layer
+            program's) or the engine itself, with the layer information beside it; a layer
             profile alone; a ``.tea`` archive; or a log of trtexec.
         profile: Layer times (``trtexec --exportProfile``).
         timing: Inference times (``trtexec --exportTimes``).
         metadata: Metadata files of TREx.
-        beside: Take the other files of the set that lie beside `path`, too; what is given by
-            name comes first.
-        profile_index: The optimization profile to show; None is the one that the times are of,
+        beside: Use the other files of the set beside `path` as well; files given by
+            name take precedence.
+        profile_index: The optimization profile to show; None is that of the times,
             else the first.
 
     Raises:
-        InputError: A file cannot be read, or is something else.
+        InputError: A file cannot be read, or is of another kind.
     """
     target = Path(path)
     head = _head(target)
@@ -582,7 +582,7 @@ def _head(target: Path) -> bytes:
 
 
 def _is_build_log(target: Path, own: FileName) -> bool:
-    """Tell whether a file is the log of a build by this program, which has no layers."""
+    """Return whether a file is the log of a build by this program, which has no layers."""
     if not own.role.endswith(".log"):
         return False
     try:

@@ -37,10 +37,10 @@ _NAMES = ("Device", "device", "Name", "name", "Selected Device")
 
 
 def is_plan(path: Path) -> bool:
-    """Tell whether a file is read as an engine plan: layer information, a set of files, a log.
+    """Return whether a file is read as an engine plan: layer information, a set of files, a log.
 
     Raises:
-        InputError: The file cannot be read, or is something that no program of this kind reads.
+        InputError: The file cannot be read, or is of an unknown kind.
     """
     source = Source.open(path)
     try:
@@ -53,11 +53,11 @@ def is_plan(path: Path) -> bool:
 
 
 def open_plan_subject(path: Path, document: Document | None = None) -> Subject:
-    """Read an engine plan, with the files of its set that lie beside it.
+    """Read an engine plan, with the files of its set beside it.
 
     Args:
-        path: What :func:`~dld_tui.core.tensorrt.plan.reader.open_plan` takes.
-        document: The model that it was built from, to find the ONNX nodes in.
+        path: As for :func:`~dld_tui.core.tensorrt.plan.reader.open_plan`.
+        document: The model that it was built from, to match the ONNX nodes.
 
     Raises:
         InputError: A file cannot be read, or has no layers.
@@ -71,13 +71,13 @@ def open_plan_subject(path: Path, document: Document | None = None) -> Subject:
 def plan_subject(
     plan: EnginePlan, mapping: Mapping[int, LayerNodes], document: Document | None = None
 ) -> Subject:
-    """Return a plan as a comparison reads it.
+    """Return a plan as the subject of a comparison.
 
     The time of a layer is its mean, as in the plan and in trtexec's own percentages.
 
     Args:
         mapping: From :func:`~dld_tui.core.tensorrt.plan.mapping.map_plan`.
-        document: The model of the mapping, when there was one.
+        document: The model of the mapping, if any.
     """
     timed = any(layer.time_ms is not None for layer in plan.layers)
     layers = [
@@ -107,7 +107,7 @@ def plan_subject(
 
 
 def _latencies(plan: EnginePlan) -> tuple[float, ...]:
-    """Return the inferences that were timed; of a mere summary, its median alone."""
+    """Return the timed inferences; of a summary, only its median."""
     timing = plan.timing
     if timing is None:
         return ()
@@ -201,13 +201,13 @@ def layer_records(
     mapping: Mapping[int, LayerNodes],
     findings: Iterable[PlanFinding] = (),
 ) -> list[Layer]:
-    """Return a record a layer of ``plan.layers``; ``Layer.index`` is its place there.
+    """Return a record for each of ``plan.layers``; ``Layer.index`` is its index there.
 
-    The time is the mean of a pass, as the file gives it first; the median is among the details.
+    The time is the mean of a pass, which the file lists first; the median is in the details.
 
     Args:
         mapping: The ONNX nodes by the layers' own index.
-        findings: How many each layer has is kept among its details.
+        findings: Adds the number of findings of each layer to its details.
     """
     counts = Counter(finding.layer for finding in findings)
     pairs = zip(plan.layers, plan_subject(plan, mapping).layers, strict=True)

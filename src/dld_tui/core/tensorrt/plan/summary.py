@@ -1,6 +1,6 @@
-"""The figures of a whole plan, of those layers that a filter lets through, and of groups of layers.
+"""The figures of a whole plan, of the layers that pass a filter, and of groups of layers.
 
-One grouping is by device: what a deep learning accelerator (DLA) runs, and what the GPU has to.
+One grouping is by device: the layers of a deep learning accelerator (DLA), and those of the GPU.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Placed:
     """``DLA`` or ``GPU``."""
     role: str
     why: str
-    """Why it is not on the DLA; empty where nothing tells."""
+    """Why it is not on the DLA; empty if unknown."""
     layer: EngineLayer | None
-    """None for what fell back and is no layer of its own in the engine."""
+    """None for a fallback that is no separate layer of the engine."""
 
 
 def fallback_reasons(messages: Iterable[str]) -> dict[str, str]:
@@ -170,9 +170,9 @@ def matching(
     """Return the layers that pass a filter, in order.
 
     Args:
-        text: The filter; an empty one lets all through.
-        mapping: The ONNX nodes of the layers; by default what the file itself tells of them.
-        findings: What lint found, for ``findings>0``.
+        text: The filter; an empty one passes all.
+        mapping: The ONNX nodes of the layers; by default from the file itself.
+        findings: Those of the lint, for ``findings>0``.
     """
     if not text.split():
         return list(plan.layers)
@@ -191,7 +191,7 @@ class PlanGroup:
     """Foreign text."""
     count: int
     time_ms: float | None
-    """None when no layer of the group has a time."""
+    """None if no layer of the group has a time."""
     percent: float | None
     bytes: int
     """Weights, inputs and outputs, as far as they are known."""
@@ -282,14 +282,14 @@ def distribution(plan: EnginePlan) -> Distribution | None:
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """What TREx's summary has, and how sure it is."""
+    """The figures of TREx's summary, and their certainty."""
 
     layers: int
     total_ms: float | None
     """Sum of the mean times of all layers."""
     weights_bytes: int
     weights_estimated: int
-    """The part of `weights_bytes` that is told from shapes."""
+    """The part of `weights_bytes` that is estimated from shapes."""
     weights_complete: bool
     """False when a layer may have weights that are neither listed nor estimated."""
     activations_bytes: int
@@ -316,9 +316,9 @@ def summary_of(plan: EnginePlan) -> PlanSummary:
 
 
 def _hides_weights(layer: EngineLayer) -> bool:
-    """Tell whether a layer may have weights that nothing tells of.
+    """Return whether a layer may have weights that are not listed.
 
-    Myelin's layers list none, and the lines of a build log have no weights at all.
+    Myelin's layers list none, and build logs have no weights at all.
     """
     if layer.weights_bytes:
         return False
@@ -379,7 +379,7 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
 
 
 def left_out(plan: EnginePlan) -> list[str]:
-    """Return how many layers of the file are not shown, and what they are."""
+    """Return how many layers of the file are not shown, and their kinds."""
     shown = {layer.index for layer in plan.layers}
     counts = {"NoOp": 0, "constant": 0, "layer of another profile": 0}
     for layer in plan.all_layers:

@@ -1,7 +1,7 @@
-"""The tables of an engine plan beside that of its layers.
+"""The tables of an engine plan besides that of its layers.
 
-Two of them are worked out here: attention block by block, fused into one kernel or not, and what it
-costs; and why the engine changes formats and types, with the edit that avoids each change.
+Two are computed here: attention block by block, fused into one kernel or not, and its cost; and why
+the engine changes formats and types, with the edit that avoids each change.
 
 ::
 
@@ -117,7 +117,7 @@ def attention_blocks(plan: EnginePlan) -> list[AttentionBlock]:
 
 
 def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
-    """Return the blocks as a table, with the ONNX nodes that the names of their layers tell."""
+    """Return the blocks as a table, with the ONNX nodes in the names of their layers."""
     blocks = attention_blocks(plan)
     mapping = map_plan(plan) if blocks else {}
 
@@ -345,10 +345,10 @@ _PARTS = 10
 
 
 def make_table(plan: EnginePlan, view: str, text: str = "") -> Table[Any]:
-    """Return a table of :data:`VIEWS`, of the layers that contain `text` only.
+    """Return a table of :data:`VIEWS`, with only the layers that contain `text`.
 
     Raises:
-        KeyError: There is no such view.
+        KeyError: The view is unknown.
     """
     if text:
         plan = replace(plan, layers=tuple(matching(plan, text)))
@@ -384,7 +384,7 @@ def known_weights(layer: EngineLayer) -> int | None:
     return None if layer.weights_from == "unknown" else layer.weights_bytes
 
 
-# Columns of layers. What is wide or says little gives way first where room is scarce.
+# Columns of layers. Wide and less useful ones are dropped first in narrow terminals.
 
 
 def _text(
@@ -423,7 +423,7 @@ _PRODUCT = (
 
 
 def _rate(amount: int | None, layer: EngineLayer, scale: float) -> float | None:
-    """Return an amount a second; None when it or the time is unknown or no time."""
+    """Return a rate per second; None if the amount or the time is unknown or 0."""
     return amount / layer.time_ms / scale if amount is not None and layer.time_ms else None
 
 
@@ -478,7 +478,7 @@ def _dims(tensors: Sequence[EngineTensor]) -> str:
 
 
 def _products(plan: EnginePlan) -> Table[EngineLayer]:
-    """Return all matrix products: those of convolutions by implicit GEMM, too."""
+    """Return all matrix products, including those of convolutions by implicit GEMM."""
     batch = _figure("batch", "batch", lambda layer: gemm_dims(layer).batch, COUNT, 24)
     columns = (
         _NAME, _TYPE, _TIME, _SHARE, _PRECISION, batch, *_PRODUCT,

@@ -1,4 +1,4 @@
-"""What a log of trtexec says: options, device, performance, warnings, layers, layer times."""
+"""The content of a trtexec log: options, device, performance, warnings, layers, layer times."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ _DEVICE_NUMBERS = (
 
 @dataclass
 class Tactics:
-    """Names of tactics by their values, which the builder tells as it tries them."""
+    """Names of tactics by value, which the builder logs as it tries them."""
 
     of_layer: dict[tuple[str, str], str] = field(default_factory=dict)
     """By layer and value."""
     by_value: dict[str, str] = field(default_factory=dict)
-    """By value alone, for kernels, whose values are hashes; empty where names differ."""
+    """By value only, for kernels, whose values are hashes; empty where names differ."""
 
     def add(self, layer: str, value: str, name: str) -> None:
-        """Remember the name of a tactic, and the layer that it was tried for where that is told."""
+        """Record the name of a tactic, and the layer that it was tried for, if known."""
         key = _tactic_key(value)
         if key is None or len(self.of_layer) + len(self.by_value) > _MOST_TACTICS:
             return
@@ -94,7 +94,7 @@ class Tactics:
             self.by_value[key] = name if self.by_value.get(key, name) == name else ""
 
     def name(self, layer: str, value: str) -> str:
-        """Return the name of the tactic that a layer uses; empty when the log does not tell it."""
+        """Return the name of the tactic of a layer; empty if the log does not contain it."""
         key = _tactic_key(value)
         if key is None:
             return ""
@@ -137,7 +137,7 @@ class TrtexecLog:
     """Rows as ``--exportProfile`` writes them, the count first."""
     facts: dict[str, str] = field(default_factory=dict)
     tactics: Tactics = field(default_factory=Tactics)
-    """Names of tactics, which a verbose build tells and its table of layers does not."""
+    """Names of tactics, which a verbose build logs and its table of layers lacks."""
     modes: dict[str, str] = field(default_factory=dict)
     """``input`` or ``output`` by the name of a binding."""
     doubts: list[str] = field(default_factory=list)
@@ -153,7 +153,7 @@ class TrtexecLog:
 
 
 def read_log(text: str) -> TrtexecLog:
-    """Return what a log says of its last run."""
+    """Return the content of a log's last run."""
     reader = _Reader()
     for line in text.splitlines():
         reader.line(line.rstrip())
@@ -336,7 +336,7 @@ class _Reader:
         self.log.profile.append(row)
 
     def _name_of(self, text: str) -> str:
-        """Return the name in a row of which a figure is missing or is none."""
+        """Return the name in a row with a missing or invalid figure."""
         for left in range(len(self._figures)):
             head, _, rest = text.rpartition(" ") if self._name_first else text.partition(" ")
             figure, name = (rest, head) if self._name_first else (head, rest)
@@ -400,7 +400,7 @@ def _number(text: str) -> float | None:
 
 
 def version_text(text: str) -> str:
-    """Return the version in ``TensorRT v8401``, e.g. ``8.4.1``; empty when there is none."""
+    """Return the version in ``TensorRT v8401``, e.g. ``8.4.1``; empty if there is none."""
     match = _VERSION.search(text)
     if match is None:
         return ""
@@ -522,7 +522,7 @@ def _timed(layer: EngineLayer, row: LayerRow, total: float | None) -> EngineLaye
     percent = None
     if row.mean_ms is not None and total:
         percent = 100 * row.mean_ms / total
-    # dataclasses.replace would set each of the twenty fields anew, which takes ten times as long.
+    # dataclasses.replace would set each of the twenty fields, which takes ten times as long.
     timed = copy.copy(layer)
     vars(timed).update(time_ms=row.mean_ms, median_ms=row.median_ms, percent=percent)
     return timed
@@ -571,11 +571,11 @@ class RowFile:
     ends_early: bool = False
     """The file was cut, or the writer killed."""
     runs: int = 1
-    """How many lists stood one after another, as several runs into one file leave them; the rows
-    are those of the last whole one."""
+    """The number of consecutive lists, which several runs into one file leave; the rows
+    are those of the last complete one."""
 
     def notes(self, noun: str) -> list[str]:
-        """Return what is to be said of it, one sentence each."""
+        """Return notes about the file, one sentence each."""
         notes = []
         if self.ends_early and self.runs == 1:
             notes.append(f"the {noun} ends early: it was cut")
@@ -640,12 +640,12 @@ _SAME = 1e-3
 def timing_of_rows(
     rows: Sequence[Mapping[str, JSON]], warm_up: float | None = None
 ) -> tuple[TimingSummary | None, list[str]]:
-    """Return the times of a timing file's rows, None without a sound one, and notes.
+    """Return the times of a timing file's rows (None without valid ones), and notes.
 
     Args:
-        rows: One an inference.
-        warm_up: Inferences that start to compute before this many milliseconds are left out, as
-            in trtexec's own summary; None where nothing tells.
+        rows: One per inference.
+        warm_up: Inferences whose compute starts before this many milliseconds are left out, as
+            in trtexec's own summary; None if unknown.
     """
     read = InferenceRows(warm_up)
     taken = [inference for row in rows if (inference := read.take(row)) is not None] or read.warm
@@ -672,7 +672,7 @@ def timing_of_rows(
     whole = span > 0 and len(starts) == len(taken) and not read.bad
     summary = _summary(
         {name: _statistics(values) for name, values in series.items()},
-        # Of what was left out nobody knows whether it was one inference or many.
+        # Left-out rows may be of one inference or of several.
         1000 * len(taken) / span if whole else None,
         "timing file",
     )
@@ -746,7 +746,7 @@ def _rate(value: JSON) -> float | None:
 
 
 def agree(computed: TimingSummary, printed: TimingSummary) -> bool:
-    """Tell whether a timing file and a summary are of the same run."""
+    """Return whether a timing file and a summary are of the same run."""
     here, there = computed.compute, printed.compute
     if here is None or there is None:
         return False
