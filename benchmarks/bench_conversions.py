@@ -154,7 +154,7 @@ def _rows(
         if problem is not None:
             said = f"refused: {problem[:90]}" if by == "dld" else f"fails: {problem[:90]}"
         else:
-            said = "good" if is_good else "wrong, told" if is_told else "WRONG"
+            said = "good" if is_good else "wrong, reported" if is_told else "WRONG"
         line = f"| {model.stem} | {conversion.name} | {by} | {said} | {' | '.join(cells)} |"
         yield line.replace("\n", " "), by == "dld" and not (is_good or is_told)
 
