@@ -1,12 +1,11 @@
-"""Trials of a precision search: a model in a lower precision but for some nodes, and its results.
+"""Trials of a precision search: a model in a lower precision except for some nodes, and its errors.
 
-ONNX Runtime runs the copy that :func:`~dld_tui.core.tensorrt.retyping.lowered` makes. On a CPU it
-would compute a float16 model in float32 without rounding between nodes (measured with 1.31: what
-overflows float16 comes out finite), so there values are rounded by casts there and back. What is
-lost is then what Tensor Cores lose, which add up in float32: values that overflow, underflow or
-are rounded on their way from one node to the next. That can be turned on and off by node in one
-session (:mod:`~dld_tui.backends.accuracy.precision_trials`), and then a trial takes no longer
-than a run or two.
+ONNX Runtime runs the copy of :func:`~dld_tui.core.tensorrt.retyping.lowered`. On a CPU, it would
+compute a float16 model in float32 without rounding between nodes (measured with 1.31: values beyond
+the range of float16 stay finite), so tensors are rounded by a pair of casts. The errors are then
+those of Tensor Cores, which accumulate in float32: tensors overflow, underflow or are rounded
+between nodes. The rounding can be switched by node in one session
+(:mod:`~dld_tui.backends.accuracy.precision_trials`), so that a trial takes only a run or two.
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ _SESSIONS, _TOGETHER = 32, 8
 
 
 class SwitchedModel:
-    """A model whose nodes round their values by choice. Close it before the document.
+    """A model whose nodes round their outputs by choice. Close it before the document.
 
     Args:
         switched: The model with its switches, which is closed with this.
-        folder: Where the weights can be referred to.
-        settings: How to run.
-        outputs: What is wanted of a run.
-        fed: The inputs that runs will give.
+        folder: The folder of the weights.
+        settings: Of the session.
+        outputs: The requested outputs.
+        fed: The inputs of the runs.
 
     Raises:
         ActivityError: Such a model cannot be run.
@@ -124,7 +123,7 @@ class SwitchedModel:
 
 
 class _Weights:
-    """What nodes take that comes of weights and switches alone."""
+    """Inputs of nodes that depend only on weights and switches."""
 
     def __init__(self, runner: TensorRunner, needs: Mapping[str, frozenset[str]]) -> None:
         self._runner = runner
@@ -222,14 +221,14 @@ def _inside(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
 
 
 _BUDGET = 100 << 20
-"""Bytes of values that are kept at a time."""
+"""Bytes of tensors that are held in memory."""
 _NEXT = 1e30
 """More noise than any node adds that makes no value infinite."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one set of nodes that keep fp32."""
+    """The result for one set of nodes that stay in fp32."""
 
     problem: str = ""
     """Why it is not good, e.g. which output is how far off; empty when it is. Fit to be shown."""
@@ -248,21 +247,21 @@ class Trial:
 
     @property
     def outcome(self) -> Outcome:
-        """What a search has to know of it."""
+        """The outcome, for the search."""
         return Outcome(self.is_good, self.noise)
 
 
 class PrecisionTrials:
-    """Runs trials against the model's own results. Close it before the document.
+    """Runs trials against the model's own outputs. Close it before the document.
 
     Args:
-        document: The model; it stays open and as it is.
+        document: The model; it stays open and unchanged.
         precision: The lower one, e.g. ``fp16``.
         feeds: Sets of inputs.
-        tolerances: What outputs may be off.
-        settings: How to run; the reference is run in the same way.
-        agreement: What is near enough besides, where nobody gave a tolerance.
-        folder: Where weights can be referred to, for a document without a path.
+        tolerances: Of the outputs.
+        settings: Of the sessions; the reference uses them as well.
+        agreement: The criteria for outputs without a tolerance.
+        folder: The folder of the weights, for a document without a path.
 
     Raises:
         ActivityError: The model itself cannot be run.
@@ -317,7 +316,7 @@ class PrecisionTrials:
         return switchable(self.document, self._precision)
 
     def close(self) -> None:
-        """Remove what was made for the trials."""
+        """Remove the files of the trials."""
         if self._switched is not None:
             self._switched.close()
 
@@ -336,12 +335,12 @@ class PrecisionTrials:
         return sorted(self._ranked, key=order.__getitem__)
 
     def ranked(self) -> list[Node]:
-        """Return the same, the worst first, as the values of one run tell.
+        """Return the nodes, the worst first, by the tensors of one run.
 
-        The worst are those that make values NaN or infinite, in the order in which that happens,
-        and then those that take these, which would be rounded again there; then those that add most
-        noise to what they take. Nodes in bodies and local functions come
-        after those of the main graph, as their values cannot be looked at.
+        The worst nodes produce NaN or infinite values, in the order of occurrence; their consumers,
+        which would round these again, follow; then come those that add most noise to their inputs.
+        Nodes in subgraphs and local functions come after those of the main graph, as their tensors
+        are not accessible.
         """
         if self._ranked is None:
             self._ranked = self._by_noise()
@@ -441,13 +440,13 @@ def judged(
     tolerances: Tolerances,
     agreement: Agreement | None = None,
 ) -> Trial:
-    """Compare outputs with those that are right.
+    """Compare outputs with the reference.
 
     Args:
-        reference: By name, of each set of inputs.
-        results: The same; it is not asked for more once one is not good.
-        tolerances: What outputs may be off.
-        agreement: What is near enough besides; channels that were lost are looked for, too.
+        reference: Outputs by name, for each set of inputs.
+        results: The same; reading stops at the first one that is not good.
+        tolerances: Of the outputs.
+        agreement: Further criteria; includes lost channels.
     """
     worst: dict[str, TensorError] = {}
     problem, noise = "", 0.0
@@ -490,21 +489,21 @@ class Expectation:
 
 
 class EngineTrials:
-    """Builds engines of a model some of whose nodes stay in fp32. Close it when done.
+    """Builds engines of a model with some nodes in fp32. Close it when done.
 
-    A weakly typed network has the precisions as constraints of its layers; the model of a strongly
+    A weakly typed network has the precisions as layer constraints; the model of a strongly
     typed one gets casts.
 
     Args:
-        library: What builds and runs them.
-        document: The model; it stays open and as it is.
+        library: Builds and runs them.
+        document: The model; it stays open and unchanged.
         precision: The lower one, e.g. ``fp16``.
         nodes: Those that can be lowered.
         settings: Of the builds.
-        expected: What they have to compute.
+        expected: The reference outputs.
 
     Raises:
-        UsageError: The shapes of the settings do not fit the model.
+        UsageError: The shapes of the settings do not match the model.
     """
 
     def __init__(
@@ -593,17 +592,17 @@ def trial_settings(settings: BuildSettings, precision: str, library: Library) ->
 
 
 class QuantizationTrials(PrecisionTrials):
-    """Runs trials of a quantization against the model's own results. Close it before `quantizer`.
+    """Runs trials of a quantization against the model's own outputs. Close it before `quantizer`.
 
     Args:
         quantizer: Of the model.
-        plan: What a quantization of all of it asks for, with scales.
-        method: How ranges are found.
-        ops: The operators that are quantized.
+        plan: The plan of a complete quantization, with scales.
+        method: The calibration method.
+        ops: The quantized operators.
         feeds: Sets of inputs.
-        tolerances: What outputs may be off.
-        settings: How to run.
-        agreement: What is near enough besides, where nobody gave a tolerance.
+        tolerances: Of the outputs.
+        settings: Of the sessions.
+        agreement: The criteria for outputs without a tolerance.
 
     Raises:
         ActivityError: The model itself cannot be run.
@@ -656,7 +655,7 @@ def plan_of(quantized: Made) -> QuantizationPlan:
     """Return the plan of a static quantization.
 
     Raises:
-        ActivityError: The library told nothing.
+        ActivityError: The library returned none.
     """
     if quantized.plan is None:
         raise ActivityError("ONNX Runtime's quantizer does not say what it quantizes")

@@ -1,4 +1,4 @@
-"""Two runs of models side by side, of which only the errors of their tensors are kept."""
+"""Two runs of models in parallel, of which only the errors of tensors are kept."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _outputs(comparison: Comparison) -> Iterator[str]:
 
 
 def _inputs(comparison: Comparison) -> Iterator[str]:
-    """Say what is fed to which input, where that is not obvious."""
+    """Report which value is fed to which input, where that is not obvious."""
     for runner in (comparison.one, comparison.two):
         types = dict(runner.types)
         for spec in comparison.inputs if runner is comparison.one else comparison.other_inputs:
@@ -130,7 +130,7 @@ class State:
     done: int = 0
     total: int = 0
     kept_bytes: int = 0
-    """The most that was kept of values at a time."""
+    """The peak of the tensors held in memory."""
 
 
 class _Kept:
@@ -147,7 +147,7 @@ class _Kept:
 
     @property
     def room(self) -> int:
-        """What is left of the budget."""
+        """The remaining budget."""
         return self._budget - self.bytes
 
     def added(self, feeds: Feeds, side: int) -> Feeds:
@@ -157,10 +157,10 @@ class _Kept:
     def take(
         self, *runs: tuple[SessionRunner, Mapping[str, AnyArray | None], Collection[str]]
     ) -> None:
-        """Keep of what was computed what others need; nothing where that is too much.
+        """Keep those computed tensors that others need; none if they exceed the budget.
 
         Args:
-            runs: Of both sides the runner, tensors that were computed, and those to come.
+            runs: Of each side: the runner, the computed tensors, and the names still to come.
         """
         for values, (runner, computed, names) in zip(self._values, runs, strict=True):
             values.update({name: array for name, array in computed.items() if array is not None})
@@ -216,7 +216,7 @@ class Comparison:
             )
             self._stack = stack.pop_all()
         self.not_compared: dict[str, str] = {}
-        """Tensors of the reference, and why there is nothing to compare them with. Foreign text."""
+        """Tensors of the reference without a counterpart, with the reason. Foreign text."""
         self.retyped: dict[str, tuple[str, str]] = {}
         """Types of outputs that differ, as the reference and the other have them."""
         self.sources = carried_over(
@@ -231,7 +231,7 @@ class Comparison:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove what was made to run the models."""
+        """Remove the files of the runs."""
         self._stack.close()
 
     @property
@@ -249,15 +249,15 @@ class Comparison:
         return None
 
     def run(self, feeds: Feeds, *, budget: int) -> Iterator[Event | State]:
-        """Compare; yields how far it is after each group of tensors, and what builds say.
+        """Compare; yields progress after each group of tensors, and the messages of builds.
 
         Args:
-            feeds: Sets of inputs; of each tensor the worst of them is told.
-            budget: Bytes of values of both models that are kept at a time, as far as sizes are
-                known before.
+            feeds: Sets of inputs; the worst result of each tensor counts.
+            budget: Bytes of tensors of both models held in memory, as far as sizes are
+                known in advance.
 
         Raises:
-            InputError: The other model takes an input that the reference has not.
+            InputError: The other model has an input that the reference lacks.
             ActivityError: A model cannot be run.
         """
         others = [self._carried(feed) for feed in feeds]
@@ -379,14 +379,14 @@ class Comparison:
 
 
 class _Builds:
-    """What builds of engines cost, said before and after the first."""
+    """The cost of building engines, reported before and after the first build."""
 
     def __init__(self, rounds: int, sides: int) -> None:
         self._rounds, self._sides = rounds, sides
         self._done = 0
 
     def said(self, tensors: int) -> Iterator[Event]:
-        """Say how many there will be, where there are several."""
+        """Report the number of builds, if there are several."""
         if self._sides and self._rounds > 1:
             count = fmt.plural(self._rounds * self._sides, "engine")
             yield Log(

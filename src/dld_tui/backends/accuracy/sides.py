@@ -1,4 +1,4 @@
-"""The two sides of a comparison: what a model, or an engine, is run by."""
+"""The two sides of a comparison: a model or an engine, and its runner."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Runner(Protocol):
 
     @property
     def remarks(self) -> Iterable[str]:
-        """What was done otherwise than asked. Fit for a terminal."""
+        """Deviations from the request. Fit for a terminal."""
 
     @property
     def inputs(self) -> list[InputSpec]:
-        """What is fed."""
+        """The inputs."""
 
     @property
     def outputs(self) -> list[str]:
         """The names of the outputs. Foreign text."""
 
     def not_given(self, names: Collection[str]) -> dict[str, str]:
-        """Return the tensors that it cannot tell, with the reason of each."""
+        """Return the tensors that it cannot compute, each with the reason."""
 
     def prepare(self, names: Sequence[str], feeds: Feeds) -> Iterator[Event]:
         """Do what takes long before :meth:`each` of the same arguments."""
@@ -77,7 +77,7 @@ class Runner(Protocol):
 
 
 class Side(Protocol):
-    """What is compared."""
+    """The outputs."""
 
     @property
     def document(self) -> Document | None:
@@ -88,10 +88,10 @@ class Side(Protocol):
         """Whether it may compute with fewer digits than float32 has."""
 
     def runner(self, tensors: bool) -> AbstractContextManager[Any]:
-        """Return what runs it.
+        """Return the runner.
 
         Args:
-            tensors: Whether inner tensors will be asked for.
+            tensors: Whether intermediate tensors will be requested.
         """
 
     def told(self) -> RunBy:
@@ -193,8 +193,8 @@ class BuiltRunner:
     """Builds an engine for each group of tensors, and runs it.
 
     Args:
-        side: What to build.
-        tensors: Whether inner tensors will be asked for; the model is parsed for that.
+        side: The model and its settings.
+        tensors: Whether intermediate tensors will be requested; the model is parsed for that.
 
     Raises:
         ActivityError: The model cannot be parsed.
@@ -205,7 +205,7 @@ class BuiltRunner:
     def __init__(self, side: BuiltSide, tensors: bool) -> None:
         self._side, self._tensors = side, tensors
         self.remarks: dict[str, None] = {}
-        """What was built otherwise than asked, in order. Fit for a terminal."""
+        """Deviations from the request, in order. Fit for a terminal."""
         self.refused: dict[str, str] = {}
         """Tensors with which no engine was built, and why."""
         self.types: dict[str, str] = {}
@@ -251,11 +251,11 @@ class BuiltRunner:
         return reasons_against(side.library, side.document, side.settings, inner)
 
     def prepare(self, names: Sequence[str], feeds: Feeds) -> Iterator[Event]:
-        """Build the engine that has these tensors as outputs.
+        """Build an engine with these tensors as outputs.
 
         Raises:
-            ActivityError: There is no engine of the model.
-            UsageError: The inputs do not fit the ranges that were given.
+            ActivityError: The model cannot be built.
+            UsageError: The inputs are outside the given ranges.
         """
         own = {*self.outputs}
         inner = tuple(name for name in names if name not in own)
@@ -286,7 +286,7 @@ class BuiltRunner:
             side.library, side.document, settings, profiles, self._engine,
             prepare=lambda network: mark(network, inner),
         )  # fmt: skip
-        # What the library says of each build is too much.
+        # The library's messages for each build would be too many.
         built = yield from events_of(
             steps, lambda event: event if isinstance(event, Progress) else None
         )
@@ -329,7 +329,7 @@ class EngineSide:
     plugins: tuple[str, ...] = ()
     document: None = None
     is_loose: bool = True
-    """Nobody knows: an engine does not tell its precision."""
+    """None: an engine does not reveal its precision."""
 
     def runner(self, tensors: bool) -> EngineRunner:
         """Return what runs it."""
@@ -342,11 +342,11 @@ class EngineSide:
 
 
 class EngineRunner:
-    """Runs an engine that is there.
+    """Runs an existing engine.
 
     Raises:
         InputError: It cannot be loaded.
-        UnavailableError: There is no GPU that it runs on.
+        UnavailableError: There is no suitable GPU.
     """
 
     is_engine, builds = True, False

@@ -42,14 +42,14 @@ class TacticTrials:
     """Makes the builds.
 
     Args:
-        library: What builds and runs the engines.
-        document: The model; it stays open and as it is.
+        library: Builds and runs the engines.
+        document: The model; it stays open and unchanged.
         settings: Of the builds.
         profiles: Of the engines.
-        expected: What they have to compute.
+        expected: The reference outputs.
         way: How tactics are chosen, see :mod:`dld_tui.core.tensorrt.tactics`.
-        folder: For the engine, its log and the timing caches; these are needed again when a search
-            goes on.
+        folder: For the engine, its log and the timing caches, which are needed to resume a
+            search.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class _Replay:
         self.selection: Selection | None = None
 
     def learn(self, build: Build) -> None:
-        """Do nothing: a selector is told all each time."""
+        """Do nothing: a selector gets all choices for each build."""
 
     def prepare(self, choices: Choices | None, number: int) -> None:
         """Get ready for a build."""

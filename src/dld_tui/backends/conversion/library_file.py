@@ -1,6 +1,6 @@
-"""A conversion by a library that reads and writes files, in a process of its own.
+"""A conversion by a library that reads and writes files, in a separate process.
 
-The library gets a view of the model: a small file that refers to the weights where they are.
+The library gets a view of the model: a small file that references the weights in place.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ def by_library(
     steps: int = 0,
     limit_s: float | None = None,
 ) -> Generator[Event, None, Document]:
-    """Convert a model with ``main`` of a module, and put back what that loses.
+    """Convert a model with ``main`` of a module, and restore what that loses.
 
     Args:
-        document: The model; it stays as it is, and open until `stack` is closed.
-        module: Its ``main`` finds the file to read, the file to write and the options as JSON in
+        document: The model; it stays unchanged, and open until `stack` is closed.
+        module: Its ``main`` gets the input file, the output file and the options as JSON in
             ``sys.argv[1:]``.
-        options: What it does: a dataclass, or JSON data.
+        options: A dataclass, or JSON data.
         stage: For the progress.
-        stack: Closes the result and removes what was made for it.
-        steps: How many sets of inputs it reads, if it says in the file :func:`step_file` how many
-            it has read.
-        limit_s: Stop it after so many seconds; None is no limit.
+        stack: Closes the result and removes temporary files.
+        steps: The number of input sets that it reads, if it reports their count in the file of
+            :func:`step_file`.
+        limit_s: A time limit in seconds; None is no limit.
 
     Returns:
         The result, without a path.
 
     Raises:
-        ActivityError: The library failed, and what it said last; or it took too long.
-        SaveError: There is no room for the view.
+        ActivityError: The library failed, with its last message; or it took too long.
+        SaveError: The disk is full.
     """
     folder = document.path.parent if document.path is not None else None
     view = external_view(

@@ -26,7 +26,7 @@ INSTALL = "pip install 'dld-tui[cpu]'"
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
             "distribution": "Distribution"}  # fmt: skip
 _RANGES, _TENSORS = 64, 8
-"""Sets of inputs of which the ranges, or all of the values, are held at a time."""
+"""The number of input sets whose ranges, or values, are held in memory."""
 _ONE_FILE = 1 << 30
 """Bytes of a model from which the weights of the result go to a file of their own."""
 
@@ -38,7 +38,7 @@ def missing() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    """What the library is told; :class:`.QuantizationSettings` says what most of it means."""
+    """The options of the library; see :class:`.QuantizationSettings`."""
 
     dynamic: bool
     weights_only: bool
@@ -78,7 +78,7 @@ def main() -> None:
         asked["infinite"] = _tidied(target)
         if "rules" in asked:
             plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
-    # The seam: whatever ONNX Runtime raises, and of which inputs it is said nowhere.
+    # The seam: ONNX Runtime may raise anything, for unspecified inputs.
     except Exception as error:  # noqa: BLE001
         traceback.print_exc()
         at = "" if reader is None or reader.present is None else f"{reader.present}: "
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def _quantize(source: str, target: str, options: Options, sets: _Sets | None) -> dict[str, Any]:
-    """Quantize; return what was asked for, where ranges are found."""
+    """Quantize; return the plan if ranges are calibrated."""
     from onnxruntime import quantization
 
     if options.weights_only:
@@ -123,12 +123,12 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
 
 
 def plan_file(target: Path) -> Path:
-    """Return where the plan of a static quantization is written, beside its result."""
+    """Return the file for the plan of a static quantization, beside its result."""
     return target.with_name(f"{target.name}.plan")
 
 
 def _extra(options: Options) -> dict[str, Any]:
-    """Return what the quantizer is told of the runtime."""
+    """Return the quantizer's parameters of the runtime."""
     if options.runtime != "tensorrt":
         return {"QDQKeepRemovableActivations": options.keep_activations}
     # TensorRT takes no zero points but 0, and adds biases in floating point.
@@ -137,7 +137,7 @@ def _extra(options: Options) -> dict[str, Any]:
 
 
 def _plan_without_ranges(source: str, target: str, options: Options) -> dict[str, Any]:
-    """Return what would be quantized; nothing is calibrated, and the model stays as it is."""
+    """Return what would be quantized; nothing is calibrated, and the model stays unchanged."""
     from onnxruntime import quantization
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
     from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
@@ -164,15 +164,15 @@ def _plan_without_ranges(source: str, target: str, options: Options) -> dict[str
 
 
 def _recorded() -> dict[str, Any]:
-    """Have the quantizer tell what its operators ask for, and the scales that it finds.
+    """Record the requests of the quantizer's operators, and the scales that it computes.
 
     Returns:
-        What is filled when it quantizes; see
+        A record that is filled while it quantizes; see
         :meth:`dld_tui.core.conversion.quantization_plan.QuantizationPlan.from_json`.
     """
     from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
-    # The package has a function of this name, too.
+    # The package also has a function of this name.
     module: Any = importlib.import_module("onnxruntime.quantization.quantize")
     asked: dict[str, Any] = {}
 
@@ -197,7 +197,7 @@ def _recorded() -> dict[str, Any]:
 
 
 def _record(quantizer: Any, asked: dict[str, Any]) -> None:
-    """Note what operators ask for, when what they look at is quantized already and when not."""
+    """Record the requests of operators, with quantized inputs and without."""
     from onnxruntime.quantization.calibrate import TensorData
 
     ranges = getattr(quantizer, "seen_ranges", {})
@@ -230,7 +230,7 @@ def _is_float8(quantizer: Any) -> bool:
 
 
 def _asks(quantizer: Any, node: Any, *, quantized: bool) -> tuple[list[list[str]], list[str]]:
-    """Return what an operator asks for, and which tensors it looks at; nothing is changed."""
+    """Return the requests of an operator, and the tensors that it reads; nothing is changed."""
     from onnxruntime.quantization.registry import CreateQDQQuantizer
 
     asks: list[list[str]] = []
@@ -330,7 +330,7 @@ def _used(model: onnx.ModelProto) -> set[str]:
 
 
 class _Stored(NamedTuple):
-    """What a graph stores, and the weights of it that are to be dequantized: nodes by output."""
+    """The tensors stored in a graph, and those weights to dequantize: nodes by output."""
 
     tensors: Collection[str]
     dequantized: dict[str, onnx.NodeProto]
@@ -339,15 +339,15 @@ class _Stored(NamedTuple):
 def _dequantize_once(
     graph: onnx.GraphProto, outputs: Collection[str], outer: Sequence[_Stored] = ()
 ) -> None:
-    """Keep one DequantizeLinear of each weight, in the graph that has the weight.
+    """Keep one DequantizeLinear for each weight, in the graph that has the weight.
 
     The library adds one, and the tensors that it reads, for each product of a weight: names are
-    defined twice, and in bodies ONNX Runtime's fusion does not find the tensors of outer graphs.
+    defined twice, and in subgraphs ONNX Runtime's fusion does not find the tensors of outer graphs.
 
     Args:
         graph: Of the quantized model.
-        outputs: What nodes made before; those of the library make something else.
-        outer: Of the graphs around it, the nearest first.
+        outputs: Outputs of the original nodes; those of the library have other names.
+        outer: The tensors of the enclosing graphs, the nearest first.
     """
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     here = _Stored(tensors, {})
@@ -390,10 +390,10 @@ def _require_even_blocks(model: onnx.ModelProto, options: Options) -> None:
 
 
 def _tidied(target: str) -> list[str]:
-    """Remove the mark that tells the library that it has inferred shapes.
+    """Remove the mark that tells the library that shapes were inferred.
 
     Returns:
-        The values whose scales are no numbers, as they became infinite.
+        The tensors whose scales became infinite.
     """
     model = onnx.load(target, load_external_data=False)
     scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
@@ -423,7 +423,7 @@ def _data(source: str) -> int:
 
 
 class _Sets:
-    """The folders of inputs, one after the other, in parts whose values are held at a time."""
+    """The input folders, in parts whose values fit in memory."""
 
     def __init__(self, options: Options, target: Path) -> None:
         self.folders = set_folders(Path(options.calibration))

@@ -1,4 +1,4 @@
-"""Quantization of a document by ONNX Runtime, in a process of its own (:mod:`.quantization`)."""
+"""Quantization of a document by ONNX Runtime, in a separate process (:mod:`.quantization`)."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ class Made:
 
 
 class Quantizer:
-    """Quantizes one model, in one way or several. Use it as a context manager.
+    """Quantizes one model, in one or several ways. Use it as a context manager.
 
     Args:
-        document: The model; it stays as it is, and open until this is closed.
-        settings: How.
+        document: The model; it stays unchanged, and open until this is closed.
+        settings: Of the quantization.
 
     Raises:
-        UsageError: An excluded node is not there.
+        UsageError: An excluded node does not exist.
         InputError: The file of excluded nodes or a weight cannot be read, or the type of an input
-            is not known.
+            is unknown.
         UnavailableError: ONNX Runtime is not installed.
         ActivityError: The model has no operators that can be quantized.
     """
@@ -131,12 +131,12 @@ class Quantizer:
         self._document = document
         self._stack = contextlib.ExitStack()
         self.notes: list[str] = []
-        """What was done to the model first, and what cannot be quantized."""
+        """Preparations of the model, and nodes that cannot be quantized."""
         self.sets = 0
-        """How many sets of calibration inputs there are."""
+        """The number of calibration input sets."""
         self._shapes: set[_Shapes] = set()
         self.prepared = copy_of(document)
-        """The copy in which ONNX Runtime finds what can be quantized; each node has a name."""
+        """The prepared copy for ONNX Runtime's quantizer; each node has a name."""
         self._stack.callback(self.prepared.close)
         try:
             _require_weights(document)
@@ -152,7 +152,7 @@ class Quantizer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove what was made."""
+        """Remove temporary files."""
         self._stack.close()
 
     def _prepare(self) -> None:
@@ -235,10 +235,10 @@ class Quantizer:
         return [*blocking]
 
     def _resolved(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield the names that nodes have in the prepared copy.
+        """Yield the names of nodes in the prepared copy.
 
         Raises:
-            UsageError: There is no such node.
+            UsageError: The node does not exist.
         """
         known = dict.fromkeys(self._names.values())
         for name in names:
@@ -282,14 +282,14 @@ class Quantizer:
         """Quantize.
 
         Args:
-            method: How ranges are found.
-            ops: Operators; all that can be when empty.
-            kept: More nodes that stay as they are: of a copy of the original whose calls of
-                functions are replaced, or of :attr:`prepared`.
-            changed: Settings that are others here: ``weights``, ``activations``, ``reduce_range``.
+            method: The calibration method.
+            ops: Operators to quantize; empty for all supported ones.
+            kept: Further nodes to leave unquantized: of a copy of the original with inlined
+                functions, or of :attr:`prepared`.
+            changed: Settings to override: ``weights``, ``activations``, ``reduce_range``.
 
         Returns:
-            The result; it is closed with this.
+            The result; it is closed together with this object.
 
         Raises:
             ActivityError: The library failed.
@@ -312,10 +312,10 @@ class Quantizer:
         )
 
     def _leave_out(self, values: Sequence[str]) -> None:
-        """Leave the nodes that make or take values that no scale holds as they are.
+        """Exclude the nodes around tensors that no scale can represent.
 
         Raises:
-            ActivityError: There are none that are not left out already.
+            ActivityError: All of them are excluded already.
         """
         main = self.prepared.main
         nodes = {
@@ -335,7 +335,7 @@ class Quantizer:
         )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:
-        """Return what a static quantization would do in the main graph; nothing is calibrated.
+        """Return the plan of a static quantization of the main graph; nothing is calibrated.
 
         Raises:
             ActivityError: The library failed.
@@ -416,9 +416,9 @@ def _weight_type(options: quantization.Options) -> WeightType:
 
 
 def _declare_types(prepared: Document, path: Path | None) -> None:
-    """Declare the types of what operators make that onnx does not know.
+    """Declare the output types of operators that onnx does not know.
 
-    The library asks onnx for the type of each weight's product, which ends at such operators.
+    The library infers the type of each weight's product with onnx, which stops at such operators.
     """
     known = {domain: frozenset(names) for domain, names in registry.onnx_operators().items()}
     untyped = [
@@ -442,10 +442,10 @@ def _declare_types(prepared: Document, path: Path | None) -> None:
 
 
 def _make_valid(result: Document) -> None:
-    """Mend what ONNX Runtime takes and the format does not.
+    """Fix what ONNX Runtime accepts and the format does not.
 
-    The library puts nodes behind those that capture what they make, and adds initializers that are
-    no inputs, which they were before version 4 of the format.
+    The library puts nodes after those that use their outputs in subgraphs, and adds initializers
+    that are no inputs, as required before version 4 of the format.
     """
     result.model.ir_version = max(result.model.ir_version, _SINCE_IR)
     order = topological_order(result.main)
@@ -454,7 +454,7 @@ def _make_valid(result: Document) -> None:
 
 
 def excluded_names(settings: QuantizationSettings) -> list[str]:
-    """Return the names of the nodes that are left as they are, those of the file included.
+    """Return the names of the excluded nodes, including those of the file.
 
     Raises:
         InputError: The file cannot be read.
@@ -505,7 +505,7 @@ def _stay_in_float(prepared: Document) -> Iterator[tuple[Node, str]]:
 
 
 def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
-    """Return what a value goes through after the initializer that it is, and that; or None."""
+    """Return the path from an initializer to a value, and the initializer, or None."""
     through: list[str] = []
     while True:
         definition = scope.resolve(name)
@@ -521,9 +521,9 @@ def _stored_behind(scope: Scope, name: str) -> tuple[list[str], Tensor | None]:
 
 
 def _makes_logits(prepared: Document) -> list[Node]:
-    """Return the product that makes the logits of a model of language, if there is one.
+    """Return the product that computes the logits of a language model, if there is one.
 
-    It is more sensitive than the others.
+    It is more sensitive than others.
     """
     main = prepared.main
     nodes = []
@@ -545,7 +545,7 @@ def _place(node: Node) -> _Place:
 
 
 def _named(prepared: Document) -> dict[_Place, str]:
-    """Give each node a name of its own, as ONNX Runtime excludes nodes by name only."""
+    """Give each node a unique name, as ONNX Runtime excludes nodes by name only."""
     transaction, names, seen = Transaction("name_nodes", {}), dict[_Place, str](), set[str]()
     for scope in prepared.main.walk():
         for node, place in [(node, _place(node)) for node in scope.nodes]:
@@ -602,7 +602,7 @@ def _separate_roles(prepared: Document) -> None:
 def _give_copy(
     transaction: Transaction, names: FreshNames, tensor: Tensor, uses: list[tuple[Node, int]]
 ) -> None:
-    """Let inputs of nodes be a copy of a weight, which needs no memory of its own here."""
+    """Give nodes a copy of a weight, which shares its memory."""
     main = uses[0][0].scope
     proto, name = onnx.TensorProto(), names.take(f"{tensor.name}_of_{uses[0][0].name}")
     proto.CopyFrom(tensor.proto)
@@ -616,10 +616,10 @@ def _give_copy(
 
 
 def _separate_names(prepared: Document) -> None:
-    """Keep the library's new names apart from those of the model, which it does not look at.
+    """Keep the library's new names distinct from those of the model, which it does not check.
 
-    A bias that several nodes add gets copies named by numbers: they are made here, with names that
-    are free. What is called as the library calls the scale of another value gets another name.
+    The library copies a bias that several nodes add and numbers the copies: they are created here,
+    with unused names. A tensor named like the library's scale of another tensor is renamed.
     """
     transaction, names = Transaction("separate_names", {}), FreshNames(prepared)
     main = prepared.main
@@ -707,7 +707,7 @@ def _shapes(input_set: InputSet, spec: InputSpec) -> Iterator[tuple[int, ...]]:
     """Yield the shapes of an input.
 
     Raises:
-        InputError: There is no number in it, or one that no range can hold.
+        InputError: It contains no finite number.
     """
     value = input_set.values[spec.name]
     for array in value if isinstance(value, list) else (value,):

@@ -1,8 +1,8 @@
-"""Dimensions changed, and verified by runs at two sizes.
+"""Changing dimensions, verified by runs at two sizes.
 
-At a size that both take, the result must compute what the original does. At another size of a
+At a size that both models accept, the result must compute the same outputs. At another size of a
 dimension that is the first axis of its inputs, it must compute for each item what the original
-does for it alone; along other dimensions it must run.
+computes for this item; for other dimensions, it must run.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def resized(
     """Return a copy with other dimensions. Close the copy.
 
     Raises:
-        UsageError: There is no such dimension.
-        ActivityError: A node or a weight stands in the way, or ONNX Runtime cannot use the result.
+        UsageError: The dimension does not exist.
+        ActivityError: A node or a weight prevents it, or ONNX Runtime cannot use the result.
     """
     notes: list[str] = []
     with_nodes = copy_of(original)
@@ -352,7 +352,7 @@ def _run(session: Any, feeds: Mapping[str, Any], dimension: Dimension, size: int
 
 
 def _agreement(original: Document) -> Agreement:
-    """Return what is near enough: ranges that are found while running are those of all items."""
+    """Return the criteria: ranges computed at run time are those of all items together."""
     dynamic = any(
         node.op_type in ("DynamicQuantizeLinear", "DynamicQuantizeMatMul")
         for scope in original.scopes() for node in scope.nodes

@@ -1,6 +1,6 @@
-"""Simplifiers of others, which may be absent, and our rules: on files, run by :mod:`.library_file`.
+"""Optional third-party simplifiers, and our rules: on files, run by :mod:`.library_file`.
 
-The process works in the folder of the model that it reads, where external data is found.
+The process works in the folder of its input model, where external data is found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RULES = (
     "identity", "dropout", "no-ops", "casts", "cast-chains", "transposes", "reshapes", "unsqueezes",
     "concat", "expands", "clips", "conv-pads", "bias-of-zeros", "reshapes-of-matmul",
 )  # fmt: skip
-"""Rules of the library after which there are fewer nodes that compute the very same."""
+"""Rules that reduce the number of nodes without changing any result."""
 INSTALL = "pip install 'dld-tui[simplify]'"
 
 
@@ -37,7 +37,7 @@ def missing(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    """What a simplifier is told; the request of ``convert_sanitize`` says what it means."""
+    """The options of a simplifier; see the request of ``convert_sanitize``."""
 
     by: str
     fold: bool
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _rules(source: str, target: str, options: Options) -> None:
-    """Do what ``dld rewrite`` does with rules after which there are fewer nodes."""
+    """Apply the rules of ``dld rewrite`` that reduce the number of nodes."""
     import onnx
 
     from dld_tui.core.document import Document
@@ -85,7 +85,8 @@ def _polygraphy(source: str, target: str, options: Options) -> None:
     import onnx_graphsurgeon
     from polygraphy.backend.onnx import fold_constants
 
-    # Polygraphy's command loads all weights, with --ignore-external-data too; its functions do not.
+    # Polygraphy's command loads all weights, even with --ignore-external-data; its functions do
+    # not.
     model = onnx.load(source, load_external_data=False)
     if options.fold:
         partitioning = options.partitioning

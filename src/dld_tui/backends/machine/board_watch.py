@@ -38,7 +38,7 @@ from dld_tui.core.types import Facts
 
 _INTERVAL_S = 0.2
 _PATIENCE_S = 1.0
-"""After which a sensor that has not answered is given up."""
+"""The time after which a sensor without an answer is given up."""
 _NAME = 24
 _TOTALS = ("VDD_IN", "VIN", "POM_5V_IN", "5V_IN")
 """Rails that feed all others: of Orin Nano and NX, Xavier NX, Thor, Nano."""
@@ -53,7 +53,7 @@ class NoValueError(Exception):
 
 @dataclass(frozen=True)
 class Sensor:
-    """Something that tells a value."""
+    """A sensor."""
 
     kind: str
     """``load``, ``clock``, ``temperature``, ``power``, ``events`` or ``state``."""
@@ -68,7 +68,7 @@ def read_number(path: Path) -> float:
     """Return the number in a file of sysfs.
 
     Raises:
-        NoValueError: There is none.
+        NoValueError: It has none.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace").strip()[:40]
@@ -94,10 +94,10 @@ def _watts(volts: Path, amperes: Path) -> Callable[[], float]:
 
 
 def find_sensors(board: Jetson, *, gpu: bool = True) -> list[Sensor]:
-    """Return what a board has, by what its folders are called; no value is read yet.
+    """Return the sensors of a board, by the names of its folders; no value is read yet.
 
     Args:
-        gpu: With load and clock of the GPU.
+        gpu: Include load and clock of the GPU.
     """
     sys = board.root / "sys"
     sensors = [
@@ -235,7 +235,7 @@ def energy(samples: Sequence[Sample], window: Window) -> float | None:
 
 
 def _at(samples: Sequence[Sample], when: int) -> float:
-    """Return the value at a time, on the line between its neighbours."""
+    """Return the value at a time, interpolated linearly."""
     for (left, low), (right, high) in pairwise(samples):
         if left <= when <= right:
             return low + (high - low) * (when - left) / max(1, right - left)
@@ -255,26 +255,26 @@ class _Track:
     sensor: Sensor
     samples: list[Sample] = field(default_factory=list)
     problem: str = ""
-    """Why there is no newer value; empty while there is one."""
+    """Why there are no newer values; empty while there are."""
     given_up: bool = False
 
     @property
     def now(self) -> float:
-        """The newest value; there is one."""
+        """The newest value, which must exist."""
         return self.samples[-1][1]
 
 
 class BoardWatch:
-    """Asks the sensors of a Jetson, five times a second, on a thread of its own.
+    """Reads the sensors of a Jetson, five times per second, on a thread.
 
-    A sensor that does not answer is given up: the thread is left to it, and another one asks the
-    rest. On another machine nothing happens.
+    A sensor that does not answer is given up: the thread stays with it, and another one reads
+    the rest. On other machines, nothing happens.
 
     Args:
-        lock_clocks: Hold the clocks at the highest of the power mode until the end.
-        gpu: With load and clock of the GPU, where nobody else records them.
-        interval_s: From one round to the next.
-        patience_s: How long to wait for a sensor.
+        lock_clocks: Hold the clocks at the maximum of the power mode until the end.
+        gpu: Include load and clock of the GPU, if nothing else records them.
+        interval_s: The time between two rounds.
+        patience_s: The longest wait for a sensor.
     """
 
     def __init__(
@@ -291,7 +291,7 @@ class BoardWatch:
         self._tracks: list[_Track] = []
         self._over = threading.Event()
         self._asked = threading.Event()
-        """Every sensor was asked once."""
+        """Every sensor was read once."""
         self._generation = 0
         self._asking: tuple[_Track, float] | None = None
         self._window: Window | None = None
@@ -457,7 +457,7 @@ class BoardWatch:
         return [sample for sample in track.samples if begin <= sample[0] <= end] or track.samples
 
     def throttling(self) -> list[str] | None:
-        """Return what slowed the board down; None when nothing tells it."""
+        """Return what throttled the board; None if unknown."""
         watched = [track for track in self._tracks if track.sensor.kind in ("events", "state")]
         if not any(track.samples for track in watched):
             return None
@@ -471,7 +471,7 @@ class BoardWatch:
         return causes
 
     def energy(self) -> Energy | None:
-        """Return the joules of a pass, the watts meanwhile, and the rails that were counted."""
+        """Return the joules per pass, the mean power in watts, and the measured rails."""
         rails = {
             track.sensor.label: track.samples
             for track in self._tracks
@@ -518,22 +518,22 @@ _ROOT = Path("/sys/class/powercap")
 
 @dataclass(frozen=True)
 class Energy:
-    """What a report says of the energy of a run, under these names."""
+    """The energy of a run in a report, by these names."""
 
     energy_per_inference_j: float
     board_power_w: float
     energy_rails: str
     """Of what, with `` + `` between them."""
     energy_repeats_j: tuple[float, ...] = ()
-    """Joules of a pass in each repeat of :data:`REPEAT_S`; empty where a run was shorter."""
+    """Joules per pass in each repeat of :data:`REPEAT_S`; empty for shorter runs."""
 
 
 REPEAT_S = 2.0
-"""Counters are refreshed some times a second: of less than that the figure says little."""
+"""Counters are updated some times per second: shorter measurements are inaccurate."""
 
 
 class EnergyWatch:
-    """Reads the counters at the start and at the end of what is measured.
+    """Reads the energy counters at the start and at the end of a measurement.
 
     Args:
         gpu_mj: Returns the millijoules that a GPU has used since its driver was loaded, or None.
@@ -552,13 +552,13 @@ class EnergyWatch:
         return _Counters(monotonic(), passes, _packages(self._root), gpu)
 
     def mark(self, passes: int) -> None:
-        """Note a repeat, where one is over: they tell how far the figure of a pass can be trusted.
+        """Record a repeat, if one is over: repeats show the accuracy of the energy per pass.
 
-        A counter of a GPU stands still for up to a tenth of a second, which is 5 % of a repeat at
-        either end. So the watts of a repeat are those of the line through all that was read.
+        The counter of a GPU is updated every tenth of a second, which is 5 % of a repeat at
+        either end. So the power of a repeat is the slope of the line through all readings.
 
         Args:
-            passes: How many were made since the start.
+            passes: The number of passes since the start.
         """
         now = self._counters(passes)
         self._readings.append((now.at, sum(now.since(self._last).values())))
@@ -571,10 +571,10 @@ class EnergyWatch:
         self._last, self._readings = now, [(now.at, 0.0)]
 
     def read(self, passes: int) -> Energy | None:
-        """Return the joules of a pass, the watts meanwhile, and of what; None where none is known.
+        """Return the joules per pass, the mean power, and the source; None if unknown.
 
         Args:
-            passes: How many were made since the start.
+            passes: The number of passes since the start.
         """
         now = self._counters(passes)
         joules, seconds = now.since(self._begin), now.at - self._begin.at
@@ -586,7 +586,7 @@ class EnergyWatch:
 
 @dataclass(frozen=True)
 class _Counters:
-    """What the counters said at a time."""
+    """The readings of the counters at a time."""
 
     at: float
     passes: int

@@ -1,9 +1,8 @@
-"""What a profiling run learns of a GPU beside latency and layers.
+"""What a profiling run records of a GPU besides latency and layers.
 
-What a run says of a GPU in its report: facts, the state during the passes, and remarks.
-
-State and clocks, a live meter, the work by stream with the layers that launched it, and counters
-over time. Each part that does not work here says so in a remark and leaves the others alone.
+State and clocks, live utilisation, the work by stream with the layers that launched it, and
+counters over time. A part that does not work on a machine adds a note and does not affect the
+others.
 
 The work is recorded twice: alone, in passes that run at true speed, for times, gaps and overlap;
 and with the calls that launch it, while ONNX Runtime profiles its layers, for who launched what.
@@ -73,7 +72,7 @@ class Meter:
     source: CounterSource
     rows: Mapping[str, CounterSpec]
     read: Callable[[], Mapping[str, float]]
-    """Returns values by the keys of `rows`; what cannot be told is left out."""
+    """Returns values by the keys of `rows`; unknown ones are left out."""
     close: Callable[[], None]
     interval_s: float
     """How often new values are there."""
@@ -93,7 +92,7 @@ def nvml_meter(gpu: Nvml) -> Meter:
     """Return the meter of NVML's utilisation.
 
     Raises:
-        UnavailableError: The driver does not tell it.
+        UnavailableError: The driver does not report it.
     """
     if not gpu.utilisation():
         raise UnavailableError("NVML does not tell the utilisation of this GPU")
@@ -120,10 +119,10 @@ _PATIENCE_S = 5.0
 
 
 class PollingSampler:
-    """Asks a meter again and again on a thread of its own, between start and stop.
+    """Polls a meter on a thread, between start and stop.
 
     Args:
-        meter: Whom to ask; closed at the end.
+        meter: The meter; closed at the end.
         clock_ns: The time of a sample, in nanoseconds of the Unix epoch.
     """
 
@@ -143,7 +142,7 @@ class PollingSampler:
     def stop(self) -> list[Series]:
         """Stop and return all rows; one without samples says why.
 
-        A meter that does not answer is left alone.
+        A meter that does not answer is abandoned.
         """
         self.close()
         if not self._thread.is_alive() and ends_in_time(self.poll, _PATIENCE_S, "gpu-meter"):
@@ -174,13 +173,13 @@ class PollingSampler:
 
 _BUFFER_BYTES = 512 << 20
 _MOST_AT_ONCE = 24_000
-"""Samples that there is room for; each takes 23 kB until its values are known (H200, CUPTI 13.4).
+"""The capacity in samples; each takes 23 kB until it is decoded (H200, CUPTI 13.4).
 
-CUPTI gives those of its buffer in one go only: what a second call returns has neither times nor
+CUPTI returns the samples of its buffer only once: a second call returns neither times nor
 values.
 """
 _LEAD_NS = 200_000_000
-"""Time between the start and the first pass, measured 145 ms, which is sampled too."""
+"""Time between the start and the first pass, measured as 145 ms, which is sampled as well."""
 _NO_NAME = "this GPU has no such counter"
 _NO_ROOM = "this GPU does not count it together with the other rows"
 _NO_SAMPLES = "the GPU returned no sample"
@@ -271,7 +270,7 @@ class HardwareSampler:
                     row.samples.append((middle, float(value)))
 
     def _configure(self) -> list[CounterSpec]:
-        """Set up as many rows as the chip counts at once and return them."""
+        """Set up as many rows as the chip measures together, and return them."""
         collector = self._fresh()
         available = self._available(collector)
         specs: list[CounterSpec] = []
@@ -313,7 +312,7 @@ class HardwareSampler:
         self.absent.append(Series(spec, "cupti-pm", absent=reason))
 
     def _available(self, collector: Any) -> frozenset[str]:
-        """Return the counters of the chip; none when it does not tell."""
+        """Return the counters of the chip; none if unknown."""
         chip = getattr(collector, "_chip_name", None)
         if not chip:
             return frozenset()
@@ -334,9 +333,9 @@ _WHOLE_PERCENT = 99.5
 
 
 def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
-    """Return clocks, power and temperature in the time of the passes.
+    """Return clocks, power and temperature during the passes.
 
-    Numbers are medians; of clocks that moved the lowest and the highest are told, too.
+    Numbers are medians; varying clocks also have their minimum and maximum.
     """
     facts: Facts = {}
     for name in dict.fromkeys(name for state in states for name in state):
@@ -386,11 +385,11 @@ def attribution_fact(attributed: Attributed, log: ActivityLog) -> Facts:
 
 
 def attribution_notes(attributed: Attributed, log: ActivityLog, by_layer: bool) -> list[Note]:
-    """Return what is to be said of kernels that were recorded with the calls that launch them.
+    """Return notes about kernels that were recorded with their launching calls.
 
     Args:
         attributed: The work of the passes.
-        log: What was recorded.
+        log: The recorded work.
         by_layer: Whether the passes have layers.
     """
     if not attributed.kernels.count:
@@ -412,11 +411,11 @@ def attribution_notes(attributed: Attributed, log: ActivityLog, by_layer: bool) 
 
 
 def join_notes(joined: Joined, profiled: bool) -> list[Note]:
-    """Return what is to be said of passes with kernels alone that have no layers.
+    """Return notes about passes with kernels only that have no layers.
 
     Args:
         joined: The work of these passes.
-        profiled: Whether there was a profiled run with the calls recorded.
+        profiled: Whether there was a profiled run with calls recorded.
     """
     if not joined.passes:
         return [Note("The GPU ran no kernel in the passes without profiling.", "warning")]
@@ -449,7 +448,7 @@ class GpuPlan:
     interval_us: float = 20.0
     """Between two samples of hardware counters."""
     counter_passes: int | None = None
-    """Passes to sample at most; None for as many as there is room for."""
+    """The most passes to sample; None for as many as the buffer holds."""
     lock_clocks: bool = False
 
 
@@ -469,7 +468,7 @@ class GpuCapture:
         self.environment: dict[str, JSON] = {}
         """What does not change, for the report."""
         self.notes: list[Note] = []
-        """Remarks for the report; taken out by :meth:`write_notes`."""
+        """Notes for the report, written by :meth:`write_notes`."""
         self._plan, self._module = plan, nvml
         self._board = board if board is not None else Jetson()
         self._gpu: Nvml | None = None
@@ -478,7 +477,7 @@ class GpuCapture:
         self._tracer: ActivityTracer | None = None
         self._sampler: HardwareSampler | PollingSampler | None = None
         self._logs: dict[bool, ActivityLog] = {}
-        """What was recorded: of the passes with calls, and of those without."""
+        """The recorded work: of the passes with calls, and of those without."""
         self._calls = False
         self._passes: list[TimedPass] = []
         self._states: list[Facts] = []
@@ -516,9 +515,9 @@ class GpuCapture:
             self.environment["gpu_clocks_locked"] = self._lock.mhz or True
 
     def metrics(self) -> Iterator[Metric]:
-        """Yield what the live meter says now; also notes clocks and power, and what slows it down.
+        """Yield the live utilisation; also records clocks, power and throttling.
 
-        Called right after a pass: a GPU that idles falls to a fraction of its clock in moments.
+        Called right after a pass: an idle GPU lowers its clock within moments.
         """
         self._note_state()
         if self._live is not None:
@@ -535,11 +534,11 @@ class GpuCapture:
             self._states.append(state)
 
     def energy_mj(self) -> int | None:
-        """Return the millijoules that the GPU has used so far, or None when it cannot be told."""
+        """Return the millijoules that the GPU has used so far; None if unknown."""
         return None if self._gpu is None else self._gpu.energy_mj()
 
     def memory(self) -> int | None:
-        """Return the bytes that the run has on the GPU, or None when it cannot be told."""
+        """Return the bytes that the run uses on the GPU; None if unknown."""
         if self._gpu is None:
             return None
         used, now = self._gpu.used_memory(), self._gpu.device_memory()
@@ -554,14 +553,14 @@ class GpuCapture:
         return [] if log is None else log.ranges
 
     def start_trace(self, *, calls: bool = False, ranges: bool = False) -> bool:
-        """Begin to record the work of the GPU, alone or with the calls that launch it.
+        """Start recording the work of the GPU, with or without the launching calls.
 
         Args:
-            calls: Record these calls, too.
-            ranges: Record NVTX ranges, too.
+            calls: Record these calls.
+            ranges: Record NVTX ranges.
 
         Returns:
-            Whether that works, and is wanted.
+            Whether recording works and is requested.
         """
         self._calls = calls
         if not self._plan.timeline:
@@ -576,7 +575,7 @@ class GpuCapture:
         return self._tracer is not None
 
     def between_passes(self) -> None:
-        """Note the clocks, and take what is recorded so far; the passes wait meanwhile.
+        """Record the clocks, and collect the work so far; the passes wait meanwhile.
 
         Not at true speed: the pass that follows waits for a new buffer of CUPTI (24 ms for 32 MiB
         beside an H200), and the next dozen are slow, too.
@@ -637,11 +636,11 @@ class GpuCapture:
     def write_passes(
         self, writer: ReportWriter, origin_ns: int, passes: Sequence[TimedPass]
     ) -> None:
-        """Write the passes at true speed with their work, as yet of no layer, and the counters.
+        """Write the passes at true speed with their work, still without layers, and the counters.
 
         Args:
             origin_ns: The zero of its clock.
-            passes: What was timed while the trace was on.
+            passes: The passes timed while the trace was on.
         """
         self._passes = list(passes)
         for pass_ in passes:
@@ -665,8 +664,8 @@ class GpuCapture:
 
         Args:
             origin_ns: The zero of the clock of `passes`.
-            passes: Those that were recorded with layers and calls, the first of which is warm-up.
-            unordered: Why the order of launches is not the same in every pass; empty when it is.
+            passes: Those recorded with layers and calls; the first one is warm-up.
+            unordered: Why the launch order differs between passes; empty if it does not.
         """
         kernels, calls = self._logs.get(False), self._logs.get(True)
         launches: Launches | None = None

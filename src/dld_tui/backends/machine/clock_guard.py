@@ -1,12 +1,12 @@
-"""Holds the clocks of a GPU, or of a Jetson, for as long as its standard input is open.
+"""Holds the clocks of a GPU, or of a Jetson, as long as its standard input is open.
 
-A process of its own, in a session of its own: however the process that measures ends, killed or
+It runs as a separate process in its own session: however the measuring process ends, killed or
 not, its end of the pipe closes and the clocks are released. Prints one line of JSON:
 ``{"locked": true, "mhz": 1590}`` or ``{"locked": false, "reason": "…"}``.
 
 A GPU is held at its base clock through NVML, a Jetson at the highest clocks of its power mode
-through ``jetson_clocks``. What the clocks of the board were is in a file meanwhile: should this
-process be killed, too, the next one begins with restoring them.
+through ``jetson_clocks``. A file keeps the previous clocks of the board meanwhile: should this
+process be killed as well, the next one restores them first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RELEASE_S = 20.0
 BOARD = "jetson"
 """The device that means all clocks of a Jetson."""
 STORED = Path("/run/dld-tui-jetson-clocks")
-"""What the clocks of the board were; root alone writes there, and a boot empties it."""
+"""The previous clocks of the board; only root writes there, and a reboot empties it."""
 
 
 class ClockLock:
@@ -46,7 +46,7 @@ class ClockLock:
 
     def __init__(self, device: int | str, stored: Path = STORED) -> None:
         self.mhz: int | None = None
-        """The base clock, or None when the driver does not tell it."""
+        """The base clock; None if unknown."""
         self._by_hand = (
             f"run sudo jetson_clocks --restore {stored}"
             if device == BOARD

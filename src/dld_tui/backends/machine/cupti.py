@@ -1,8 +1,8 @@
-"""CUPTI through cupti-python: what the GPU did and when. Nothing else imports it.
+"""CUPTI through cupti-python: the work of the GPU over time. Nothing else imports it.
 
 Kernels, copies and memsets are recorded alone, which adds a microsecond or two to each launch, or
-with overhead and the calls of the runtime and the driver, whose correlation numbers say which call
-launched what.
+with overhead and the calls of the runtime and the driver, whose correlation numbers identify the
+launching call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dld_tui.core.types import JSON
 
 _INSTALL = "Install it with: pip install 'dld-tui[gpu]'"
 _BUFFER_BYTES = 32 << 20
-"""Room for 100,000 records. Where one is taken, a pass waits for milliseconds."""
+"""Room for 100,000 records. When one is requested, a pass waits for milliseconds."""
 _LIBRARIES = ("libcupti.so.13", "libnvperf_target.so", "libnvperf_host.so")
 """Those that the profiling part loads by name; once loaded, their folder need not be on a path."""
 _WORK_KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET")
@@ -97,7 +97,7 @@ def hear_ranges() -> None:
 
 @contextlib.contextmanager
 def refusals(doing: str) -> Iterator[None]:
-    """Turn what CUPTI raises into an UnavailableError that says what it kept from `doing`."""
+    """Turn exceptions of CUPTI into an UnavailableError that says that `doing` failed."""
     try:
         yield
     except UnavailableError:
@@ -109,7 +109,7 @@ def refusals(doing: str) -> Iterator[None]:
             " NVreg_RestrictProfilingToAdminUsers=0; on a Jetson join the group debug",
             details=str(error),
         ) from error
-    # The seam: its errors are RuntimeErrors, ValueErrors and a class of its own.
+    # The seam: its errors are RuntimeErrors, ValueErrors and its own class.
     except Exception as error:
         text = str(error).strip() or type(error).__name__
         if "INSUFFICIENT_PRIVILEGES" in text.upper():
@@ -169,7 +169,7 @@ class ActivityTracer:
                     self._cupti.activity_enable(kind)
                     self._enabled.append(kind)
             if self._ranges:
-                # What works without names is not given up where they are refused.
+                # Recording continues if it refuses names.
                 with contextlib.suppress(UnavailableError), refusals("recording named ranges"):
                     self._cupti.activity_enable(self._cupti.ActivityKind.MARKER)
                     self._enabled.append(self._cupti.ActivityKind.MARKER)
@@ -178,7 +178,7 @@ class ActivityTracer:
             raise
 
     def flush(self) -> None:
-        """Take what is recorded so far; called between passes, so that it disturbs none."""
+        """Collect the recorded work; called between passes, to disturb none."""
         with refusals("reading what the GPU did"):
             self._cupti.activity_flush_all(0)
 

@@ -1,6 +1,6 @@
-"""A Jetson board: what it is, its power mode, its clocks, and the load of its GPU, from files.
+"""A Jetson board: its model, power mode and clocks, and the load of its GPU, from files.
 
-Its GPU is part of the chip, so that NVML tells little of it before JetPack 7.
+Its GPU is part of the chip, and NVML reports little about it before JetPack 7.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLOCK_FOLDERS = (
 )
 _TIMEOUT_S = 10
 _PATIENCE_S = 1.0
-"""After which a file is given up that has not answered, such as the load of a part that sleeps."""
+"""The time after which a file is given up, such as the load of a sleeping component."""
 _LONGEST_FILE = 1 << 20
 _SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 """Where tools of the board are, which the PATH of a session over SSH may leave out."""
@@ -49,7 +49,7 @@ _NO_RIGHTS = re.compile(
 _TENSORRT = "python3-libnvinfer"
 """The package of JetPack that brings TensorRT to the system's Python."""
 ABSENT, NO_RIGHTS, FAILED = "absent", "no rights", "failed"
-"""Why a tool did not do what it was asked."""
+"""Why a tool failed."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ Tool = Callable[[Sequence[str]], ToolAnswer]
 
 
 def ask_tool(command: Sequence[str]) -> ToolAnswer:
-    """Run a tool and return what it printed, or why it did not."""
+    """Run a tool and return its output, or why it failed."""
     folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS))
     program = shutil.which(command[0], path=folders)
     if program is None:
@@ -101,15 +101,15 @@ def ask_tool(command: Sequence[str]) -> ToolAnswer:
 
 
 def run_tool(command: Sequence[str]) -> str | None:
-    """Return what a tool prints, or None when it is not there or fails."""
+    """Return the output of a tool; None if it is missing or fails."""
     answer = ask_tool(command)
     return None if answer.problem else answer.printed
 
 
 def ends_in_time(function: Callable[[], object], limit_s: float, name: str) -> bool:
-    """Run a function on a thread of a name; return whether it ended within so many seconds.
+    """Run a function on a named thread; return whether it ended in time.
 
-    One that does not end cannot be let go: the thread waits for it until the program ends.
+    A function that hangs cannot be stopped: its thread stays until the program ends.
     """
     thread = threading.Thread(target=function, name=name, daemon=True)
     thread.start()
@@ -140,12 +140,12 @@ def read_in_time(path: Path) -> bytes | None:
 
 
 class Jetson:
-    """The files of a board. One that does not answer in time is not asked again.
+    """The files of a board. One that does not answer in time is not read again.
 
-    After the board was made, `read` and `state` ask the files that answered, and wait for them.
+    After construction, `read` and `state` read the files that answered, and wait for them.
 
     Args:
-        root: Where the file system begins.
+        root: The root of the file system.
         tool: Runs ``nvpmodel`` and ``jetson_clocks``.
     """
 
@@ -157,9 +157,9 @@ class Jetson:
         self.board = self._board()
         """The board's name, or None when this is no Jetson."""
         self.load_file = self._first(_LOAD_FILES)
-        """The load of the GPU in thousandths; None when there is no such file. It may be silent."""
+        """The load of the GPU in thousandths; None if there is no such file. Reading may hang."""
         self.clock_file = self._first(f"{folder}/cur_freq" for folder in _CLOCK_FOLDERS)
-        """The clock of the GPU in Hz; None when there is no such file. It may be silent."""
+        """The clock of the GPU in Hz; None if there is no such file. Reading may hang."""
         self._traffic_file = self._first(["sys/kernel/actmon_avg_activity/mc_all"])
         self._memory_clock_file = self._first(["sys/kernel/debug/bpmp/debug/clk/emc/rate"])
 
@@ -170,7 +170,7 @@ class Jetson:
         return model if "jetson" in model.lower() else None
 
     def facts(self) -> Facts:
-        """Return the board, its release, power mode and clocks; what is not known is left out."""
+        """Return the board, its release, power mode and clocks; unknown values are left out."""
         if self.board is None:
             return {}
         release = (self.text("etc/nv_tegra_release") or "").splitlines()
@@ -184,15 +184,15 @@ class Jetson:
         return {name: value for name, value in facts.items() if value}
 
     def power_mode(self) -> str | None:
-        """Return the power mode, e.g. ``MAXN``, or None when it cannot be told."""
+        """Return the power mode, e.g. ``MAXN``; None if unknown."""
         present = self.present_mode()
         return present[0] if isinstance(present, tuple) else None
 
     def present_mode(self) -> tuple[str, int | None] | ToolAnswer:
         """Return the name and number of the power mode, or why neither is known.
 
-        ``nvpmodel`` prints the mode and then fails where a user may not read all that it caps.
-        Where it is not there, its state file and the list of modes tell the same.
+        ``nvpmodel`` prints the mode and then fails for users who may not read all that it caps.
+        If it is missing, its state file and the list of modes are used.
         """
         answer = self.tool(["nvpmodel", "-q"])
         present = jetson.present_mode(answer.printed)
@@ -211,9 +211,9 @@ class Jetson:
         return None if text is None else jetson.power_modes(text)
 
     def gpu_clocks(self) -> list[jetson.GpuClock] | ToolAnswer:
-        """Return the clocks of the GPU, or why they are not known.
+        """Return the clocks of the GPU, or why they are unknown.
 
-        Every user may read those of sysfs; ``jetson_clocks`` shows them to root alone.
+        Every user may read those of sysfs; ``jetson_clocks`` shows them to root only.
         """
         answer = self.tool(["jetson_clocks", "--show"])
         clocks = [] if answer.problem else jetson.gpu_clocks(answer.printed)
@@ -230,7 +230,7 @@ class Jetson:
         return ToolAnswer(problem=FAILED, why="it has no line on the GPU that is known here")
 
     def gpu_file(self) -> str | None:
-        """Return a file that only a working driver of the GPU makes; None when there is none."""
+        """Return a file that only a working GPU driver creates; None if there is none."""
         if self.load_file is not None or self.clock_file is not None:
             path = self.load_file or self.clock_file
             return f"/{path.relative_to(self.root)}" if path else None
@@ -244,12 +244,12 @@ class Jetson:
         return any((self.root / name).exists() for name in (".dockerenv", "run/.containerenv"))
 
     def state(self) -> Facts:
-        """Return the clock of the GPU now; left out where it cannot be told."""
+        """Return the present clock of the GPU; empty if unknown."""
         mhz = self._number(self.clock_file)
         return {} if self.board is None or mhz is None else {"gpu_sm_mhz": mhz / 1e6}
 
     def read(self) -> dict[str, float]:
-        """Return ``gpu`` (percent), ``gpu_mhz`` and ``memory`` (percent) as far as files tell."""
+        """Return ``gpu`` (percent), ``gpu_mhz`` and ``memory`` (percent), as far as available."""
         if self.board is None:
             return {}
         readings: dict[str, float] = {}
@@ -310,17 +310,17 @@ def system_tensorrt(
     base_prefix: str = sys.base_prefix,
     python: tuple[int, int] = (sys.version_info[0], sys.version_info[1]),
 ) -> tuple[str, str] | None:
-    """Return how this Python would see JetPack's TensorRT: what is so now, and the command.
+    """Return how this Python could use JetPack's TensorRT: the present state, and the command.
 
-    None when the machine is no Jetson. JetPack installs TensorRT for the system's Python alone, so
-    that a virtual environment sees it when it is of that Python and made with
-    ``--system-site-packages``. Made again in place, it keeps what is installed in it, and needs no
-    pip, which Debian's ``venv`` cannot bring without another package.
+    None if the machine is no Jetson. JetPack installs TensorRT for the system's Python only, so a
+    virtual environment sees it if it uses that Python and was created with
+    ``--system-site-packages``. Recreated in place, it keeps its packages, and needs no
+    pip, which Debian's ``venv`` cannot install without another package.
 
     Args:
         prefix: ``sys.prefix``.
         base_prefix: ``sys.base_prefix``.
-        python: The first numbers of this Python's version.
+        python: The major and minor number of this Python's version.
     """
     board = board or Jetson()
     if board.board is None:

@@ -1,6 +1,6 @@
 """The driver's own view of an NVIDIA GPU (NVML, through nvidia-ml-py): state, memory, utilisation.
 
-What a driver or a board cannot tell is None or left out, never zero.
+Values that a driver or a board does not report are None or left out, never zero.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Nvml:
             return None
 
     def facts(self) -> Facts:
-        """Return what is fixed: name, driver, limits; what is not known is left out."""
+        """Return constant facts: name, driver, limits; unknown ones are left out."""
         nvml = self._nvml
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         limit = self.ask("nvmlDeviceGetEnforcedPowerLimit")
@@ -119,7 +119,7 @@ class Nvml:
         return {name: value for name, value in facts.items() if value is not None}
 
     def state(self) -> Facts:
-        """Return clocks, temperature, power and throttling now; what is not known is left out."""
+        """Return clocks, temperature, power and throttling now; unknown ones are left out."""
         nvml = self._nvml
         power = self.ask("nvmlDeviceGetPowerUsage")
         performance = self.ask("nvmlDeviceGetPerformanceState")
@@ -135,14 +135,14 @@ class Nvml:
         return {name: value for name, value in state.items() if value is not None}
 
     def throttling(self) -> list[str] | None:
-        """Return why clocks are lower than they could be; None when it cannot be told."""
+        """Return the reasons of lowered clocks; None if unknown."""
         bits = self.ask("nvmlDeviceGetCurrentClocksEventReasons")
         if bits is None:
             bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
         return None if bits is None else [name for bit, name in _REASONS if bits & bit]
 
     def used_memory(self) -> int | None:
-        """Return the bytes that this process has on the GPU, or None when it cannot be told."""
+        """Return the bytes that this process uses on the GPU; None if unknown."""
         for process in self.ask("nvmlDeviceGetComputeRunningProcesses") or ():
             if process.pid == os.getpid() and process.usedGpuMemory is not None:
                 return int(process.usedGpuMemory)
@@ -195,7 +195,7 @@ class Nvml:
 
 
 class Gpm:
-    """Utilisation between two snapshots, of the units that counters tell more of."""
+    """Utilisation between two snapshots, of the units that counters measure in more detail."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml, self._handle = nvml, handle
@@ -212,9 +212,9 @@ class Gpm:
             raise UnavailableError(f"NVML's GPM does not work here: {error}") from error
 
     def read(self) -> dict[str, float]:
-        """Return the values since the last call; what cannot be told is left out.
+        """Return the values since the last call; unknown ones are left out.
 
-        ``sm``, ``tensor`` and ``dram`` are percentages of the peak, ``pcie`` is bytes a second.
+        ``sm``, ``tensor`` and ``dram`` are percentages of the peak, ``pcie`` is bytes per second.
         """
         nvml = self._nvml
         if not self._primed:

@@ -1,7 +1,7 @@
-"""Look which optional libraries and GPUs work, each in a process of its own.
+"""Checks of optional libraries and GPUs, each in a separate process.
 
-A library that crashes or hangs while it is imported must not take the others with it, and `dld
-doctor` must not load what it only asks about. Of the machine: CUDA, clocks, power mode, disk.
+A library that crashes or hangs on import must not affect the others, and `dld doctor` must not load
+what it only checks. Of the machine: CUDA, clocks, power mode, disk.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class Library:
     code: str
     """Python that prints a JSON list of texts: the version, then what else is worth knowing."""
     packages: str = ""
-    """What brings it alone; for where not all of the extra can be had."""
+    """The package alone, where not all of the extra is available."""
 
     @property
     def install(self) -> str:
-        """Return the command that brings it; nothing where it cannot be had.
+        """Return the command that installs it; empty if it is not available.
 
-        On JetPack 6 the extra `gpu` cannot be installed whole; and beside onnxruntime it must not
-        be, which it would overwrite.
+        On JetPack 6, the extra `gpu` cannot be installed completely; and it must not be installed
+        beside onnxruntime, which it would overwrite.
         """
         lacking = jetson.lacks_gpu_wheels()
         if lacking and self.module == "cupti":
@@ -163,7 +163,7 @@ def _is_installed(distribution: str) -> bool:
 
 
 def gpu_checks(board: Jetson | None = None) -> Iterator[Check]:
-    """Ask the driver for GPUs; a Jetson says what it is in the device tree."""
+    """List the GPUs of the driver; a Jetson is identified by its device tree."""
     board = board or Jetson()
     if board.board is not None and not board.model:
         yield Check("GPU", "board", WEAK, f"{board.board}: no device tree can be read here")
@@ -236,7 +236,7 @@ def counter_checks(
 
 
 def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
-    """Return what there is to look at: a title and the look."""
+    """Return all checks: a title and a function each."""
     return [
         *((library.module, partial(_library_checks, library)) for library in LIBRARIES),
         *((module, partial(tensorrt_checks, module)) for module in MODULES),
@@ -253,12 +253,12 @@ def steps() -> list[tuple[str, Callable[[], Iterator[Check]]]]:
 
 
 def tensorrt_checks(module: str) -> Iterator[Check]:
-    """Load a TensorRT library and say what it can do."""
+    """Load a TensorRT library and report its features."""
     yield _with_system_tensorrt(tensorrt_check(result_of(ask(module))))
 
 
 def _with_system_tensorrt(check: Check, board: Jetson | None = None) -> Check:
-    """Return a check whose remedy is JetPack's TensorRT where there is one, not the index's."""
+    """Return a check whose remedy is JetPack's TensorRT, if any, instead of the index's."""
     if check.state != MISSING or check.name != "tensorrt":
         return check
     system = system_tensorrt(board)
@@ -298,7 +298,7 @@ def dla_checks(device_tree: Path = _DEVICE_TREE) -> Iterator[Check]:
 
 
 def _is_on(node: Path) -> bool:
-    """Return what the device tree says; without a word on it, a device is on."""
+    """Return the status in the device tree; without a status, a device is on."""
     try:
         return (node / "status").read_bytes().rstrip(b"\0") in (b"okay", b"ok")
     except OSError:
@@ -309,7 +309,7 @@ _LITTLE_ROOM = 2 << 30
 _NO_ROOM = 100 << 20
 _CUDA = re.compile(r"CUDA Version:\s*([0-9.]+|\[?N/A\]?)")
 _UNKNOWN = ("", "n/a", "not supported", "unknown error", "insufficient permissions")
-"""What ``nvidia-smi`` prints, in brackets or not, for a value that it does not have."""
+"""The output of ``nvidia-smi`` for missing values, in brackets or not."""
 _ROOT_FOLDER = Path("/")
 _MODES = "/etc/nvpmodel.conf"
 _OUTSIDE = "run dld doctor on the board itself, outside of the container"
@@ -317,9 +317,9 @@ _PACKAGES = {"nvpmodel": "nvidia-l4t-nvpmodel", "jetson_clocks": "nvidia-l4t-too
 
 
 def cuda_checks(tool: Tool = run_tool, board: Jetson | None = None) -> Iterator[Check]:
-    """Say the newest CUDA that the driver runs, and the clocks of each GPU.
+    """Report the newest CUDA version of the driver, and the clocks of each GPU.
 
-    The clocks of a Jetson are those of :func:`board_checks`; its driver tells few, and it has no
+    The clocks of a Jetson are those of :func:`board_checks`; its driver reports few, and it has no
     persistence mode.
     """
     match = _CUDA.search(tool(["nvidia-smi"]) or "")
@@ -354,7 +354,7 @@ def _clock_check(name: str, fields: Sequence[str]) -> Check:
 
 
 def is_unknown(value: str) -> bool:
-    """Return whether ``nvidia-smi`` says with a value that it has none, such as ``[N/A]``."""
+    """Return whether ``nvidia-smi`` marks a value as missing, such as ``[N/A]``."""
     return value.strip().strip("[]").lower() in _UNKNOWN
 
 
@@ -452,7 +452,7 @@ def _clock_text(clock: jetson.GpuClock) -> str:
 
 
 def _tool_check(board: Jetson, name: str, tool: str, answer: ToolAnswer, fix: str) -> Check:
-    """Say why a tool of the board told nothing: not there, no rights, or what it said."""
+    """Report why a tool of the board failed: missing, no permission, or its message."""
     if answer.problem == ABSENT:
         if board.is_container():
             return Check("Board", name, WEAK, f"unknown: no {tool} in this container", _OUTSIDE)
@@ -490,7 +490,7 @@ def _own_groups() -> frozenset[str]:
 
 
 def disk_checks(folder: Path | None = None) -> Iterator[Check]:
-    """Say how much room there is for caches and temporary files."""
+    """Report the free space for caches and temporary files."""
     for name, place in (("cache disk", folder or cache_dir()), ("temporary disk", _temporary())):
         existing = next(path for path in (place, *place.parents) if path.exists())
         free = shutil.disk_usage(existing).free

@@ -1,7 +1,7 @@
-"""Writing tokens with ONNX Runtime: prefill and decode, the cache fed back by IO binding.
+"""Token generation with ONNX Runtime: prefill and decode, with the cache fed back by IO binding.
 
-Past and present stay in the memory of the provider: what a step puts out is the input of the next
-one, or both are one piece of memory where the operators write into it.
+Past and present stay in the memory of the provider: the output of a step is the input of the next
+one, or both share memory if the operators write in place.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dld_tui.core.llm.feeds import Decoder, StepFeeds
 _ONNX_TYPES = {"bfloat16": 16, "float8e4m3fn": 17}
 """Of caches that NumPy has no type for."""
 _AHEAD = 16
-"""Tokens whose inputs are made at a time."""
+"""The number of tokens whose inputs are generated together."""
 _READABLE = ("tensor(float)", "tensor(float16)", "tensor(double)")
 
 
@@ -58,7 +58,7 @@ class Generator:
         self._model, self._session, self._decoder, self._shared = model, session, decoder, shared
         outputs = {output.name: output.type for output in session.inference.get_outputs()}
         self.chooses = decoder.takes_ids and outputs[decoder.logits] in _READABLE
-        """Whether each token is the likeliest one after the last; else tokens are random."""
+        """Whether each token is the likeliest successor; else tokens are random."""
 
     def run(
         self, feeds: StepFeeds, batch: int, prompt: int, tokens: int, *, prefill: bool = True
@@ -116,7 +116,7 @@ class Generator:
             timed.kv_bytes = steps.cache_bytes()
 
     def _steps(self, batch: int, length: int) -> _ArraySteps | _BoundSteps:
-        """Return how runs follow one another, with an empty cache of so many tokens."""
+        """Return the loop over runs, with an empty cache of this many tokens."""
         decoder = self._decoder
         shapes = {name: decoder.cache_shape(name, batch, length) for name in decoder.caches}
         has_arrays = all(spec.dtype not in _ONNX_TYPES for spec in decoder.caches.values())
@@ -173,7 +173,7 @@ class _ArraySteps:
         self._fed.clear()  # the former cache is given back while the processor still knows it
 
     def begin_decode(self) -> None:
-        """Take note that all further runs have the same shapes but for what is past."""
+        """Fix the shapes of all further runs, except for the past."""
 
     def logits(self) -> AnyArray:
         """Return the logits of the last run."""
@@ -255,7 +255,7 @@ class _BoundSteps:
             self._cache = {past: values[at] for at, past in enumerate(self._decoder.fed_back)}
 
     def begin_decode(self) -> None:
-        """Take note that all further runs have the same shapes but for what is past."""
+        """Fix the shapes of all further runs, except for the past."""
         self._is_decoding = True
 
     def logits(self) -> AnyArray:

@@ -1,6 +1,6 @@
-"""Libraries of execution providers that ONNX Runtime loads while it runs, from 1.23 on.
+"""Libraries of execution providers that ONNX Runtime loads at run time, from 1.23 on.
 
-A library finds the devices that it can use when it is registered; a session gets one of them.
+A library finds its devices when it is registered; a session gets one of them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dld_tui.core.text import visible
 
 _LIMIT_S = 60.0
 _TOLD = ("version", "ov_device", "Description")
-"""What is said of a device, of all that providers say of theirs."""
+"""The metadata of a device that are shown, of all that providers report."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class ProviderDevice:
 
 
 def register(libraries: Iterable[Path]) -> None:
-    """Load libraries of providers, each once in a process.
+    """Load provider libraries, each once per process.
 
     Raises:
         UnavailableError: ONNX Runtime is too old, or a library finds no device here.
-        InputError: A file is not there, or no such library.
+        InputError: A file does not exist, or is no such library.
     """
     for library in libraries:
         _register(library.absolute())
@@ -98,11 +98,11 @@ def _described(device: Any) -> ProviderDevice:
 def add_providers(
     options: Any, names: Sequence[str], number: int, own: dict[str, dict[str, str]]
 ) -> None:
-    """Give a session providers of libraries, and others beside them.
+    """Add providers of libraries, and others, to a session.
 
     Args:
         options: ``SessionOptions``.
-        names: Short names, the preferred one first.
+        names: Short names, in order of preference.
         number: Of the device among those of its provider.
         own: Options of providers by short name.
 
@@ -126,9 +126,9 @@ def add_providers(
 
 
 def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
-    """Return a line of ``dld doctor`` a library: the devices that it finds, or what is wrong.
+    """Return a check per library for ``dld doctor``: its devices, or its problem.
 
-    Each is loaded in a process of its own.
+    Each is loaded in a separate process.
     """
     from dld_tui.backends.tools.process import run_tool
 
@@ -149,7 +149,7 @@ def library_checks(libraries: Iterable[str]) -> Iterable[Check]:
 
 
 def main() -> None:
-    """Print the devices of the library ``sys.argv[1]``, or what is wrong with it, as JSON."""
+    """Print the devices of the library ``sys.argv[1]``, or its problem, as JSON."""
     before = len(devices())
     try:
         register([Path(sys.argv[1])])

@@ -1,9 +1,9 @@
 """A profiling run with ONNX Runtime: latency, then the GPU's work, then the time of each layer.
 
-Layers are measured in a session of their own, because ONNX Runtime's profiling slows down what it
-profiles, on a GPU two to six times. The latency run times ``session.run`` alone. On a GPU, passes
-of the same session follow in which kernels are recorded and nothing else, for times, gaps and
-overlap; the profiled run then only tells which layer launched which of them.
+Layers are measured in a separate session, because ONNX Runtime's profiling slows the model down, on
+a GPU two to six times. The latency run times only ``session.run``. On a GPU, passes of the same
+session follow in which only kernels are recorded, for times, gaps and overlap; the profiled run
+then only attributes kernels to layers.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _product(operator: str, first: str, second: str, result: str = "float") -> s
 
 
 def _chain(size: int) -> str:
-    """Return nodes that hand a tensor on; the result is small, so that none is made anew."""
+    """Return nodes that pass a tensor on; their small result avoids allocations."""
     names = ["x", *(f"v{at}" for at in range(_CHAIN))]
     nodes = " ".join(f"{b} = Neg ({a})" for a, b in itertools.pairwise(names))
     last = f"y = ReduceMax <keepdims = 0> ({names[-1]})"
@@ -278,7 +278,7 @@ _UNORDERED = "operators at once launch their kernels in no fixed order"
 
 
 def profiled_session(model: Path, settings: SessionSettings, folder: Path) -> Session:
-    """Return a session that records a profile in a folder, and writes there what it runs.
+    """Return a session that writes a profile and its optimized model to a folder.
 
     Raises:
         DldError: As of :class:`.session.Session`.
@@ -305,15 +305,15 @@ def machine_roofs(environment: Mapping[str, JSON], threads: int) -> dict[str, Ro
 
 
 class ProfilingRun:
-    """One run, stage by stage. Iterate over :meth:`events` once.
+    """A run in stages. Iterate over :meth:`events` once.
 
     Args:
-        plan: What to do.
+        plan: The settings.
         document: The model of the plan.
         environment: Facts of the machine, with at least ``cpu``.
 
     Raises:
-        UsageError: A shape is given for what is no input, or a size for no free dimension.
+        UsageError: A shape names no input, or a size no dynamic dimension.
     """
 
     def __init__(self, plan: Plan, document: Document, environment: Mapping[str, JSON]) -> None:
@@ -346,10 +346,10 @@ class ProfilingRun:
         self._session: Session | None = None
 
     def events(self) -> Iterator[Event]:
-        """Do it. Stopped early, it leaves a partial report when passes were timed, else nothing.
+        """Run. Stopped early, it leaves a partial report if passes were timed, else nothing.
 
         Raises:
-            DldError: Of a class that tells what is at fault; the report is dealt with.
+            DldError: The class tells the cause; the report is closed.
         """
         with self.kept_report():
             yield from self.prepare()
@@ -358,10 +358,10 @@ class ProfilingRun:
 
     @contextlib.contextmanager
     def kept_report(self, *, stays: bool = True) -> Generator[None]:
-        """Close what is open at the end, and keep of the report what is of use after an error.
+        """Close everything at the end, and keep a useful report after an error.
 
         Args:
-            stays: Whether its folder does: else an error need not say where it is.
+            stays: Whether its folder stays: if not, the error does not name it.
         """
         try:
             yield
@@ -390,7 +390,7 @@ class ProfilingRun:
         self._environment.update(self._board.start())
         yield Progress(0, None, stage="Loading the model")
         if self._plan.session.cuda_graph:
-            # The first run of a session captures the graph, with the memory that it uses.
+            # The first run of a session captures the graph, together with its memory.
             self._make_inputs(Session(self._plan.model, self._plan.session.without_graph()))
         begin = time.perf_counter()
         self._session = session = Session(self._plan.model, self._plan.session)
@@ -411,7 +411,7 @@ class ProfilingRun:
 
     @property
     def timer(self) -> TimeCalls:
-        """What makes and times passes, once it is prepared; errors are those of this program."""
+        """The timer of passes, once prepared; raises errors of this program."""
         assert self._session is not None
         timer = self._timer(self._session)
 
@@ -434,7 +434,7 @@ class ProfilingRun:
         yield from self._end()
 
     def _end_latency(self) -> Iterator[Event]:
-        """Do what is left to do with the session of the latency, and give it back."""
+        """Finish work with the latency session, and release it."""
         session = self._session
         assert session is not None
         self._write_latencies()
@@ -451,7 +451,7 @@ class ProfilingRun:
 
     @property
     def _report(self) -> ReportWriter:
-        """The report, which is started when there is something to write."""
+        """The report, which is created on first use."""
         if self._writer is None:
             provider = self._plan.session.providers[0]
             device = f"{provider} device {self._plan.session.device_id}"
@@ -510,7 +510,7 @@ class ProfilingRun:
         self._feeds = [session.feed(self._guess.values(self._plan.seed))]
 
     def _warm_up(self, session: Session) -> Iterator[Event]:
-        """Run as often as is asked for; once was done when the inputs were made."""
+        """Run the requested warm-up; one pass ran when the inputs were made."""
         stop = StopCondition(max(0, self._plan.warm_up_passes - 1), self._plan.warm_up_seconds)
         if self._plan.io_binding:
             self._bound = session.bind(self._feeds)
@@ -523,7 +523,7 @@ class ProfilingRun:
         return session.bound_timer(self._bound) if self._bound else session.timer(self._feeds)
 
     def measure_latency(self) -> Iterator[Event]:
-        """Time passes into :attr:`latencies`, and what they use."""
+        """Time passes into :attr:`latencies`, and record their resources."""
         yield Progress(0, None, stage="Measuring latency")
         self._written_at = time.monotonic()
         watch = CpuWatch()
@@ -683,7 +683,7 @@ class ProfilingRun:
         return roofs
 
     def _save_optimized(self) -> Iterator[Event]:
-        """Save the optimised model with its weights, by a session of its own."""
+        """Save the optimized model with its weights, by a separate session."""
         target = self._plan.optimized_model
         if target is None:
             return
@@ -702,7 +702,7 @@ class ProfilingRun:
     def _bursts(
         self, timer: TimeCalls, stop: StopCondition, stage: str
     ) -> Iterator[tuple[Burst, Progress]]:
-        """Run the model and tell how far that is, after every burst."""
+        """Run the model and yield progress after every burst."""
         with contextlib.closing(measure(timer, stop)) as bursts:
             while True:
                 with errors_of(self._plan.model, "run"):
@@ -713,14 +713,14 @@ class ProfilingRun:
 
 
 def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[Event]:
-    """Measure two runs whose passes take turns, with and without a profile recorded.
+    """Measure two runs with alternating passes, with and without recording a profile.
 
-    So what disturbs the machine hits all alike, and what recording adds is known of each. Takes
-    four sessions at once; not for a GPU, whose work can be recorded for one at a time.
+    Disturbances of the machine then affect all alike, and the overhead of recording is known for
+    each. Needs four sessions; not for a GPU, which can record only one at a time.
 
     Args:
-        runs: As they were made.
-        seconds: How long each of the four runs, unless a profile has less room.
+        runs: The prepared runs.
+        seconds: The duration of each of the four, unless a profile is full before.
     """
     for side in runs:
         yield from side.prepare()

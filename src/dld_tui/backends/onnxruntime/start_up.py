@@ -44,17 +44,17 @@ def time_session(model: Path, settings: SessionSettings) -> float:
 def stages(
     model: Path, settings: SessionSettings, repeats: int
 ) -> Iterator[tuple[int, int, list[Stage], float]]:
-    """Time the stages: sessions that each do one thing more take turns.
+    """Time the stages, by alternating sessions that each do one thing more.
 
     Args:
-        settings: Of the session; its level of optimisation does not matter.
-        repeats: How many of each.
+        settings: Of the session; its optimization level is ignored.
+        repeats: The number of repeats.
 
     Yields:
-        How many are made, of how many, the stages so far, and a whole session.
+        The number of sessions created, of all, the stages so far, and a whole session.
 
     Raises:
-        DldError: A session cannot be made.
+        DldError: A session cannot be created.
     """
     kinds = [
         replace(settings, optimization_level=level, config={**settings.config, **_NO_PACKING})
@@ -84,10 +84,10 @@ def stages(
 
 
 def placed(model: Path, settings: SessionSettings) -> list[Placed]:
-    """Return which provider ONNX Runtime gives each node, without a run; empty when it cannot tell.
+    """Return the provider that ONNX Runtime assigns to each node, without a run; empty if unknown.
 
     Raises:
-        DldError: The session cannot be made.
+        DldError: The session cannot be created.
     """
     probe = replace(settings, config={**settings.config, **_RECORD}, verbose=True)
     with _errors_kept() as log:
@@ -118,7 +118,7 @@ def why_elsewhere(log: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _errors_kept() -> Iterator[Path]:
-    """Send what a library writes to the error stream to a file meanwhile, and yield its path."""
+    """Redirect the error stream of native libraries to a file, and yield its path."""
     descriptor, name = tempfile.mkstemp(prefix="dld-log-")
     before = os.dup(2)
     try:

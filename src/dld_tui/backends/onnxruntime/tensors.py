@@ -1,7 +1,7 @@
-"""Values of any tensors of a model, inner ones too, as ONNX Runtime computes them.
+"""Any tensors of a model, including intermediate ones, as ONNX Runtime computes them.
 
-A tensor can be had by making it an output of the graph. With all of them as outputs none could be
-freed while the model runs, so they come in groups, each from a session of its own.
+A tensor becomes accessible as an output of the graph. With all tensors as outputs, none could be
+freed during a run, so they are computed in groups, each in its own session.
 """
 
 from __future__ import annotations
@@ -31,19 +31,18 @@ MANY_NODES = 3000
 """From so many nodes on a session is made without what takes ONNX Runtime a time that grows with
 their square: 25 s of 27 s for a diffusion model of 11,000 nodes, minutes for a chain of 100,000."""
 _UNKNOWN_BYTES = 1 << 20
-"""What a tensor of unknown size is taken for."""
+"""The assumed bytes of a tensor of unknown size."""
 
 
 def settings_for_copies(settings: SessionSettings, document: Document) -> SessionSettings:
-    """Return settings by which a copy with casts around its nodes runs as the original does.
+    """Return settings with which a copy with casts around its nodes runs like the original.
 
-    ONNX Runtime (to 1.31 at least) infers that the present cache of GroupQueryAttention is as long
-    as the past one. A past cache that is no input of the model, but cast from one, then leaves a
-    buffer that is too small for the next present one, and the run fails. And MatMulNBits with
-    ``accuracy_level`` 4 computes zeros where its scales are not constant: casts of them are folded.
-
-    Of very many nodes neither memory that one value leaves to another is planned, nor equal nodes
-    joined: the values are the same without (see :data:`MANY_NODES`).
+    ONNX Runtime (up to 1.31) infers that the present cache of GroupQueryAttention is as long as
+    the past one. If the past cache is not an input of the model but cast from one, the buffer for
+    the next present cache is too small, and the run fails. MatMulNBits with ``accuracy_level`` 4
+    computes zeros if its scales are not constant: casts of them are folded. For very many nodes,
+    memory reuse is not planned, and equal nodes are not merged: the tensors are the same without
+    (see :data:`MANY_NODES`).
     """
     scopes = list(document.scopes())
     if any(scope.nodes_of_type("GroupQueryAttention") for scope in scopes):
@@ -58,7 +57,7 @@ def settings_for_copies(settings: SessionSettings, document: Document) -> Sessio
 
 
 def has_many_nodes(document: Document, many: int | None = None) -> bool:
-    """Return whether a model has so many nodes, its calls of functions inlined.
+    """Return whether a model has very many nodes after inlining its functions.
 
     Args:
         document: The model.
@@ -73,17 +72,17 @@ def has_many_nodes(document: Document, many: int | None = None) -> bool:
 
 
 class TensorRunner:
-    """Runs a model for the values of its tensors. Use it as a context manager, or close it.
+    """Runs a model for its tensors. Use it as a context manager, or close it.
 
     Args:
-        document: The model; it stays as it is, and open until this is closed.
-        settings: How to run it. Optimisation fuses nodes, whose inner tensors are then computed for
-            the output only: ``disabled`` gives those of the model as it is written.
-        cancelled: Asked while weights are copied, where they have to be.
-        folder: Where the model's weights can be referred to, for a document without a path.
+        document: The model; it stays unchanged, and open until this is closed.
+        settings: Of the session. Optimizations fuse nodes, whose intermediate tensors are then
+            recomputed for the output only: ``disabled`` computes those of the model as written.
+        cancelled: Asked while weights are copied, if needed.
+        folder: The folder of the weights, for a document without a path.
 
     Raises:
-        SaveError: There is no room for a view of the model.
+        SaveError: The disk is full.
     """
 
     def __init__(
@@ -137,23 +136,23 @@ class TensorRunner:
         return self._inputs
 
     def values(self, names: Sequence[str], feeds: Mapping[str, Any]) -> dict[str, AnyArray | None]:
-        """Run once and return tensors by name; None for what is no tensor, such as a sequence.
+        """Run once and return tensors by name; None for other values, such as sequences.
 
         Args:
             names: Tensors of the main graph.
-            feeds: Values by input, as :func:`dld_tui.core.inputs.fills.random_inputs` gives.
+            feeds: Values by input, as from :func:`dld_tui.core.inputs.fills.random_inputs`.
 
         Raises:
-            ActivityError: The model cannot be run; names the node where the text does.
+            ActivityError: The model cannot be run; names the node if ONNX Runtime does.
         """
         return next(self.each(names, [feeds]))
 
     def each(
         self, names: Sequence[str], feeds: Sequence[Mapping[str, Any]]
     ) -> Iterator[dict[str, AnyArray | None]]:
-        """Yield tensors by name as :meth:`values` does, for one set of inputs after the other.
+        """Yield tensors by name as :meth:`values` does, for each set of inputs.
 
-        The first set may hold inner tensors, too: what they were computed from is then left out.
+        The first set may contain intermediate tensors: the nodes before them are then skipped.
 
         Raises:
             ActivityError: The model cannot be run.
@@ -182,12 +181,12 @@ class TensorRunner:
     def session(
         self, names: Sequence[str], given: Mapping[str, AnyArray] | None = None
     ) -> TensorSession:
-        """Load the model for runs that give some tensors.
+        """Load the model for runs that return some tensors.
 
         Args:
             names: Tensors of the main graph.
-            given: Inner tensors that will be fed, with values of the same types and shapes. The
-                session then takes only the inputs that it needs, else all of the model.
+            given: Intermediate tensors that will be fed, with values of the same types and shapes.
+                The session then has only the needed inputs, else all inputs of the model.
 
         Raises:
             ActivityError: The model cannot be run.
@@ -333,11 +332,11 @@ def _array(value: Any) -> AnyArray | None:
 def groups(
     types: Mapping[str, ValueType | None], names: Collection[str], budget: int
 ) -> Iterator[list[str]]:
-    """Yield names, as many at a time as take no more bytes than a budget, and at least one.
+    """Yield groups of names within a budget of bytes, of at least one name.
 
     Args:
-        types: What is known of the tensors.
-        names: The tensors, in the order in which they are wanted.
+        types: The known types of the tensors.
+        names: The tensors, in the requested order.
         budget: Bytes.
     """
     group: list[str] = []

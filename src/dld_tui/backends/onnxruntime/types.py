@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
-    """Return the types of values of the main graph that onnx cannot tell and ONNX Runtime can.
+    """Return types of values of the main graph that onnx cannot infer and ONNX Runtime can.
 
-    The runtime reads the graph and makes no session: no weights are needed, and no kernels. It is
-    native code that can end the process on a bad model: call this in a child.
+    The runtime reads the graph without creating a session: neither weights nor kernels are needed.
+    It is native code that can crash on an invalid model: call this in a child process.
 
     Args:
-        model: With the types that are known. It stays as it is.
+        model: With its known types. It stays unchanged.
 
     Returns:
-        What was not known. Nothing where the runtime is missing or refuses the model.
+        The new types. Empty if the runtime is missing or rejects the model.
     """
     wanted = _unknown(model)
     if not wanted or importlib.util.find_spec("onnxruntime") is None:
@@ -44,7 +44,7 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     options.log_severity_level = 4  # what it would say comes again when a session is made
     try:
         session = runtime.InferenceSession(options, asked.SerializeToString(), False, False)
-    # The seam: it has a class of error for each of its codes. The checks say what is wrong.
+    # The seam: it has an exception class for each error code. The checks report the problem.
     except Exception:  # noqa: BLE001
         return []
     inferred = []

@@ -1,7 +1,7 @@
-"""A program of the user: what it prints as it runs, within limits, and its end, whatever it does.
+"""Running a user's program: its output, with limits, and its end, in any case.
 
-It stays in the process group of the worker that runs it: what it starts ends with the job, even
-when the worker is killed. It reads nothing: its standard input is empty.
+It stays in the process group of the worker that runs it: its processes end with the job, even
+if the worker is killed. Its standard input is empty.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _LEAVE_S = 2.0
 """From SIGTERM until SIGKILL."""
 _CHUNK = 64 << 10
 _DRAIN = 1 << 20
-"""More than a pipe holds: what was printed last."""
+"""More than a pipe holds: the last output."""
 _LINE = 2000
 """The most bytes that are kept of a line."""
 _STAGE = 60
 _LINES_A_SECOND = 200
 _BURST = 1000
-"""So many lines may come at once."""
+"""The number of lines that may come together."""
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _LAST = 20
-"""So many of the last lines are shown, however many were left out before them."""
+"""The number of last lines that are always shown, however many were left out before."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class ProgramEnd(ProcessEnd):
 
 
 def find_program(text: str) -> str:
-    """Return the absolute path of a program by a name on the PATH or by its path.
+    """Return the absolute path of a program, given its name on the PATH or its path.
 
     Raises:
-        UnavailableError: There is none, or it may not be run.
+        UnavailableError: It does not exist, or is not executable.
     """
     path = os.path.expanduser(text)
     program = shutil.which(path)
@@ -68,16 +68,16 @@ def find_program(text: str) -> str:
 def run_program(
     command: Sequence[str], folder: Path, limit_s: float
 ) -> Generator[Event, None, ProgramEnd]:
-    """Run a program; closing the generator ends it and what it started.
+    """Run a program; closing the generator ends it and its processes.
 
     Args:
-        command: The program, absolute, and its arguments.
-        folder: The folder it runs in.
-        limit_s: Stop it after so many seconds; 0 is no limit.
+        command: The absolute program, and its arguments.
+        folder: Its working directory.
+        limit_s: A time limit in seconds; 0 is no limit.
 
     Yields:
-        What it prints as ``Log``, and a ``Progress`` five times a second, whose stage is the line
-        that it has not ended yet.
+        Its output as ``Log``, and a ``Progress`` five times per second, whose stage is the
+        unfinished line.
 
     Raises:
         UsageError: It cannot be started.
@@ -123,7 +123,7 @@ def _start(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _listen(process: subprocess.Popen[bytes], printed: _Said) -> None:
-    """Take what a program prints until it is time to look after it again, or it has ended."""
+    """Read the output of a program until the next check of the time, or until it has ended."""
     until = time.monotonic() + _LOOK_S
     while (rest := until - time.monotonic()) > 0:
         if printed.closed:  # it printed all it ever will
@@ -135,7 +135,7 @@ def _listen(process: subprocess.Popen[bytes], printed: _Said) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program, politely at first, with what it started."""
+    """End a program with its processes, by SIGTERM first."""
     if process.poll() is not None:
         return
     group = os.environ.get("TMPDIR", "")
@@ -155,7 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 class _Said:
-    """What a program prints, cut into lines, of which a flood is left out but for its end."""
+    """The output of a program in lines; of a flood, only the beginning and the end are shown."""
 
     def __init__(self, now: float) -> None:
         self.lines = 0
@@ -175,7 +175,7 @@ class _Said:
         return clip(visible(_text(text).strip()), _STAGE)
 
     def read(self, process: subprocess.Popen[bytes], wait_s: float) -> bool:
-        """Take what there is, waiting for it; return False when there was nothing."""
+        """Read available output, waiting for some; return False if there is none."""
         pipe = process.stdout
         if pipe is None or self.closed or not select.select([pipe], [], [], wait_s)[0]:
             return False
@@ -190,7 +190,7 @@ class _Said:
         return bool(data)
 
     def shown(self, now: float) -> Iterator[Event]:
-        """Return what there is to show."""
+        """Return the lines to show."""
         passed = now - self._filled_at
         if passed >= 1:  # not oftener: each pause in a flood is told
             self._allowed = min(_BURST, self._allowed + passed * _LINES_A_SECOND)
@@ -199,7 +199,7 @@ class _Said:
         yield from events
 
     def rest(self) -> Iterator[Event]:
-        """Return what was not shown yet, at the end."""
+        """Return the remaining lines, at the end."""
         if self._line:
             self._take(bytes(self._line))
         yield from self._events

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 COMPLAINS = 3
-"""The exit status when the model is not valid; what is wrong is then in the second argument."""
+"""The exit status if the model is not valid; the second argument then holds the message."""
 
 
 def main() -> None:

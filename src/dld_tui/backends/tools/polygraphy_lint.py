@@ -14,12 +14,12 @@ _NEEDED = ("polygraphy", "onnx_graphsurgeon", "onnxruntime")
 
 @dataclass(frozen=True)
 class LintEntry:
-    """One thing that the lint found. All of it is foreign text."""
+    """A finding of the lint. All of it is foreign text."""
 
     level: str
     """``exception``, ``warning`` or ``info``."""
     source: str
-    """Who said it, e.g. ``onnx_checker`` or ``onnxruntime``."""
+    """Its source, e.g. ``onnx_checker`` or ``onnxruntime``."""
     message: str
     nodes: tuple[str, ...]
 
@@ -30,7 +30,7 @@ def missing() -> list[str]:
 
 
 def read_report(path: Path) -> list[LintEntry] | None:
-    """Return the entries of a report, None when there is no whole report."""
+    """Return the entries of a report; None without a complete report."""
     try:
         entries = json.loads(path.read_bytes())["lint_entries"]
         return [

@@ -1,4 +1,4 @@
-"""A tool of others in a process of its own: with a time limit, and its crash is only its own."""
+"""A third-party tool in a separate process, which isolates crashes and has a time limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProcessEnd:
 
     @property
     def crashed(self) -> str | None:
-        """The name of the signal that ended it, None when it ended by itself or was stopped."""
+        """The signal that ended it; None if it exited or was stopped."""
         if self.timed_out or self.status >= 0:
             return None
         try:
@@ -45,7 +45,7 @@ class ToolEnd(ProcessEnd):
     """How a tool ended."""
 
     said: str
-    """The end of what it printed. Foreign text."""
+    """The end of its output. Foreign text."""
 
 
 def run_tool(
@@ -54,11 +54,11 @@ def run_tool(
     """Run ``main`` of a module with ``sys.argv[1:]`` set; closing the generator ends the process.
 
     Args:
-        arguments: What it finds in ``sys.argv[1:]``.
-        limit_s: Stop it after so many seconds; None is no limit.
+        arguments: Its ``sys.argv[1:]``.
+        limit_s: A time limit in seconds; None is no limit.
 
     Yields:
-        The seconds that have passed, ten times a second.
+        The elapsed seconds, ten times per second.
     """
     # Not `-m`: that would put the current folder first on the module path.
     command = [sys.executable, "-c", _BOOTSTRAP.format(module=module), *arguments]
