@@ -223,9 +223,9 @@ def run(request: Request) -> Iterator[Event]:
     """Compare.
 
     Raises:
-        UsageError: A setting does not fit the models, there is nothing to compare, or an engine is
-            not said to be trusted.
-        InputError: A model or an input cannot be read, or the models do not fit each other.
+        UsageError: A setting does not match the models, there is nothing to compare, or an engine
+            is not trusted.
+        InputError: A model or an input cannot be read, or the models do not match.
         UnavailableError: ONNX Runtime, a provider, TensorRT or a GPU is missing.
         ActivityError: A model cannot be built or run.
     """
@@ -304,7 +304,7 @@ class _Plan:
         self._prebuilt: dict[Path, tuple[bytes, EngineHeader]] = {}
 
     def load_library(self) -> None:
-        """Load TensorRT, and refuse what it cannot do here."""
+        """Load TensorRT, and refuse unsupported settings."""
         from dld_tui.backends.tensorrt.cuda import select_device
         from dld_tui.backends.tensorrt.library import find_library
         from dld_tui.backends.tensorrt.outputs import require_gpu
@@ -321,7 +321,7 @@ class _Plan:
             raise UsageError(f"{self._library.facts.title}: {'; '.join(problems)}")
 
     def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
-        """Open the models, and return what is compared."""
+        """Open the models, and return the two sides."""
         from dld_tui.core.document.document import Document
         from dld_tui.core.tensorrt.retyping import lowered
 
@@ -358,7 +358,7 @@ class _Plan:
         mine, theirs = (backend == "tensorrt" for backend in self.backends)
         provider = request.against_provider or request.provider
         return (
-            # Of two engines the second one has the precisions that are asked for.
+            # Of two engines, the second one gets the requested precisions.
             self._build_settings(plain=theirs) if mine else _session(request.provider, level),
             self._build_settings() if theirs
             else _session(provider, level if other_level == "same" else other_level),
@@ -408,7 +408,7 @@ def _feeds(request: Request, comparison: Comparison) -> Feeds:
 
 
 def _remarks(request: Request, *sides: Side) -> Iterator[str]:
-    """Yield what to say of how ONNX Runtime was asked to run."""
+    """Yield notes about how ONNX Runtime was requested to run."""
     from dld_tui.backends.accuracy.sides import ModelSide
 
     sessions = [side for side in sides if isinstance(side, ModelSide)]

@@ -1,8 +1,8 @@
-"""Build a TensorRT engine of a model.
+"""Build a TensorRT engine from a model.
 
-The engine is there as a whole or not at all. Beside ``NAME.engine`` are
-``NAME.trt.json`` (its layers, when the library can load it here), ``NAME.build.json`` (how it was
-built) and ``NAME.build.log`` (all that the library said), which is also there after a failure.
+The engine is written completely or not at all. Beside ``NAME.engine`` are ``NAME.trt.json`` (its
+layers, if the library can load it here), ``NAME.build.json`` (how it was built) and
+``NAME.build.log`` (all messages of the library), which also exists after a failure.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PACKAGES = ("dld-tui", "onnx", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-c
 
 @dataclass(frozen=True)
 class Result:
-    """What was built. Fields may be added, never renamed."""
+    """The result of a build. Fields may be added, never renamed."""
 
     engine: Path
     bytes: int
@@ -56,17 +56,17 @@ class Result:
     warnings: int
     remarks: list[str]
     guess: list[GuessedInput] | None
-    """What was guessed of the shapes."""
+    """Guesses about the shapes."""
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Build, and write the engine and what is known of it.
+    """Build, and write the engine and the files beside it.
 
     Raises:
-        UsageError: The library cannot do what is asked for, or an input has no range.
+        UsageError: The library does not support a setting, or an input has no range.
         InputError: The model cannot be read.
-        UnavailableError: There is no library that works, or it does not support the device.
-        ActivityError: The model cannot be built; names the node where the library does.
+        UnavailableError: There is no working library, or it does not support the device.
+        ActivityError: The model cannot be built; names the node if the library does.
         SaveError: The engine cannot be written.
     """
     from dld_tui.backends.tensorrt.builder import build
@@ -118,7 +118,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _layer_information(request: Request, library: Library) -> tuple[Path | None, str]:
-    """Write the layers of the engine; return the file, or None and why there is none."""
+    """Write the layers of the engine; return the file, or None and the reason."""
     from dld_tui.backends.tensorrt.log import BuildLog
     from dld_tui.backends.tensorrt.runtime import Engine
     from dld_tui.core.files.writer import write_pieces

@@ -1,8 +1,8 @@
-"""The checks of others on a model: onnx's full checker, and Polygraphy's lint on request.
+"""Third-party checks of a model: onnx's full checker, and Polygraphy's lint on request.
 
-Each runs in a process of its own with a time limit. They see a small view of the model with its
-payloads where they are (:mod:`dld_tui.core.files.model_set`), in which every node has a label as
-its name, so that what they say leads to a node, named or not.
+Each runs in a separate process with a time limit. They get a small view of the model with its
+weights in place (:mod:`dld_tui.core.files.model_set`), in which every node has a label as
+its name, so that messages lead to a node, named or not.
 
 Places are those of :mod:`dld_tui.core.document.locations`.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.locations import Labels
 
 LIMIT_S = 120.0
-"""How long each check may take unless something else is asked for."""
+"""The default time limit of each check."""
 
 _VERDICT = "FAILED | Runtime"
 """In the line that Polygraphy ends with, which does not say why."""
@@ -214,7 +214,7 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
 
 
 def _without_repeats(findings: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
-    """Leave out what the lint repeats: it runs the checker of onnx, too."""
+    """Remove repeated findings: the lint runs the checker of onnx as well."""
     reported = {_what(finding) for finding in known}
     return [finding for finding in findings if _what(finding) not in reported]
 

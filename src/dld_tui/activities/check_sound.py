@@ -1,7 +1,7 @@
-"""Whether the result of a conversion is as sound as the model that it was made of.
+"""Checks that the result of a conversion has no errors that the original lacks.
 
-A helper: native code looks for what no runtime takes, which may end the process, and a model of
-many nodes takes seconds of computing. Result: ``{}``; it fails where the result has new errors.
+A helper activity: native code searches for errors that no runtime accepts, which may crash the
+process, and a model of many nodes takes seconds. Result: ``{}``; it fails if there are new errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """That it has none."""
+    """There are no new errors."""
 
 
 def run(request: Request) -> Iterator[Event]:

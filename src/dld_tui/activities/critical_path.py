@@ -22,7 +22,7 @@ Result = CriticalPath
 
 @dataclass(frozen=True)
 class Request:
-    """Which report, and of which model."""
+    """The report, and its model."""
 
     report: Path = param(
         label="Report", help="A profile report with layers.", kind="file", positional=True,

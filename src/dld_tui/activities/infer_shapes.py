@@ -1,12 +1,12 @@
-"""Types and shapes of all values of a model, as the onnx package infers them, and what is wrong.
+"""Types and shapes of all values of a model, as the onnx package infers them, and errors.
 
-ONNX Runtime tells what its own operators make, where it is installed.
+ONNX Runtime infers the outputs of its own operators, if it is installed.
 
-The model file may be one that the caller wrote for this: the unsaved state of a document without
-its payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, but for small ones in
-files of external data: sizes are computed from them.
+The model file may be a temporary one: the unsaved state of a document without its
+payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, except for small ones in
+external data, from which sizes are computed.
 
-The types come as parts (:class:`InferredPart`); the result is what no runtime will take
+The types are sent as parts (:class:`InferredPart`); the result holds errors that no runtime accepts
 (:mod:`dld_tui.core.checks.prediction`).
 """
 

@@ -1,6 +1,6 @@
 """Find the tactics of TensorRT that make a model's results wrong.
 
-Each build is noted at once, so a search that was stopped goes on where it was.
+Each build is recorded immediately, so an interrupted search can be resumed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request(BuildSettings):
-    """How to build, what is right, and how long to search."""
+    """The builds, the expected results, and the limits of the search."""
 
     output: Path | None = param(
         None,
@@ -178,9 +178,9 @@ def run(request: Request) -> Iterator[Event]:
     """Search.
 
     Raises:
-        UsageError: The library cannot do what is asked for, or a setting does not fit the model.
+        UsageError: The library does not support a setting, or a setting does not match the model.
         InputError: The model or an input cannot be read.
-        UnavailableError: There is no library whose tactics can be chosen, or no GPU for it.
+        UnavailableError: No library lets tactics be chosen, or there is no GPU for it.
         ActivityError: The model cannot be built or run.
         SaveError: The result cannot be written.
     """
@@ -397,7 +397,7 @@ class _Searching:
 
 
 def _options(request: Request) -> str:
-    """Return the options of the builds as they are written."""
+    """Return the options of the builds as written on the command line."""
     from dld_tui.core.params import command_line, settings_of
     from dld_tui.core.tensorrt.build_settings import BuildSettings
 

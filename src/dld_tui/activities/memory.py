@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 Result = MemoryPlan
 _MOST_ROUNDS = 3
-"""How often shapes are inferred: what follows from values tells ONNX Runtime more, and again."""
+"""How often shapes are inferred: each inference from values gives ONNX Runtime more to infer
+from."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Request:
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Have a session made, and plan the memory of what it would run; nothing is run.
+    """Create a session, and plan the memory of its run; nothing is run.
 
     Raises:
         InputError: The model cannot be read.
-        UsageError: A shape is none, or does not fit.
+        UsageError: A shape is malformed, or does not match.
         UnavailableError: ONNX Runtime or the provider is missing.
-        ActivityError: No session can be made of it.
+        ActivityError: No session can be created for it.
     """
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
@@ -106,7 +107,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 _LEVEL2_CACHE_SIZE = 191
-"""``_SC_LEVEL2_CACHE_SIZE`` of the GNU C library, which ONNX Runtime asks, too."""
+"""``_SC_LEVEL2_CACHE_SIZE`` of the GNU C library, which ONNX Runtime uses, too."""
 
 
 def _processor(threads: int) -> Processor:
@@ -144,7 +145,7 @@ def _in_numbers(kind: ValueType | None) -> bool:
 
 
 def _note_types(document: Document) -> None:
-    """Note the types that can be inferred of what the document declares, and of what is noted."""
+    """Record the types that follow from declared and from recorded ones."""
     import onnx
 
     from dld_tui.backends.onnxruntime.types import contrib_types

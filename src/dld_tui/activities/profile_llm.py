@@ -1,6 +1,7 @@
-"""Measure a decoder: time to first token, tokens a second, over prompts and batches.
+"""Measure a decoder: time to first token and tokens per second, over prompts and batches.
 
-Each phase has a report of its layers: that of decode has the figures, that of prefill is beside it.
+Each phase has a report with its layers: that of decode has the figures, that of prefill is beside
+it.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ _NO_COUNTER = (
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured."""
+    """The result of a measurement."""
 
     report: Path
     """With the layers of decode."""
@@ -300,7 +301,7 @@ class _Run:
         )
 
     def _gpu_meter(self, settings: SessionSettings) -> Callable[[], int | None] | None:
-        """Return what tells the millijoules of the GPU that computes, if one does."""
+        """Return a reader of the millijoules of the GPU that computes, if there is one."""
         from dld_tui.backends.machine.nvml import Nvml
 
         if not settings.uses_cuda:
@@ -311,7 +312,7 @@ class _Run:
             return None
 
     def _check_configuration(self, config: GenaiConfig) -> Iterator[Event]:
-        """Say where the configuration is wrong: others would not run what is measured."""
+        """Report errors of the configuration: other programs would run something else."""
         from dld_tui.core.llm.agreement import disagreements
 
         mismatches = disagreements(self._document, config)
@@ -392,7 +393,7 @@ class _Run:
         sizes: tuple[int, int],
         writers: tuple[ReportWriter, ReportWriter],
     ) -> Iterator[Event]:
-        """Measure the layers of prefill and of decode, each in a session of its own."""
+        """Measure the layers of prefill and of decode, each in a separate session."""
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.profiling import (
             OPTIMIZED,
@@ -435,7 +436,7 @@ class _Joules:
     """The energy of the steps of several runs, without their prompts.
 
     Args:
-        gpu_mj: Tells the millijoules of the GPU, if one computes.
+        gpu_mj: Reads the millijoules of the GPU, if one computes.
     """
 
     def __init__(self, gpu_mj: Callable[[], int | None] | None) -> None:
@@ -455,7 +456,7 @@ class _Joules:
         self._found.append((self._watch.read(1), time.monotonic() - self._at))
 
     def of_steps(self, count: int) -> Energy | None:
-        """Return the energy of one of so many steps of all runs; None where it is not known."""
+        """Return the energy of one of this many steps of all runs; None if unknown."""
         known = [(energy, seconds) for energy, seconds in self._found if energy is not None]
         if len(known) < len(self._found) or not known or not count:
             return None

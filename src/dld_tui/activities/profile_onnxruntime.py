@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dld_tui.core.report.latency import StopCondition
 
 _LARGE = 1 << 30
-"""Bytes of weights from which it is said what they take."""
+"""Bytes of weights above which the needed memory is reported."""
 
 
 def _passes(values: Mapping[str, JSON]) -> str:
@@ -302,10 +302,10 @@ class Request:
             raise UsageError("--shape does not go with --inputs, whose data have shapes")
 
     def session_settings(self) -> SessionSettings:
-        """Return how to make the session.
+        """Return the settings of the session.
 
         Raises:
-            UsageError: An option is not of the form that it needs.
+            UsageError: An option is malformed.
             UnavailableError: A provider or ONNX Runtime is not installed.
         """
         from dld_tui.backends.onnxruntime import plugin_providers, session_settings
@@ -336,7 +336,7 @@ _PACKAGES = ("dld-tui", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy")
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured."""
+    """The result of a measurement."""
 
     report: Path
     summary: LatencyFigures | None

@@ -48,12 +48,12 @@ class Request(RunSettings):
 
 _PACKAGES = ("dld-tui", "onnx", "numpy", "tensorrt", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12")
 _NO_SETTINGS = ("model", "output", "report", "engine", "trust", "open_metadata")
-"""Known from the report itself, or of no importance to what was measured."""
+"""Settings that are in the report anyway, or do not affect the measurement."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured."""
+    """The result of a measurement."""
 
     report: Path
     summary: LatencyFigures | None
@@ -71,10 +71,10 @@ def run(request: Request) -> Iterator[Event]:
     """Build or load, measure, and write the report.
 
     Raises:
-        UsageError: The settings do not fit each other, the model or the library; or a prebuilt
-            engine is not said to be trusted.
-        InputError: The model, the engine or an input cannot be read, or do not fit.
-        UnavailableError: There is no library that works, or no GPU that it supports.
+        UsageError: The settings do not match each other, the model or the library; or a prebuilt
+            engine is not trusted.
+        InputError: The model, the engine or an input cannot be read, or do not match.
+        UnavailableError: There is no working library, or no supported GPU.
         ActivityError: The engine cannot be built or run.
     """
     from dld_tui.backends.machine.cupti import hear_ranges
@@ -141,7 +141,7 @@ def _prebuilt(request: Request) -> bytes | None:
 def _build(
     request: Request, library: Library, document: Document
 ) -> Generator[Event, None, tuple[bytes, Guess | None]]:
-    """Build the engine; return its bytes, and what was guessed of its shapes."""
+    """Build the engine; return its bytes, and guesses about its shapes."""
     from dld_tui.backends.tensorrt.builder import build
     from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
@@ -152,7 +152,7 @@ def _build(
     for remark in chosen.remarks:
         yield Log(remark)
     with tempfile.TemporaryDirectory(prefix="engine-") as folder:
-        # What says its layers by name only cannot be told apart by nodes, types and shapes.
+        # Layers with names only cannot be told apart by nodes, types and shapes.
         path = request.output or Path(folder) / f"{request.model.stem}.engine"
         settings = replace(request, output=path)
         built = yield from build(library, document, settings, profiles, path, request.log)

@@ -1,6 +1,6 @@
-"""The smallest part of a model with which a command still fails, in bodies and functions, too.
+"""The smallest part of a model with which a command still fails, including subgraphs and functions.
 
-Each trial is noted at once, so a search that was stopped goes on where it was.
+Each trial is recorded immediately, so an interrupted search can be resumed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TAIL = 4000
 PLACE = "{model}"
-"""Stands for the file of the model in a check."""
+"""Placeholder for the model file in a check."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def run(request: Request) -> Iterator[Event]:
     """Search.
 
     Raises:
-        UsageError: The check is no command, or does not fail for the model itself.
+        UsageError: The check is not a command, or does not fail for the model itself.
         InputError: The model cannot be opened.
-        UnavailableError: There is no such program.
+        UnavailableError: The program does not exist.
         SaveError: A part cannot be written.
     """
     from dld_tui.backends.tools.custom import find_program
@@ -173,7 +173,7 @@ class _Reducing:
         self._folder = folder
         self._tried = self._known = 0
         self._seen: set[frozenset[str]] = set()
-        """The parts that this search has asked for: it may ask again."""
+        """The parts tried by this search, which it may repeat."""
         self._said = ""
 
     def events(self) -> Iterator[Event]:
@@ -206,7 +206,7 @@ class _Reducing:
         )  # fmt: skip
 
     def _finish(self, kept: Sequence[Node]) -> Generator[Event, None, str]:
-        """Write the smallest model, and check that it is the one that fails."""
+        """Write the smallest model, and confirm that it fails."""
         failed = yield from self._checked_part(kept)
         if not failed:
             raise ActivityError(
@@ -259,7 +259,7 @@ class _Reducing:
         return Progress(self._tried, None, "checks", "Checking")
 
     def _checked(self, path: Path) -> Generator[Event, None, bool]:
-        """Run the check on a model and return whether it fails as it is to."""
+        """Run the check on a model and return whether it fails as expected."""
         from dld_tui.backends.tools.custom import run_program
 
         request = self._request

@@ -84,10 +84,10 @@ def run(request: Request) -> Iterator[Event]:
     """Load the engine, refit it and write it.
 
     Raises:
-        UsageError: The engine is not said to be trusted.
-        InputError: The engine cannot be refitted, or the model has not its weights.
-        UnavailableError: There is no library or GPU that works.
-        ActivityError: The library refuses, or there is not enough memory.
+        UsageError: The engine is not trusted.
+        InputError: The engine cannot be refitted, or the model lacks its weights.
+        UnavailableError: There is no working library or GPU.
+        ActivityError: The library refuses, or the memory is full.
         SaveError: The output cannot be written.
     """
     from dld_tui.backends.tensorrt.cuda import Cuda, select_device

@@ -501,7 +501,7 @@ def find(activity_id: str) -> Activity:
     """Return an activity without importing it.
 
     Raises:
-        UsageError: There is no activity of this name.
+        UsageError: The activity is unknown.
     """
     for activity in ACTIVITIES:
         if activity.id == activity_id:
@@ -518,7 +518,7 @@ def load(activity_id: str) -> Activity:
     """Return an activity whose request and run are imported.
 
     Raises:
-        UsageError: There is no activity of this name.
+        UsageError: The activity is unknown.
         UnavailableError: It cannot be imported here; the message has the reason.
     """
     activity = find(activity_id)
@@ -539,7 +539,7 @@ def request_data(activity_id: str, values: Mapping[str, JSON]) -> RequestData:
     """Return the values of a form as a request for a target.
 
     Raises:
-        UsageError: There is no such activity, or a value cannot be used.
+        UsageError: The activity is unknown, or a value is invalid.
         UnavailableError: The activity cannot be imported here.
     """
     return to_json(from_json(load(activity_id).request, dict(values)))

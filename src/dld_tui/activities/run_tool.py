@@ -1,7 +1,7 @@
-"""A tool of the user on a model: what it prints as it runs, and the file it writes.
+"""Run a user's tool on a model: its output, and the file it writes.
 
-``$Output`` names a file in an empty folder beside the one asked for: what the tool leaves there is
-moved when it has ended well, so that a tool that fails replaces nothing.
+``$Output`` names a file in an empty folder beside the requested one: the files of the tool are
+moved after success, so that a failing tool replaces nothing.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class Result:
     tool: str
     output: Path | None
     files: list[Path]
-    """All that it wrote."""
+    """All files that it wrote."""
     seconds: float
     lines: int
-    """That it printed."""
+    """The number of printed lines."""
     left_out: int
     """Of these, those that are not in the log."""
 
@@ -81,11 +81,11 @@ def run(request: Request) -> Iterator[Event]:
     """Run the tool.
 
     Raises:
-        UsageError: The tool or the paths do not fit together.
-        InputError: There is no such model.
-        UnavailableError: There is no such program.
-        ActivityError: The tool failed, crashed, or was stopped at its time limit.
-        SaveError: What it wrote cannot be put in its place.
+        UsageError: The tool and the paths do not match.
+        InputError: The model does not exist.
+        UnavailableError: The program does not exist.
+        ActivityError: The tool failed, crashed, or exceeded its time limit.
+        SaveError: Its files cannot be moved.
     """
     tool = validate(
         Tool(
@@ -162,7 +162,7 @@ def _judge(tool: Tool, end: ProgramEnd) -> None:
 
 
 def _publish(tool: Tool, staging: Path, output: Path, replace: bool) -> list[Path]:
-    """Move what the tool wrote to where it was asked for, the output last."""
+    """Move the files of the tool to the requested paths, the output last."""
     staged = staging / output.name
     if staged.is_symlink() or not staged.is_file() or not staged.stat().st_size:
         raise ActivityError(

@@ -2,7 +2,7 @@
 
 Result: :data:`dld_tui.core.accuracy.search.PrecisionResult`.
 
-Each trial is noted at once, so a search that was stopped goes on where it was.
+Each trial is recorded immediately, so an interrupted search can be resumed.
 """
 
 from __future__ import annotations
@@ -177,19 +177,19 @@ _SETS = 8
 """Sets of calibration inputs that are compared."""
 _DEFAULT_TOLERANCE = (Request.atol, Request.rtol)
 _AGAIN = 5
-"""How often a search goes on when the result is not what the trials have told."""
+"""How often a search continues if the result disagrees with the trials."""
 _TOLD = 0.8
-"""A good set is told of when it is so many times as large as the one told last."""
+"""A good set is reported if it is at most this share of the last reported one."""
 
 
 def run(request: Request) -> Iterator[Event]:
     """Search.
 
     Raises:
-        UsageError: A setting does not fit the model.
+        UsageError: A setting does not match the model.
         InputError: The model or an input cannot be read.
         UnavailableError: ONNX Runtime, the provider, TensorRT or a GPU is missing.
-        ActivityError: The model cannot be run as it is, or the trials allowed were not enough.
+        ActivityError: The model itself cannot be run, or the limit of trials was too low.
     """
     from dld_tui.core.document.document import Document
 
@@ -216,7 +216,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _library(request: Request) -> Library:
-    """Load TensorRT, and refuse what it cannot do here."""
+    """Load TensorRT, and refuse unsupported settings."""
     from dld_tui.backends.accuracy.precision_trials import trial_settings
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
@@ -297,7 +297,7 @@ def _settings(request: Request) -> SessionSettings:
     provider = find_provider(request.provider)
     settings = SessionSettings(providers=(provider,), quiet=True)
     # What fuses nodes would hide what happens between them, and would not do it in each trial: the
-    # differences would be those of the optimizer, too.
+    # differences would include those of the optimizer.
     level = "basic" if settings.uses_cuda else "disabled"
     return SessionSettings(providers=(provider,), optimization_level=level, quiet=True)
 
@@ -319,7 +319,7 @@ class _Search:
         self._last: dict[Kept, Trial] = {}
 
     def build_with(self, library: Library) -> EngineTrials:
-        """Return what makes trials with TensorRT."""
+        """Return the trials with TensorRT."""
         from dld_tui.backends.accuracy.precision_trials import EngineTrials, Expectation
 
         self._library = library
@@ -334,7 +334,7 @@ class _Search:
         )
 
     def rank(self) -> Iterator[Event]:
-        """Rank the nodes by what the outputs lose when one alone is rounded: builds cost more."""
+        """Rank nodes by the error of the outputs if only one is rounded: builds would cost more."""
         if not self._trials.is_quick:
             return
         every, noise = set(self._keys.values()), dict[str, float]()
@@ -530,7 +530,7 @@ class _Search:
         return OutcomeJournal(path, [*self._keys], again=request.again)
 
     def _edits(self, kept: Sequence[Node]) -> tuple[PrecisionEdit, ...]:
-        """Return what assigns the precisions; Q and DQ nodes of int8 are none of a layer."""
+        """Return what assigns the precisions; Q and DQ nodes of int8 belong to no layer."""
         from dld_tui.core.accuracy.search import PrecisionEdit
 
         if self._request.precision == "int8":

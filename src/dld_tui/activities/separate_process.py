@@ -1,4 +1,4 @@
-"""Run an activity in a process of its own, so that a library that crashes ends only that."""
+"""Run an activity in a separate process, so that a crash of a library ends only that."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dld_tui.core.types import JSON
 def apart(
     activity: str, settings: Mapping[str, JSON], folder: Path, limit: float
 ) -> Generator[Progress, None, Any]:
-    """Run an activity and return its result, decoded.
+    """Run an activity and return its decoded result.
 
     Args:
         activity: Its id.
         settings: Of its request.
-        folder: For the file that it leaves.
-        limit: How long it may take, in seconds.
+        folder: For its result file.
+        limit: The time limit in seconds.
 
     Raises:
         DldError: As the activity does.

@@ -1,8 +1,8 @@
-"""A pair of runs for ``dld gate``: two versions in one process, whose passes take turns.
+"""A pair of runs for ``dld gate``: two versions in one process, with alternating passes.
 
-A helper: a gate makes as many of these processes as it needs. Where the memory does not hold both
-models, and on a GPU, one is measured after the other: there a model whose launches take longer than
-its kernels was 1.0 to 1.5 times as slow in turns with a CUDA graph as it is alone (H200, 1.1 ms).
+A helper activity: a gate starts as many of these processes as it needs. If the memory does not hold
+both models, and on a GPU, the versions are measured in sequence: a model with launches longer than
+its kernels was 1.0 to 1.5 times as slow in alternation with a CUDA graph as alone (H200, 1.1 ms).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Result = Pair
 NOT_SET = frozenset({"model", "output", "optimized_model"})
-"""What is no setting of a run."""
+"""Fields that are not settings of a run."""
 _STAGE = "Measuring in turns"
 _PROGRESS_S = 0.2
 _MEMORY_SHARE = 0.5
@@ -64,10 +64,10 @@ class Request(Profile):
     new_first: bool = param(False, label="New first", help="Run the new version first.")
 
     def sides(self) -> tuple[Profile, Profile]:
-        """Return what to run of the base and of the new version.
+        """Return the requests of the base and of the new version.
 
         Raises:
-            UsageError: There is no such setting, or it has no such value.
+            UsageError: A setting does not exist, or has an invalid value.
         """
         common = {setting.name for setting in settings_of(Profile)}
         both = {name: value for name, value in to_json(self).items() if name in common}
@@ -84,19 +84,19 @@ def pairs_of(
     new_settings: Mapping[str, Any],
     target: str | None = None,
 ) -> Callable[[int], Request]:
-    """Return what makes the request of a pair by its number, from 0.
+    """Return a function that creates the request of a pair from its number, from 0.
 
     Args:
         base: A model.
-        new: The other one.
-        settings: Of both, as those of :class:`Profile`.
-        base_settings: Of the base alone.
-        new_settings: The same of the other one.
+        new: The other model.
+        settings: Of both, as for :class:`Profile`.
+        base_settings: Of the base only.
+        new_settings: Of the new version only.
         target: Where the pairs run.
 
     Raises:
-        UsageError: There is no such setting, or it has no such value, or a target would need
-            files of one version alone.
+        UsageError: A setting does not exist, or has an invalid value, or a target would need
+            files of one version only.
     """
     known = {setting.name for setting in settings_of(Profile)} - {*NOT_SET}
     for name in {**settings, **base_settings, **new_settings}:
@@ -181,7 +181,7 @@ def run(request: Request) -> Iterator[Event]:
 def _in_turns(
     runs: Sequence[ProfilingRun], *, new_first: bool
 ) -> Generator[Event, None, list[Turn]]:
-    """Measure both at once."""
+    """Measure both in alternation."""
     from dld_tui.backends.onnxruntime.session_settings import spins
     from dld_tui.core.report.latency import measure_in_turns
 

@@ -1,8 +1,8 @@
 """Find the build route that gives the fastest TensorRT engine, as trtexec's tuner does.
 
-Each route is built, measured and compared in processes of its own, as some crash the compiler. What
-was tried is noted at once, so a search that was stopped goes on where it was. The fastest engine
-has to beat that of the default route in runs that take turns.
+Each route is built, measured and compared in separate processes, as some crash the compiler. Trials
+are recorded immediately, so an interrupted search can be resumed. The fastest engine
+has to beat that of the default route in alternating runs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _PAGE = "Routes"
 
 @dataclass(frozen=True)
 class Request(BuildSettings):
-    """What to try, how to build, and what is right."""
+    """The routes, the build, and the expected results."""
 
     output: Path | None = param(
         None,
@@ -152,7 +152,7 @@ class Request(BuildSettings):
             raise UsageError("--build-route is what this search finds")
 
     def expression(self) -> str:
-        """Return the knobs to try, empty where there are none.
+        """Return the knobs to try; empty without any.
 
         Raises:
             UsageError: The file cannot be read.
@@ -176,9 +176,9 @@ def run(request: Request) -> Iterator[Event]:
     """Search.
 
     Raises:
-        UsageError: The library has no knobs or not these, or a setting does not fit the model.
+        UsageError: The library lacks the knobs, or a setting does not match the model.
         InputError: The model or an input cannot be read.
-        UnavailableError: There is no library that works, or no GPU for it.
+        UnavailableError: There is no working library, or no GPU for it.
         ActivityError: The model cannot be built or run by the default route.
         SaveError: The engine cannot be written.
     """
@@ -330,7 +330,7 @@ class _Searching:
         return RouteTrial(route, ms, problem)
 
     def _keep_if_needed(self, route: str, ms: float, engine: Path) -> None:
-        """Keep the engine of the default, and of what is the fastest so far."""
+        """Keep the engines of the default and of the fastest route so far."""
         best = fastest(self._trials.values())
         name = "default" if not self._trials else "best"
         if name == "default" or best is None or best.ms is None or ms < best.ms:

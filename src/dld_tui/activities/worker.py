@@ -57,7 +57,7 @@ class Control:
         self._parent = os.getppid()
 
     def listen(self, commands: BinaryIO) -> None:
-        """Read commands on a thread of its own until the job is over."""
+        """Read commands on a thread until the job is over."""
         threading.Thread(target=self._listen, args=(commands,), daemon=True).start()
 
     def _listen(self, commands: BinaryIO) -> None:
@@ -65,7 +65,7 @@ class Control:
             if line.strip() == b"cancel":
                 self.cancelled = True
         self.cancelled = True
-        # Nobody is left to send SIGKILL to a native call that does not return.
+        # No parent is left to send SIGKILL to a native call that does not return.
         if not self._over.wait(self._orphan_grace_s):
             _remove_job_folder()
             if os.getpgrp() == os.getpid():
@@ -190,14 +190,14 @@ def _drive(
                 return event
             writer.send(event)
         if isinstance(events, Generator):
-            # Not closed in silence: what is raised again may say what was left.
+            # Not closed silently: the exception that is raised again may name remaining files.
             with contextlib.suppress(StopIteration):
                 events.throw(CancelledError())
         return Cancelled()
 
 
 def exit_status(terminal: Finished | Failed | Cancelled) -> int:
-    """Return the exit status that tells the same as a terminal event."""
+    """Return the exit status that corresponds to a terminal event."""
     if isinstance(terminal, Finished):
         return ExitStatus.DONE
     return terminal.status if isinstance(terminal, Failed) else ExitStatus.CANCELLED

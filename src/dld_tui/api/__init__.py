@@ -1,21 +1,21 @@
-"""What scripts, notebooks and tests use of this program as a library.
+"""The library for scripts, notebooks and tests.
 
-Only what is named here is kept from version to version; the rest of the package may change.
-docs/library.md shows each of them at work.
+Only the names here are stable across versions; the rest of the package may change.
+docs/library.md has examples of each.
 
 =================  ==============================================================================
 ``open_model``     open an ONNX model as a :class:`Document`
-``Document``       a model that can be looked at, edited and saved
-``edits``          the names of all edits, with what each does
-``check``          what is wrong or odd in a model
-``diff``           what changed between two models
-``convert``        a modification of a whole model: fp16, quantize, shape, …
+``Document``       a model that can be inspected, edited and saved
+``edits``          the names of all edits, with descriptions
+``check``          errors and oddities of a model
+``diff``           the differences of two models
+``convert``        a conversion of a whole model: fp16, quantize, shape, …
 ``profile``        measure a model, here or on a target; gives a :class:`Report`
 ``Report``         a profile report; ``Report.open`` takes a file
 ``compare``        reports, or engine plans, side by side
-``gate``           is a new version slower than a base, by runs that take turns
-``same_results``   does it give the same results
-``Plan``           an engine of TensorRT by the files that describe it
+``gate``           whether a new version is slower than a base, by runs in alternation
+``same_results``   whether two models compute the same
+``Plan``           a TensorRT engine, from the files that describe it
 =================  ==============================================================================
 
 All errors are :class:`dld_tui.core.errors.DldError`, with ``message``, ``where`` and ``hint``.
@@ -44,7 +44,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: a plan needs neither onnx nor a runtime."""
+    """Import a name on first use: a plan needs neither onnx nor a runtime."""
     for home, names in _HOMES.items():
         if name in names:
             return getattr(importlib.import_module(f"dld_tui.api.{home}"), name)

@@ -35,7 +35,7 @@ __all__ = ["Document", "check", "diff", "edits", "open_model"]
 
 
 def open_model(path: str | Path) -> Document:
-    """Open an ONNX model; its weights stay in the file until somebody asks for them.
+    """Open an ONNX model; its weights stay in the file until they are needed.
 
     Raises:
         InputError: It cannot be read, or is no model.
@@ -55,7 +55,7 @@ def edits() -> dict[str, str]:
 
 
 def check(model: Document | str | Path) -> list[Finding]:
-    """Return what is wrong or odd in a model, errors first; nothing is run.
+    """Return errors and oddities of a model, errors first; nothing is run.
 
     Raises:
         InputError: The file cannot be read, or is no model.
@@ -67,12 +67,12 @@ def check(model: Document | str | Path) -> list[Finding]:
 def diff(
     old: Document | str | Path, new: Document | str | Path, *, weights: bool = True
 ) -> ModelDiff:
-    """Return what changed between two models; nodes are matched by name, then by structure.
+    """Return the differences of two models; nodes are matched by name, then by structure.
 
     Args:
         old: A model, or its file.
-        new: The other one.
-        weights: Compare the values of initializers, too.
+        new: The other model, or its file.
+        weights: Compare the values of initializers as well.
 
     Raises:
         InputError: A file cannot be read, or is no model.

@@ -60,12 +60,12 @@ class Plan:
             profile: Layer times (``trtexec --exportProfile``).
             timing: Inference times (``trtexec --exportTimes``).
             metadata: Metadata files of TREx.
-            model: The ONNX model, to find the layers' nodes in.
-            beside: Take the other files of the set that lie beside `path`, too.
+            model: The ONNX model, for matching the layers with its nodes.
+            beside: Use the other files of the set beside `path` as well.
             profile_index: The optimization profile; by default that of the times, else the first.
 
         Raises:
-            dld_tui.core.errors.InputError: A file cannot be read, or is something else.
+            dld_tui.core.errors.InputError: A file cannot be read, or is of another kind.
         """
         self._plan = open_plan(
             path,
@@ -132,7 +132,7 @@ class Plan:
             filter: Only layers that pass this, as in ``dld plan --filter``.
 
         Raises:
-            ValueError: There is no such view.
+            ValueError: The view is unknown.
         """
         if view in VIEWS:
             return json_of(make_table(self._plan, view, filter))

@@ -1,4 +1,4 @@
-"""Fixtures of pytest: is a new model slower, and does it give the same results?
+"""Fixtures of pytest: is a new model slower, and does it compute the same results?
 
 ::
 
@@ -6,7 +6,7 @@
         assert_same_results("release.onnx", "candidate.onnx", atol=1e-3)
         assert_not_slower("release.onnx", "candidate.onnx", tolerance_percent=1)
 
-The package brings them along; nothing is imported before a test asks for one.
+The package registers them; nothing is imported before a test uses one.
 """
 
 from __future__ import annotations

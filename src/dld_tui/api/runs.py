@@ -1,4 +1,4 @@
-"""What runs as a job, in a process of its own here or on a target, and the reports that come of it.
+"""Jobs in separate processes, here or on a target, and their reports.
 
 >>> report = profile(path, iterations=3, layer_passes=1)
 >>> [layer.type for layer in report.layers], len(report.latencies)
@@ -73,16 +73,16 @@ def profile(
 
 
 def convert(kind: str, model: str | Path, *, output: str | Path, **settings: Any) -> dict[str, Any]:
-    """Modify a whole model, write the result, and return what was done.
+    """Convert a whole model, write the result, and return a summary.
 
     Args:
-        kind: As the commands of ``dld convert``: ``fp16``, ``quantize``, ``shape``, ``opset``, …
+        kind: As in ``dld convert``: ``fp16``, ``quantize``, ``shape``, ``opset``, …
         model: The ONNX model.
-        output: The file to write; one that is there is replaced.
-        settings: As the options of the command are called in JSON.
+        output: The file to write; an existing one is replaced.
+        settings: The options of the command, by their JSON names.
 
     Raises:
-        DldError: A setting is wrong, or the job failed; nothing was written then.
+        DldError: A setting is wrong, or the job failed; nothing is written then.
     """
     result = run_activity(
         f"convert_{kind}", None, model=Path(model), output=Path(output), **settings
@@ -92,7 +92,7 @@ def convert(kind: str, model: str | Path, *, output: str | Path, **settings: Any
 
 
 def compare(*reports: Report | str | Path, base: int = 0) -> Comparison:
-    """Put reports, or engine plans, side by side.
+    """Compare reports or engine plans.
 
     Args:
         reports: Open reports or files, two or more.
@@ -139,19 +139,19 @@ def gate(
     progress: Progress = lambda done, of: None,
     **settings: Any,
 ) -> GateResult:
-    """Measure two versions in turns, each pair in a process of its own, and say which is slower.
+    """Measure two versions in alternation, each pair in a separate process, and return a verdict.
 
     Args:
         base: A model, or a command line with `commands`.
-        new: The other one; it may be the same model with other settings.
-        runs: Of each; None for as many as make the interval narrow enough.
-        within_percent: The half-width of the interval that is enough.
-        limit_s: How long to try.
+        new: The new version; it may be the same model with other settings.
+        runs: The number of pairs; None for as many as make the interval narrow enough.
+        within_percent: The sufficient half-width of the interval.
+        limit_s: The time limit.
         tolerance_percent: How much slower the new one may be.
-        commands: Time whole commands by the clock on the wall.
-        base_settings: Settings of :func:`dld_tui.api.profile` for the base alone.
+        commands: Measure the elapsed time of whole commands.
+        base_settings: Settings of :func:`dld_tui.api.profile` for the base only.
         new_settings: The same for the new one.
-        progress: Called with how many pairs are done, and about how many there will be.
+        progress: Called with the number of pairs done, and the estimated number of all.
         settings: Of both, such as ``provider="CUDA"``, ``shape=("x:1x3x224x224",)``, ``target=…``.
 
     Raises:
@@ -176,12 +176,12 @@ def gate(
 
 
 def same_results(base: str | Path, new: str | Path, **settings: Any) -> AccuracyReport:
-    """Run both models on the same inputs and compare what they give.
+    """Run both models on the same inputs and compare their outputs.
 
     Args:
         base: The reference.
         new: The other model.
-        settings: As the options of ``dld accuracy`` are called in JSON, such as ``atol=1e-3``.
+        settings: The options of ``dld accuracy``, by their JSON names, such as ``atol=1e-3``.
 
     Raises:
         DldError: A setting is wrong, or a model cannot be run.

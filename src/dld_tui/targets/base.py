@@ -30,19 +30,19 @@ class Job(ABC):
 
     @abstractmethod
     def events(self) -> Iterator[Event]:
-        """Yield events until the terminal one, which is always the last.
+        """Yield events up to the terminal one, which is always the last.
 
-        Blocks while nothing happens. An iteration that was interrupted, by Ctrl+C for instance,
-        can be taken up again by a second call.
+        Blocks until something happens. An iteration that was interrupted, by Ctrl+C for instance,
+        can be continued by a second call.
         """
 
     @abstractmethod
     def cancel(self) -> None:
-        """Ask the job to stop and see to it that it does; returns at once."""
+        """Ask the job to stop, and enforce it; returns immediately."""
 
     @abstractmethod
     def close(self) -> None:
-        """End the job now, whatever it does, and free what it holds. Safe to call twice."""
+        """End the job now, in any state, and free its resources. Safe to call twice."""
 
     @property
     def can_leave(self) -> bool:
@@ -69,13 +69,13 @@ class Job(ABC):
     @overload
     def result(self, on_event: Callable[[Event], None] | None = None) -> Any: ...
     def result(self, on_event: Callable[[Event], None] | None = None, *, kind: Any = None) -> Any:
-        """Run to the end and return the result. Ctrl+C cancels, a second one ends it at once.
+        """Run to the end and return the result. Ctrl+C cancels, a second one kills the job.
 
-        One that comes too late to end the job is noted: see :attr:`was_interrupted`.
+        One that comes too late to end the job is recorded: see :attr:`was_interrupted`.
 
         Args:
-            on_event: Called with every event but the terminal one.
-            kind: What the result is; JSON data without.
+            on_event: Called with every event except the terminal one.
+            kind: The type of the result; JSON data by default.
 
         Raises:
             DldError: The job failed or was cancelled; of the class for its exit status.
@@ -170,7 +170,7 @@ class LineCutter:
         self._keep(data[start:])
 
     def rest(self) -> Iterator[bytes]:
-        """Yield what came after the last newline, if anything did."""
+        """Yield the text after the last newline, if any."""
         if self._line:
             yield self._take()
 
@@ -186,7 +186,7 @@ class LineCutter:
 def log_text(line: bytes, limit: int = 4000) -> tuple[str, str]:
     """Return the text and the level of a line that a library printed; no text for a harmless one.
 
-    Colours are taken out; of a progress bar that redraws itself the last state stays. The level is
+    Colours are removed; a redrawn progress bar is reduced to its last state. The level is
     that of the marks of ONNX Runtime, TensorRT and Polygraphy, such as ``[W:`` and ``[E]``.
     """
     text = line.decode("utf-8", "surrogateescape").rstrip("\r")
@@ -205,12 +205,12 @@ _CRASHED_IN = re.compile(r'^Current thread [^\n]*\n\s*File "[^"\n]*-packages/(\w
 
 
 def describe_end(code: int | None, log: str = "") -> tuple[str, str | None]:
-    """Return what happened and what to do, for a process that ended without saying.
+    """Return the error and the hint for a process that ended without a terminal event.
 
     Args:
         code: As :attr:`subprocess.Popen.returncode`: the negative number of a signal, or the exit
-            status; None when the process does not end.
-        log: The last lines that it wrote.
+            status; None if the process does not end.
+        log: Its last lines of output.
     """
     if code is None:
         return "the worker process does not end, not even on SIGKILL", "A device or disk may hang"

@@ -1,7 +1,7 @@
-"""A worker in a child process of this machine, read without threads: one selector over its pipes.
+"""A worker in a local child process, read without threads: one selector over its pipes.
 
 Whatever happens to the process, the iteration ends with exactly one terminal event. The pipes are
-read only while somebody iterates, so a flood of output makes the worker wait instead of filling
+read only during an iteration, so a flood of output makes the worker wait instead of filling
 the memory here.
 """
 
@@ -40,10 +40,10 @@ _EVENT_LIMIT = 64 << 20
 _LOG_LIMIT = 16 << 10
 _CHUNK = 64 << 10
 _DRAIN = 1 << 20
-"""More than a pipe holds: what a process left behind when it ended."""
+"""More than a pipe holds: the remaining output of a process that ended."""
 _LAST_LINES = 50
 _POLL_S = 0.05
-"""How often to look whether the process has ended, where the system does not tell."""
+"""The polling interval for the end of the process, where the system does not signal it."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class ProcessJob(Job):
             yield event
 
     def cancel(self) -> None:
-        """Ask at once; SIGTERM and SIGKILL to the group follow after the delays."""
+        """Ask immediately; SIGTERM and SIGKILL to the group follow after the delays."""
         with self._state_lock:
             if self._cancelled or self._over:
                 return
@@ -134,7 +134,7 @@ class ProcessJob(Job):
             self._wake()
 
     def close(self) -> None:
-        """Kill what is left of the process group and free everything."""
+        """Kill the rest of the process group and free all resources."""
         with self._state_lock:
             if self._over:
                 return
@@ -197,7 +197,7 @@ class ProcessJob(Job):
         return _POLL_S if rest is None else min(rest, _POLL_S)
 
     def _read(self, name: str) -> bool:
-        """Take what a pipe holds now; return False when there is nothing more."""
+        """Read the content of a pipe; return False at its end."""
         try:
             data = os.read(self._pipes[name].fileno(), _CHUNK)
         except BlockingIOError:

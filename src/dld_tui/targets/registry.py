@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 def names() -> list[str]:
-    """Return the names that :func:`get` knows; this machine is the first.
+    """Return the names that :func:`get` accepts; this machine is the first.
 
-    Of a file of targets that cannot be read there is none; :func:`get` says what is wrong with it.
+    None of a file of targets that cannot be read; :func:`get` reports its problem.
     """
     try:
         return [LOCAL, *saved_targets.load()]
@@ -35,7 +35,7 @@ def get(name: str | None = None) -> Target:
     """Return a target; None is this machine.
 
     Raises:
-        UsageError: There is no target of this name.
+        UsageError: No target has this name.
         InputError: The file of targets cannot be read.
     """
     if name is None or name == LOCAL:
@@ -59,11 +59,11 @@ def result_of(
         activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
         request: As JSON data.
         target: Its name; None for this machine.
-        kind: What the result is.
+        kind: The type of the result.
 
     Raises:
         DldError: It failed or was cancelled.
-        KeyboardInterrupt: Ctrl+C came too late for it: the next one is not to start.
+        KeyboardInterrupt: Ctrl+C came too late for it: the next one must not start.
     """
     with get(target).start(activity_id, request) as job:
         result = job.result(kind=kind)
@@ -82,9 +82,9 @@ def requests_for(
 
     Args:
         activity_id: For messages.
-        request: What all of them shall do.
+        request: For all of them.
         names: Of the targets.
-        check: Told each path that comes of one that was given; may refuse it.
+        check: Called with each path derived from a given one; may refuse it.
 
     Raises:
         UsageError: A target is named twice, or the activity writes no report.

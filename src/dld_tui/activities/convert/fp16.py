@@ -101,7 +101,7 @@ def _library(
 def _way_out(
     request: Request, document: Document, verifier: Verifier
 ) -> Generator[Event, None, str]:
-    """Return what can be done where a library has failed, when that has been tried."""
+    """Return advice for a failed library, after trying the own converter."""
     from dld_tui.backends.conversion.verified_fp16 import HINT, converted
     from dld_tui.core.conversion.agreement import FP16
 

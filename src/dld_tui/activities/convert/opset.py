@@ -39,9 +39,9 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         InputError: The model cannot be opened, or an input cannot be read.
-        ConversionError: It cannot be converted; says what stands in the way.
-        ActivityError: The result is not valid, or ONNX Runtime cannot use it; names the node where
-            it does.
+        ConversionError: It cannot be converted; says why.
+        ActivityError: The result is not valid, or ONNX Runtime cannot use it; names the node if
+            ONNX Runtime does.
         SaveError: The result cannot be written.
     """
     from dld_tui.core.conversion.copies import open_model

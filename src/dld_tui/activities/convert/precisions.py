@@ -35,7 +35,7 @@ class Request(Verification, PreviewedRequest):
     )
 
     def require(self) -> None:
-        """Refuse to write nothing.
+        """Refuse a request without an output.
 
         Raises:
             UsageError: There is no output.
@@ -46,11 +46,11 @@ class Request(Verification, PreviewedRequest):
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Add the casts, or say which.
+    """Add the casts, or list them.
 
     Raises:
         UsageError: A precision names no layer, or there is no output.
-        InputError: The model or an input cannot be read, or does not fit.
+        InputError: The model or an input cannot be read, or does not match.
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """

@@ -32,9 +32,9 @@ _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormali
 """Operators that dynamic quantization takes, but for convolutions."""
 _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 120.0
-"""So many trials for the fewest nodes are made, and more for as long as this takes."""
+"""The number of trials for the fewest nodes; more are made until this time has passed."""
 _MORE = 1.5
-"""So many times the nodes stay where those of a trial were not enough."""
+"""The factor by which the set of kept nodes grows if the nodes of a trial were not enough."""
 _NEEDED = "outputs are not near enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 _CUT_OFF = (
@@ -55,7 +55,7 @@ faster one first."""
 
 @dataclass(frozen=True)
 class Request(Repair, QuantizationSettings, PreviewedRequest):
-    """What is quantized, and how."""
+    """The method and the operators of the quantization."""
 
     def require(self) -> None:
         """Refuse settings that do not go together.
@@ -119,8 +119,8 @@ def run(request: Request) -> Iterator[Event]:
     """Quantize.
 
     Raises:
-        UsageError: There is no calibration data, or an excluded node is not there.
-        InputError: The model or an input cannot be read, or does not fit; names the file.
+        UsageError: There is no calibration data, or an excluded node does not exist.
+        InputError: The model or an input cannot be read, or does not match; names the file.
         UnavailableError: ONNX Runtime is not installed.
         ActivityError: It failed, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
@@ -147,13 +147,13 @@ class _Variant:
     method: str
     ops: tuple[str, ...]
     kept: dict[Node, str] = field(default_factory=dict)
-    """Nodes that a repair leaves as they are, with the reasons."""
+    """Nodes that a repair leaves unquantized, with the reasons."""
     exact: str = ""
     """How it is kept from sums that are cut off, one of :data:`_EXACT_SUMS`."""
 
     @property
     def text(self) -> str:
-        """What is tried."""
+        """A variant to try."""
         return "convolutions in floating point" if self.ops == _MATRICES else self.method
 
 
@@ -174,7 +174,7 @@ class _Quantized:
 
     @property
     def written_noise(self) -> float | None:
-        """That as it is written, where ONNX Runtime's optimizer adds much to it."""
+        """The noise of the model as written, if ONNX Runtime's optimizer adds much to it."""
         written = self.checked.verdict and self.checked.verdict.as_written
         if not written:
             return None
@@ -265,7 +265,7 @@ def _best(
     attempt: _Attempt,
     notes: list[str],
 ) -> Generator[Event, None, _Quantized]:
-    """Quantize in several ways where nobody has chosen one, and return the best."""
+    """Quantize in several ways if the user chose none, and return the best."""
     ops = _chosen_ops(request)
     methods = [request.method]
     if request.method == "auto":
@@ -434,7 +434,7 @@ def _has(document: Document, op_type: str) -> bool:
 
 
 def _quantized_nodes(document: Document) -> int:
-    """Return how many nodes quantize, or compute with what is."""
+    """Return the number of nodes that quantize, or compute with quantized tensors."""
     return sum(
         "uantize" in node.op_type or node.op_type.endswith(("Integer", "NBits"))
         for scope in document.scopes()

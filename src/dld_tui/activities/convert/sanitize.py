@@ -1,10 +1,10 @@
-"""A model with as few nodes as the simplifiers that are installed make of it.
+"""Simplify a model to as few nodes as the installed simplifiers reach.
 
-Polygraphy, onnxslim, onnxsim and our own rules (see docs/rewrites.md) each get the model, in a
-process of their own; then the others get the best result, for as long as that makes it smaller. A
-result counts when ONNX Runtime computes the same with it, and only where it brings in no operator
-set and no larger file than is allowed. Where none is left, the model stays as it is: that is no
-error.
+Polygraphy, onnxslim, onnxsim and our own rules (see docs/rewrites.md) each get the model, in
+a separate process; then the others get the best result, as long as that makes it smaller. A
+result counts if ONNX Runtime computes the same with it, and only if it adds no operator
+set and does not grow the file beyond the limit. Without a result, the model stays unchanged,
+which is not an error.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LIBRARIES = ("onnxsim", "onnxslim", "Polygraphy", "rules")
 _SPARING = "Polygraphy"
 """The one that loads weights only to fold them."""
 _LARGE = 512 << 20
-"""Bytes of weights from which on only that one is asked."""
+"""Bytes of weights above which only one simplifier runs."""
 _LARGE_RESULT = 256 << 20
 """Bytes of weights from which on the others are not tried on a result: each writes and runs it."""
 _MOST_ROUNDS = 3
 _NOTED_GROWTH = 10
-"""The part of the weights by which they may grow without a word: a tenth."""
+"""The share of the weights by which they may grow without a warning."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,8 @@ def run(request: Request) -> Iterator[Event]:
 
     Raises:
         InputError: The model cannot be opened.
-        UnavailableError: What is asked for is not installed.
-        UsageError: A shape does not fit.
+        UnavailableError: A requested simplifier is not installed.
+        UsageError: A shape does not match.
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion import simplifiers
@@ -164,7 +164,7 @@ def run(request: Request) -> Iterator[Event]:
         if note := growth(_weight_bytes(document), _weight_bytes(result)):
             notes.append(note)
         verified = yield from verifier.figures(result, checked)
-        # What the search found out already is not said twice.
+        # Findings of the search are not reported twice.
         is_unverified = any(note.startswith("not verified") for note in notes)
         notes += [
             note
@@ -229,10 +229,10 @@ class _Search:
     stack: contextlib.ExitStack
     best: Document | None = None
     steps: list[str] = field(default_factory=list)
-    """The simplifiers that made the best result, one after the other."""
+    """The simplifiers of the best result, in order."""
     tried: list[SimplifierTrial] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
-    """The simplifiers that failed, or took too long, which are not asked again."""
+    """The simplifiers that failed or timed out, and are not run again."""
 
     def run(self, libraries: list[str]) -> Iterator[Event]:
         """Try each, and then each on the best result, until that changes nothing."""
@@ -283,7 +283,7 @@ class _Search:
             problem = error.message
             self.failed.add(name)
         else:
-            # What is not to be taken anyway need not be run.
+            # A result that is rejected anyway need not be run.
             problem = self._problem(result) if self._is_better(result) else None
         count = None if result is None else nodes(result)
         chain = ", then ".join([*steps, name])
@@ -297,7 +297,7 @@ class _Search:
         known = self.best
         if known is not None:
             return nodes(result) < nodes(known)
-        # One that was asked for by name may leave as many, and tidy up all the same.
+        # A requested simplifier may leave as many nodes, and tidy up all the same.
         limit = nodes(self.original)
         return nodes(result) < limit or (self.request.by != BEST and nodes(result) == limit)
 

@@ -42,9 +42,9 @@ def run(request: Request) -> Iterator[Event]:
     """Change the dimensions.
 
     Raises:
-        UsageError: There is no such dimension, or none is given.
-        InputError: The model or an input cannot be read, or does not fit.
-        ActivityError: A node or a weight stands in the way, or ONNX Runtime cannot use the result.
+        UsageError: A dimension does not exist, or none is given.
+        InputError: The model or an input cannot be read, or does not match.
+        ActivityError: A node or a weight prevents it, or ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.resizing import resized

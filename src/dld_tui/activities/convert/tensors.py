@@ -82,11 +82,11 @@ class Request(Verification, PreviewedRequest):
     )
 
     def require(self) -> None:
-        """Refuse to write nothing, and what is no kind or type.
+        """Refuse a request without an output, and unknown kinds and types.
 
         Raises:
-            UsageError: There is no output, or no such kind.
-            InputError: There is no such type.
+            UsageError: There is no output, or an unknown kind.
+            InputError: The type is unknown.
         """
         from dld_tui.core.conversion.tensor_casting import KINDS
         from dld_tui.core.tensors.elements import element_type
@@ -104,8 +104,8 @@ def run(request: Request) -> Iterator[Event]:
     """Convert, or list.
 
     Raises:
-        UsageError: There is no output, or no such kind.
-        InputError: The model cannot be opened, there is no such type, or an input cannot be read.
+        UsageError: There is no output, or an unknown kind.
+        InputError: The model cannot be opened, the type is unknown, or an input cannot be read.
         ActivityError: ONNX Runtime cannot use the result.
         SaveError: The result cannot be written.
     """

@@ -1,1 +1,1 @@
-"""What a machine has and whether it works: checks, a test end to end, TensorRT libraries."""
+"""The state of a machine: checks, an end-to-end self-test, TensorRT libraries."""

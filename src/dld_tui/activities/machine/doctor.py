@@ -29,13 +29,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """What was looked at."""
+    """The results of the checks."""
 
     checks: list[Check]
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Look at everything; the result has a check for each thing."""
+    """Run all checks."""
     checks = [*python_checks(), *folder_checks()]
     steps = probe.steps()
     for index, (title, look) in enumerate(steps):

@@ -1,6 +1,6 @@
-"""Try what there is on this machine end to end, with small models that are made for it.
+"""Test what is installed on this machine end to end, with small generated models.
 
-Each step runs in a process of its own, so that a library that crashes ends only its step.
+Each step runs in a separate process, so that a crash of a library ends only its step.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class _Trial:
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Make the steps; what a machine has not is told as unavailable, and is no failure.
+    """Run the steps; missing hardware and packages are unavailable, which is no failure.
 
     Raises:
         SaveError: The output cannot be written.
@@ -139,7 +139,7 @@ def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
             trial.backend, trial.name, status, time.monotonic() - begin, where + error.message,
             error.hint or "", (error.details or "")[-_TAIL:],
         )  # fmt: skip
-    # The seam: a result that is not what it should be is what this is here to find.
+    # The seam: unexpected results are what this test looks for.
     except Exception as error:  # noqa: BLE001
         return Step(
             trial.backend, trial.name, FAILED, time.monotonic() - begin,
@@ -165,7 +165,7 @@ class _Bench:
         self._other = folder / "other.onnx"
         self._refitted = folder / "refitted.engine"
 
-    # --- what is tried ---------------------------------------------------------------------------
+    # --- the steps --------------------------------------------------------------------------------
 
     def cpu(self) -> Iterator[_Trial]:
         """ONNX Runtime on the CPU."""
@@ -207,7 +207,7 @@ class _Bench:
     # --- how -------------------------------------------------------------------------------------
 
     def ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
-        """Run an activity in a process of its own and return its result."""
+        """Run an activity in a separate process and return its result."""
         return apart(activity, settings, self._folder, self._request.limit)
 
     def _check(self) -> Work:
@@ -339,7 +339,7 @@ def _require_good(values: ComparedValues | NotCompared) -> None:
 
 
 def _described(report: Path, provider: str) -> str:
-    """Return what a report measured.
+    """Return the measurements of a report.
 
     Raises:
         ActivityError: It has no latency, no layers, or none on the provider.

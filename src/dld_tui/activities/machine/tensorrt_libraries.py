@@ -1,8 +1,8 @@
-"""Say which TensorRT libraries there are, what each has, and why one cannot be used.
+"""List the TensorRT libraries, their features, and why one cannot be used.
 
-Each is loaded in a process of its own, so that one that crashes or hangs does not hide the others.
+Each is loaded in a separate process, so that a crash or hang of one does not hide the others.
 
-Result: ``{"libraries": [FACTS, …]}``, in the order in which they are tried; FACTS as
+Result: ``{"libraries": [FACTS, …]}``, in the order of preference; FACTS as
 :class:`dld_tui.core.tensorrt.facts.LibraryFacts` writes them.
 """
 
@@ -18,7 +18,7 @@ from dld_tui.core.tensorrt.facts import MODULES, TITLES, LibraryFacts
 
 @dataclass(frozen=True)
 class Request:
-    """Where to look, beside what is installed."""
+    """Folders to search, besides the installed libraries."""
 
     paths: tuple[str, ...] = param(
         (), label="Folders", help="Folders with a TensorRT library.", kind="folder"
@@ -27,7 +27,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Result:
-    """What was found, usable or not."""
+    """The libraries, usable or not."""
 
     libraries: list[LibraryFacts]
 
@@ -44,7 +44,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryFacts]:
-    """Ask a library; the same progress is said again wherever the worker may stop."""
+    """Ask a library; the same progress is repeated wherever the worker may stop."""
     from dld_tui.backends.tensorrt.library import ask
 
     return (yield from events_of(ask(choice), lambda _: progress))

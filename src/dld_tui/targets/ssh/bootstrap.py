@@ -1,7 +1,7 @@
-"""The first steps on a target: what it is, and our package in it, before any program of ours is.
+"""The first steps on a target: probing it, and installing our package, before our agent runs.
 
-Both programs here are given to the target's Python on its command line. The probe is written so
-that every Python since 2.7 can say that it is too old.
+Both programs here are passed to the target's Python on its command line. The probe is written so
+that every Python since 2.7 can report that it is too old.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN = re.compile(r"[a-z0-9.-]{1,40}")
 _LEFT_OUT = ("app.py", "cli", "screens", "styles", "widgets", "__main__.py", "__pycache__")
 """What no worker needs."""
 _SENT = frozenset((".py", ".json", ".rules"))
-"""Endings of modules and of the tables beside them."""
+"""Suffixes of modules and of data files beside them."""
 
 PROBE = """
 import json, os, platform, sys
@@ -131,7 +131,7 @@ class Machine:
     free: int | None
     """Bytes free on the disk of the deployment folder."""
     ready: str | None
-    """The Python of the environment that was asked for, when it is known to be complete."""
+    """The Python of the requested environment, if that is known to be complete."""
     environments: tuple[str, ...]
     """The virtual environments in the deployment folder."""
     virtual: str = ""
@@ -139,7 +139,7 @@ class Machine:
 
 
 def machine_from(data: Mapping[str, Any], where: str) -> Machine:
-    """Return what a probe answered.
+    """Return the answer of a probe.
 
     Raises:
         UnavailableError: It is no answer of our probe, or the Python is too old.
@@ -193,7 +193,7 @@ def probe_arguments(python: str, directory: str, ready: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def package_files() -> dict[str, bytes]:
-    """Return what a worker needs of our package: paths and contents."""
+    """Return the part of our package that a worker needs: paths and contents."""
     top = Path(dld_tui.__file__).parent
     files = {f"dld_tui/{path.relative_to(top).as_posix()}": path for path in _files(top)}
     return {name: files[name].read_bytes() for name in sorted(files)}
@@ -211,7 +211,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 @lru_cache(maxsize=1)
 def package_digest() -> str:
-    """Return the hash of what a worker needs of our package: its version."""
+    """Return the hash of that part: its version."""
     whole = hashlib.sha256()
     for name, content in package_files().items():
         whole.update(f"{name} {len(content)}\n".encode() + content)

@@ -45,7 +45,7 @@ class AgentError(ActivityError):
 
 
 class Stream:
-    """A command of the agent that goes on: its answer has come, data may follow."""
+    """A running command of the agent: it has answered, and data may follow."""
 
     def __init__(self, process: asyncssh.SSHClientProcess[bytes], where: str) -> None:
         self.process = process
@@ -53,10 +53,10 @@ class Stream:
         self._rest = bytearray()
 
     async def next_answer(self) -> dict[str, Any]:
-        """Wait for the next answer and return it; what is no answer is skipped.
+        """Wait for the next answer and return it; other output is skipped.
 
         Raises:
-            AgentError: It is a refusal.
+            AgentError: The agent refused.
             ConnectionLostError: The connection ended before one came.
         """
         skipped = 0
@@ -142,7 +142,7 @@ class Agent:
         return f"{self.root}/package/{bootstrap.package_digest()}"
 
     async def probe(self, ready: str = "") -> Machine:
-        """Look what the target is.
+        """Probe the target.
 
         Args:
             ready: The name of an environment that may be known to be complete.
@@ -207,7 +207,7 @@ class Agent:
 
     @contextlib.asynccontextmanager
     async def stream(self, name: str, /, **arguments: Any) -> AsyncIterator[Stream]:
-        """Start a command of the agent that goes on, and end it with the block.
+        """Start a long-running command of the agent, and end it with the block.
 
         Raises:
             ConnectionLostError: The connection is lost.
@@ -215,7 +215,7 @@ class Agent:
         line = await self.link.open()
         command = command_line(self._command(name, arguments))
         try:
-            # Nobody reads its errors: kept, they would fill a window, and nothing more would come.
+            # Its errors are discarded: unread, they would fill a window and block the connection.
             process = await line.create_process(command, encoding=None, stderr=asyncssh.DEVNULL)
         except (asyncssh.Error, OSError) as error:
             raise ConnectionLostError(self.where) from error
@@ -263,5 +263,5 @@ def _checked(data: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def strings(value: Any) -> list[str]:
-    """Return the texts of a list that a target sent; what is none is left out."""
+    """Return the texts of a list that a target sent; other items are left out."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

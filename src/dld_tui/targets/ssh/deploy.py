@@ -71,11 +71,11 @@ class Deployment:
         self._pip_options = list(pip_options)
 
     async def prepare(self, needs: Needs) -> Prepared:
-        """Look what is there, and bring what is missing.
+        """Check what is installed, and install what is missing.
 
         Raises:
-            UnavailableError: The target has no Python that serves, no room, or packages are
-                missing that cannot be brought.
+            UnavailableError: The target has no suitable Python, no disk space, or packages are
+                missing that cannot be installed.
         """
         self._amount.step(f"Looking at {self._agent.link.connection.name}")
         key = needs.key(self._agent.python)
@@ -93,11 +93,11 @@ class Deployment:
         return prepared
 
     async def forget(self, needs: Needs) -> None:
-        """Look again the next time: something that was there is missing."""
+        """Check again next time: an installed part is missing."""
         await self._agent.call("ready", name=needs.key(self._agent.python), value=None)
 
     async def checks(self, needs: Needs) -> list[Check]:
-        """Return what is there and what is not, without changing anything but our package."""
+        """Return what is installed and what is missing, changing only our package."""
         machine = await self._agent.probe()
         checks = machine_checks(machine)
         if machine.writable and needs.modules:
@@ -142,7 +142,7 @@ class Deployment:
         if not missing:
             return Prepared(machine, base)
         if machine.virtual and all(need.optional for need in missing):
-            # A virtual environment is somebody's choice of packages: it runs the job, as it is.
+            # A virtual environment is the user's choice of packages: it runs the job unchanged.
             names = " ".join(need.requirement for need in missing)
             self._amount.notes.append(
                 f"{names} not in the Python of {self._agent.where}, it is done without;"
@@ -177,7 +177,7 @@ class Deployment:
     async def _otherwise(
         self, machine: Machine, missing: Sequence[Need], otherwise: Needs
     ) -> Prepared:
-        """Bring what serves as well as what a person would have to install."""
+        """Install what can be installed, and return what the user has to install."""
         try:
             return await self._environment(machine, otherwise)
         except UnavailableError as error:
@@ -242,7 +242,7 @@ class Deployment:
 def environment_name(machine: Machine, flavour: str) -> str:
     """Return the name of our virtual environment of a kind.
 
-    One that adds to a virtual environment of the user belongs to that one alone.
+    One that extends a virtual environment of the user belongs to that one only.
     """
     name = f"py{machine.python[0]}.{machine.python[1]}-{flavour}"
     if machine.virtual:
@@ -336,12 +336,12 @@ def download_command(machine: Machine, requirements: Sequence[str], folder: Path
 
 
 async def fetch(machine: Machine, requirements: Sequence[str], name: str) -> list[Path]:
-    """Fetch wheels for a target with the pip of this Python; return their files.
+    """Download wheels for a target with the pip of this Python; return their files.
 
     Args:
         machine: The target.
         requirements: For pip.
-        name: Of the folder in our cache; what is there need not be fetched again.
+        name: Of the folder in our cache; files in it are not downloaded again.
 
     Raises:
         UnavailableError: There is no pip here, or it does not find them.
@@ -406,15 +406,15 @@ class Need:
     optional: bool = False
     """Whether the activity also works without, if not as well."""
     fix: str = ""
-    """What a person has to do, for what is not installed by us."""
+    """Instructions for the user, for packages that are not installed by us."""
 
     @property
     def requirement(self) -> str:
-        """What is given to pip."""
+        """The arguments of pip."""
         return f"{self.packages[0]}>={self.oldest}" if self.oldest else self.packages[0]
 
     def serves(self, version: str) -> bool:
-        """Tell whether a version is new enough; one that does not say is."""
+        """Return whether a version is new enough; an unknown one is."""
         return not version or _numbers(version) >= _numbers(self.oldest)
 
 
@@ -487,7 +487,7 @@ def _onnxruntime(request: Mapping[str, JSON]) -> Needs:
 
 
 def _verified(request: Mapping[str, JSON]) -> Needs:
-    """Return what a conversion needs that only verifies its result with ONNX Runtime."""
+    """Return the needs of a conversion that uses ONNX Runtime only for verification."""
     return _document(request) if request.get("verify") is False else _onnxruntime(request)
 
 
@@ -497,7 +497,7 @@ def _profile_onnxruntime(request: Mapping[str, JSON]) -> Needs:
 
 
 def _time_pair(request: Mapping[str, JSON]) -> Needs:
-    """Return what both versions need: a runtime for a GPU measures on the processor, too."""
+    """Return the needs of both versions: a GPU runtime also measures on the CPU."""
     own = (request.get(name) for name in ("base_settings", "new_settings"))
     versions = [request, *(settings for settings in own if isinstance(settings, dict))]
     needs = [_profile_onnxruntime(version) for version in versions]
@@ -553,7 +553,7 @@ def _tune(request: Mapping[str, JSON]) -> Needs:
 
 
 def _selftest(request: Mapping[str, JSON]) -> Needs:
-    """Return what a self-test needs; what is not there on the target is told as unavailable."""
+    """Return the needs of a self-test; missing parts of a target are unavailable."""
     backend = request.get("backend")
     if backend == "tensorrt":
         needs = _both({**request, "provider": "CPU"})

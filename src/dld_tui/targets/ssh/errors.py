@@ -24,10 +24,10 @@ class LinkError(UnavailableError):
 
     Args:
         stage: One of :data:`STAGES`.
-        message: As for every error of ours, and so the rest.
+        message: See :class:`DldError`, also for the others.
         where: The machine.
         hint: What to do next.
-        passes: Whether another attempt may go better: the line broke, nobody refused anything.
+        passes: Whether another attempt may succeed: the line broke, and nothing was refused.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class ConnectionLostError(LinkError):
 def from_network(
     error: BaseException, where: str, host: str, stage: str, words: str = ""
 ) -> LinkError:
-    """Return our error for what a connection attempt raised; foreign text stays foreign text.
+    """Return our error for an exception of a connection attempt; foreign text stays foreign.
 
     Args:
-        error: What was raised.
-        where: How messages call the machine.
+        error: The exception.
+        where: The machine, for messages.
         host: Its name.
-        stage: The step that was under way.
+        stage: The failed step.
         words: The last words of the proxy command, if there is one.
     """
     if words:
@@ -112,9 +112,9 @@ def not_permitted(
 
     Args:
         where: The machine.
-        methods: What the server still offered.
-        tried: What was tried, for people, e.g. ``key ~/.ssh/id_ed25519``.
-        notes: What kept something from being tried.
+        methods: Those that the server still offered.
+        tried: The tried methods, for display, e.g. ``key ~/.ssh/id_ed25519``.
+        notes: Why some were not tried.
     """
     message = "authentication failed"
     if tried:

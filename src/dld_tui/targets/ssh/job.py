@@ -1,7 +1,7 @@
-"""A job on an SSH target: prepared, sent, started, followed, fetched; a lost line does not end it.
+"""A job on an SSH target: prepared, sent, started, followed, fetched; it survives a lost line.
 
-What a request means there is planned first: files to send, places there, results to bring back.
-Places are chosen here. Nothing that a target says becomes a path on this machine.
+Its request is translated first: files to send, paths there, results to fetch.
+Paths are chosen here. Nothing that a target sends becomes a path on this machine.
 
 All of it is one coroutine on the loop of :mod:`.loop`, which fills the queue of events.
 """
@@ -97,7 +97,7 @@ class Setup:
 _TICK_S = 0.2
 _MOST_UNREAD = 2000
 _MOST_UNREAD_BYTES = 32 << 20
-"""Of events that nobody has read yet: the target waits then."""
+"""Of unread events: the target waits above that."""
 _STOP_S = 30.0
 """From the request to stop until the target is no longer waited for."""
 _CLOSE_S = 5.0
@@ -134,7 +134,7 @@ class SshJob(Job):
         self._amount = Amount(stage=f"Connecting to {self._target}")
         self._ready: collections.deque[tuple[Event, int]] = collections.deque()
         self._unread = 0
-        """Bytes of the records that the events in `_ready` are made of."""
+        """Bytes of the records of the events in `_ready`."""
         self._news = threading.Condition()
         self._over = False
         self._cancelled = False
@@ -184,7 +184,7 @@ class SshJob(Job):
 
     @property
     def can_leave(self) -> bool:
-        """Whether it runs on the target, so that it goes on without this program."""
+        """Whether it runs on the target, and so continues without this program."""
         return self._agent_is_there.is_set() and not (self._cancelled or self._over)
 
     def leave(self) -> bool:
@@ -239,7 +239,7 @@ class SshJob(Job):
             self._news.notify_all()
 
     def _is_cancel(self, terminal: Event) -> bool:
-        # While it may be there still, a failure says that it could not be stopped.
+        # While it may still exist, a failure reports that it could not be stopped.
         return self._cancelled and isinstance(terminal, Failed) and not self._is_there
 
     async def _work(self) -> Finished | Failed | Cancelled:
@@ -395,7 +395,7 @@ class SshJob(Job):
             self._stopping = asyncio.ensure_future(self._stop(word))
 
     async def _stop(self, word: str) -> None:
-        """Tell the job on the target to stop; its last record then ends the following."""
+        """Tell the job on the target to stop; its last record then ends the iteration."""
         with contextlib.suppress(DldError, asyncio.TimeoutError):
             work = persist(lambda: self._tell(word), self._setup.patience, self._tell_lost)
             await loop.within(_STOP_S, work)
@@ -477,7 +477,7 @@ class Plan:
 
 
 def plan_inputs(activity_id: str, request: Mapping[str, JSON], folder: str) -> Plan:
-    """Return what a request means for a job's folder on a target.
+    """Return the request translated for a job's folder on a target.
 
     Args:
         activity_id: For messages.
@@ -485,7 +485,7 @@ def plan_inputs(activity_id: str, request: Mapping[str, JSON], folder: str) -> P
         folder: The job's folder there, as an absolute path.
 
     Raises:
-        UsageError: The request does not say which of its settings are files.
+        UsageError: The request does not declare which of its settings are files.
         InputError: A file cannot be read.
         SaveError: A result could not be written here.
     """
@@ -595,7 +595,7 @@ def _in_folder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]]:
 
 
 def _of_decoder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]] | None:
-    """Return what a job needs of the folder of a language model; None for another folder."""
+    """Return the files of a language model's folder that a job needs; None for other folders."""
     try:
         model = model_in(path)
         contents = contents_of(path) if model != path else None
@@ -632,7 +632,7 @@ def _data_of(path: Path, parent: str) -> Iterator[tuple[str, LocalFile]]:
 def external_files(path: Path) -> Sequence[tuple[str, Path]]:
     """Return location and file of the external data of a model; nothing for other files.
 
-    What is missing is left out: the activity says so if it needs it.
+    Missing files are left out: the activity reports them if it needs them.
 
     Raises:
         ExternalDataError: The model leads out of its folder by a link, or through one of its
@@ -676,7 +676,7 @@ def _skeleton(path: Path) -> onnx.ModelProto | None:
 
 
 def placed(value: JSON, token: str, folder: str) -> JSON:
-    """Return a request with the job's folder where a token stands for it."""
+    """Return a request with the job's folder in place of its token."""
     if isinstance(value, str):
         return value.replace(token, folder, 1) if value.startswith(token) else value
     if isinstance(value, list):

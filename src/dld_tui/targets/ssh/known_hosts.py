@@ -1,6 +1,6 @@
-"""Known hosts: which keys a host may show, and asking about a key that is not known.
+"""Known hosts: the accepted keys of a host, and asking about an unknown key.
 
-asyncssh can read such files too, but does not say where an entry is, and refuses a whole file for
+asyncssh can read such files, but does not report where an entry is, and rejects a whole file for
 one bad line; OpenSSH skips the line, and so does this.
 """
 
@@ -50,7 +50,7 @@ class Known:
     entries: tuple[Entry, ...]
     """Lines about this host at this port."""
     fallback: tuple[Entry, ...] = ()
-    """Lines about the host without a port, when there are none with it."""
+    """Lines about the host without a port, if there are none with it."""
 
     def keys(self, marker: str = "") -> list[asyncssh.SSHKey]:
         """Return the keys of a kind of line."""
@@ -126,7 +126,7 @@ def remember(path: Path, host: str, port: int, key: asyncssh.SSHKey) -> None:
 
 
 def _parse(line: str) -> tuple[str, Sequence[str], str] | None:
-    """Return marker, host patterns and key of a line; None when it is none."""
+    """Return marker, host patterns and key of a line; None for other lines."""
     words = line.split()
     marker = words.pop(0) if words and words[0].startswith("@") else ""
     if len(words) < 3 or words[0].startswith("#") or marker not in _MARKERS:
@@ -171,10 +171,10 @@ def new_key(
     """Return the key of a host that is seen for the first time.
 
     Args:
-        where: How messages call it.
-        known: What the files of known hosts say of it.
-        key: What it shows; None when that is no plain key.
-        reason: What is wrong, in asyncssh's words.
+        where: The machine, for messages.
+        known: The entries of the host in files of known hosts.
+        key: The key that it shows; None if that is not a plain key.
+        reason: The problem, in asyncssh's words.
         is_last: Whether a key was accepted already.
 
     Raises:
@@ -270,7 +270,7 @@ class LockedKey(asyncssh.SSHKeyPair):
         self._unlock = unlock
 
     async def sign_async(self, data: bytes) -> bytes:
-        """Return a signature; asyncssh goes on to the next key on a ValueError."""
+        """Return a signature; asyncssh continues with the next key on a ValueError."""
         key = await self._unlock()
         return key.sign(data, self.sig_algorithm)
 

@@ -1,10 +1,10 @@
-"""The connection to one target: opened when needed, through its jump hosts, and run commands on.
+"""The connection to one target: opened on demand, through its jump hosts, to run commands on.
 
-What asyncssh asks while it connects is answered by :class:`Client`, in the order of OpenSSH: keys
+asyncssh's questions while connecting are answered by :class:`Client`, in the order of OpenSSH: keys
 of the agent, key files, then what the server asks for. Files with a passphrase come after those
-without, and are opened only when the server takes the key: nobody is asked in vain.
+without, and are opened only if the server accepts the key: no user is asked in vain.
 
-All of it runs on the loop of :mod:`.loop`; blocking code says ``loop.call(link.run([...]))``.
+All of it runs on the loop of :mod:`.loop`; blocking code calls ``loop.call(link.run([...]))``.
 """
 
 from __future__ import annotations
@@ -79,23 +79,23 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """What it printed, as text; it is foreign."""
+        """Its output as text; it is foreign."""
         return self.stdout.decode("utf-8", "surrogateescape")
 
     @property
     def error_text(self) -> str:
-        """What it printed to standard error, as text; it is foreign."""
+        """Its standard error as text; it is foreign."""
         return self.stderr.decode("utf-8", "surrogateescape")
 
 
 class Link:
-    """The line to one target.
+    """The connection to one target.
 
     Args:
-        connection: Where it goes.
-        asker: Who is asked for what is not known.
-        secrets: Where passwords and passphrases are known; by default those of this process.
-        on_step: Told ``(address, stage)`` when a machine on the way begins a step.
+        connection: Its settings.
+        asker: Asks the user.
+        secrets: The store of passwords and passphrases; by default that of this process.
+        on_step: Called with ``(address, stage)`` when a machine on the way begins a step.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Link:
         self._on_step = on_step
         self._lock: asyncio.Lock | None = None
         self._lines: list[asyncssh.SSHClientConnection] = []
-        """One a machine on the way; the last is the target."""
+        """One per machine on the way; the last is the target."""
         self._proxy: Proxy | None = None
 
     def __repr__(self) -> str:
@@ -125,7 +125,7 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """True while the connection stands, as far as is known."""
+        """Whether the connection is up, as far as is known."""
         return bool(self._lines) and not any(line.is_closed() for line in self._lines)
 
     async def open(self) -> asyncssh.SSHClientConnection:
@@ -157,16 +157,17 @@ class Link:
         launched: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> Finished:
-        """Run a command on the target to its end; every argument arrives as it is.
+        """Run a command on the target to its end; every argument arrives unchanged.
 
         Args:
             arguments: The program and its arguments.
             input: For its standard input, which is empty otherwise.
-            launched: Put the launcher of the connection before it, and set its environment.
-            environment: More variables for it.
+            launched: Prefix it with the launcher of the connection, and set its environment.
+            environment: Further variables for it.
 
         Raises:
-            LinkError: The target cannot be reached; :class:`ConnectionLostError` when it was.
+            LinkError: The target cannot be reached; :class:`ConnectionLostError` if it was
+                connected.
         """
         line = await self.open()
         command = self.command(arguments, launched=launched, environment=environment)
@@ -221,7 +222,7 @@ class Link:
     # -- one machine ----------------------------------------------------------------------------
 
     async def _open_hop(self, hop: Hop) -> asyncssh.SSHClientConnection:
-        """Connect; a host that a person comes to trust is connected to a second time."""
+        """Connect; after the user accepted a new host key, connect again."""
         for attempt in range(2):
             known = known_hosts.known(hop.known_hosts, *hop.known_name)
             keyring = self.connection.remember == "keyring"
@@ -348,9 +349,9 @@ async def _while_it_moves(
 def _host_key_algorithms(
     keys: Sequence[asyncssh.SSHKey], authorities: Sequence[asyncssh.SSHKey]
 ) -> tuple[str, ...] | str:
-    """Return the kinds of host keys to accept, those that are known first.
+    """Return the kinds of host keys to accept, known ones first.
 
-    asyncssh would accept the known kinds only, and a server whose key changed its kind would look
+    asyncssh would accept only the known kinds, and a server whose key changed its kind would look
     like one that is too old.
     """
     if not keys or authorities:
@@ -377,7 +378,7 @@ class Patience:
     longest: float = 15.0
     """Between two attempts."""
     total: float = 600.0
-    """From the loss until it is given up."""
+    """The time from the loss until giving up."""
     silence: float = 8.0
     """Without a sign of life of a job that is followed, until the connection counts as lost."""
 
@@ -387,15 +388,15 @@ async def persist(
     patience: Patience,
     on_lost: Callable[[LinkError, float], None],
 ) -> T:
-    """Do something again whenever the connection is lost meanwhile.
+    """Repeat work whenever the connection is lost.
 
     Args:
-        work: What to do; it takes up what was reached before, and connects by itself.
-        patience: How long to go on.
-        on_lost: Told what happened and how long the wait is.
+        work: The work; it continues from its last state, and connects by itself.
+        patience: How long to retry.
+        on_lost: Called with the error and the length of the wait.
 
     Raises:
-        LinkError: The connection does not come back, or the first one fails.
+        LinkError: The connection does not come back, or the first attempt fails.
     """
     lost_at: float | None = None
     wait = patience.first
@@ -425,13 +426,13 @@ _LONGEST_QUESTION = 300
 
 
 class Client(asyncssh.SSHClient):
-    """The answers for one machine.
+    """The answers to asyncssh for one machine.
 
     Args:
-        asker: Who is asked.
-        secrets: Where what is known is, and what was right will be kept.
-        from_keyring: Whether the system's keyring is looked into.
-        on_step: Told the address and the step that begins.
+        asker: Asks the user.
+        secrets: The store of known and of verified secrets.
+        from_keyring: Whether to use the system's keyring.
+        on_step: Called with the address and the step that begins.
     """
 
     def __init__(
@@ -444,7 +445,7 @@ class Client(asyncssh.SSHClient):
     ) -> None:
         self.stage = ""
         self.moves = 0
-        """Counts what the server does, to tell a silent one from a slow one."""
+        """Counts the server's messages, to distinguish a silent one from a slow one."""
         self.is_asking = False
         self.shown_key: asyncssh.SSHKey | None = None
         """The host key that is not among the known ones."""
@@ -486,7 +487,7 @@ class Client(asyncssh.SSHClient):
     def validate_host_public_key(
         self, host: str, addr: str, port: int, key: asyncssh.SSHKey
     ) -> bool:
-        """Refuse a key that is not among the known ones, but note it, so that it can be asked."""
+        """Reject an unknown key, but record it, so that the user can be asked."""
         self.shown_key = key
         return False
 
@@ -502,7 +503,7 @@ class Client(asyncssh.SSHClient):
         return None
 
     async def password_auth_requested(self) -> str | None:
-        """Return the password, asked for when it is not known."""
+        """Return the password, asking the user if it is unknown."""
         self._begin_authentication()
         return await self._password() if self._hop.auth in _WITH_QUESTIONS else None
 

@@ -1,6 +1,6 @@
-"""One asyncio loop in a thread of its own: all connections of this process live there.
+"""One asyncio loop on its own thread: all connections of this process use it.
 
-The rest of the program is blocking code in threads; :func:`call` is its way in.
+The rest of the program is blocking code in threads; :func:`call` is their entry point.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
 
 
 async def within(seconds: float, work: Awaitable[T]) -> T:
-    """Wait for something, but not longer than so many seconds; then it is cancelled.
+    """Wait for an awaitable with a timeout; then it is cancelled.
 
-    ``asyncio.wait_for`` of Python 3.10 and 3.11 forgets a cancellation that comes in the moment in
-    which the work ends: a job that was told to stop would go on. This one never does.
+    ``asyncio.wait_for`` of Python 3.10 and 3.11 loses a cancellation that comes at the moment when
+    the work ends: a job that should stop would continue. This one never does.
 
     Raises:
-        asyncio.TimeoutError: It took longer.
+        asyncio.TimeoutError: The time is over.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -70,7 +70,7 @@ async def within(seconds: float, work: Awaitable[T]) -> T:
 
 
 async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function that waits (for a person, a file) beside the loop."""
+    """Run a function that waits (for a user, a file) on a thread beside the loop."""
     future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
 
@@ -82,7 +82,7 @@ async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
         else:
             _deliver(loop, future, result, None)
 
-    # Not an executor: a question that nobody answers must not keep the program from leaving.
+    # Not an executor: an unanswered question must not keep the program from exiting.
     threading.Thread(target=work, name="dld-ssh-wait", daemon=True).start()
     return await future
 

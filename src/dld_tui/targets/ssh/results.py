@@ -1,4 +1,4 @@
-"""Jobs started on targets, and their results, brought to the paths that were asked for."""
+"""Jobs started on targets, and their results, fetched to the requested paths."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class JobsStore:
         """Return a job by its name or the end of it.
 
         Raises:
-            UsageError: There is no such job, or more than one.
+            UsageError: No job has this name, or more than one.
         """
         jobs = [job for job in self.all() if job_id and job.id.endswith(job_id)]
         if len(jobs) != 1:
@@ -181,10 +181,10 @@ async def fetch_what_is_there(
     amount: Amount,
     say: Callable[[Event], None],
 ) -> bool:
-    """Bring what a job that failed or was stopped has left, e.g. a partial report.
+    """Fetch the files of a failed or stopped job, e.g. a partial report.
 
     Returns:
-        Whether nothing that is there was left there.
+        Whether everything was fetched.
     """
     is_whole = True
     absolute = {there: str(Path(here).absolute()) for there, here in stored.renames.items()}
@@ -202,14 +202,15 @@ async def fetch_what_is_there(
     return is_whole
 
 
-# --- what a job on a target says, from the records that its supervisor writes down ---------------
+# --- the records of a job that its supervisor writes
+# -------------------------------------------------
 
 _LONGEST = 80 << 20
 _LAST_LINES = 50
 
 
 class Records:
-    """Cuts what is followed into records, and counts how far it is.
+    """Splits the stream into records, and counts its position.
 
     Args:
         where: The target, for messages.
@@ -255,7 +256,7 @@ class End:
 
     @classmethod
     def parse(cls, text: bytes) -> End:
-        """Read the last record; what makes no sense counts as a lost job."""
+        """Read the last record; a malformed one counts as a lost job."""
         try:
             data = json.loads(text)
             code = data.get("code")
@@ -325,9 +326,9 @@ class Listener:
         return Failed(message, self._target, hint, details)
 
     def _of_target(self, failed: Failed) -> Failed:
-        """Say which machine a failure is of, where no file of the user is named.
+        """Add the machine to a failure, unless it is about a file of the user.
 
-        What a machine lacks is to be installed there, whatever is named.
+        Missing packages are to be installed there, in any case.
         """
         if not failed.where:
             return replace(failed, where=self._target)
@@ -350,7 +351,7 @@ class Listener:
         return replace(event, **values)
 
     def _without_foreign_paths(self, result: JSON) -> JSON:
-        """Mark paths that are not ours as the target's: nobody shall open a file here for them."""
+        """Mark foreign paths as the target's, so that no file here is opened for them."""
         if not isinstance(result, dict):
             return result
         ours = set(self._renames.values())

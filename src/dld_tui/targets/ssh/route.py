@@ -1,14 +1,14 @@
-"""The way to a target: each machine on it, its ``ProxyCommand``, and quoting for shells.
+"""The route to a target: each machine on it, its ``ProxyCommand``, and quoting for shells.
 
-An SSH server hands a command to the user's shell as one string, so every argument is quoted, for
-POSIX shells, zsh, fish, csh and tcsh. Between single quotes only fish has escapes, of the quote
-and of the backslash; csh takes ``!`` for its history even there, and ends a line at a line break.
+An SSH server passes a command to the user's shell as one string, so every argument is quoted, for
+POSIX shells, zsh, fish, csh and tcsh. Between single quotes, only fish has escapes, of the quote
+and of the backslash; csh uses ``!`` for its history even there, and ends a line at a line break.
 So a command with one of these four goes to ``/bin/sh`` as text in which they are octal numbers.
 
-asyncssh reads that file too, but connects to jump hosts without our questions and runs no shell
-for ``ProxyCommand``; so the file is asked here for the way, and there for the rest (algorithms).
+asyncssh reads OpenSSH's configuration, too, but connects to jump hosts without our prompts and runs
+no shell for ``ProxyCommand``; so the route is read here, and the rest (algorithms) there.
 
-asyncssh can start one too, but takes what it prints to standard error for data of the line.
+asyncssh can start a ``ProxyCommand``, but mistakes its standard error for data of the connection.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def command_line(
     environment: Mapping[str, str] | None = None,
     launcher: Sequence[str] = (),
 ) -> str:
-    """Return what a shell runs as exactly these arguments.
+    """Return a text that a shell runs as exactly these arguments.
 
     Args:
         arguments: The program and its arguments.
-        environment: Variables for the program; set behind the launcher, so that they also hold
+        environment: Variables for the program; set after the launcher, so that they also apply
             inside a container.
-        launcher: Words that are put before, such as ``("docker", "exec", "NAME")``.
+        launcher: A prefix, such as ``("docker", "exec", "NAME")``.
 
     Raises:
         UsageError: There is no program, an argument holds a zero byte, or a variable has no name.
@@ -89,7 +89,7 @@ def _as_octal(match: re.Match[str]) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word so that sh, bash, zsh and fish take it as it is, and csh most words."""
+    """Return a word quoted for sh, bash, zsh and fish, and for most words also for csh."""
     if _PLAIN.fullmatch(word):
         return word
     parts = _PARTS.findall(word)
@@ -102,8 +102,8 @@ def proxy_arguments(command: str, host: str, port: int, user: str) -> list[str]:
     ``%h``, ``%p``, ``%r`` and ``%%`` are replaced.
 
     Raises:
-        UsageError: Host or user have characters that mean something to a shell, or there is
-            another ``%`` in the command.
+        UsageError: Host or user contain characters with a meaning in a shell, or the command
+            contains another ``%``.
     """
     problem = host_problem(host)
     if not problem and user and not is_plain_user(user):
@@ -139,7 +139,7 @@ class Hop:
     keys: tuple[Path, ...]
     """Private key files to try, in this order."""
     certificates: tuple[Path, ...]
-    """Certificates of keys, besides those that lie beside their keys."""
+    """Certificates of keys, besides those beside their keys."""
     keys_only: bool
     """Of the keys an agent holds, use only those that are also in `keys`."""
     agent: str | None
@@ -169,11 +169,11 @@ class Hop:
 
 
 def route(connection: Connection) -> list[Hop]:
-    """Return the machines on the way, the target last.
+    """Return the machines on the route, the target last.
 
     Raises:
         InputError: The configuration of OpenSSH cannot be read.
-        UsageError: The way is no way: a wrong host, or a circle.
+        UsageError: The route is invalid: a wrong host, or a cycle.
     """
     return _route(connection, 0)
 
@@ -296,7 +296,7 @@ class Proxy:
             theirs.close()
 
     def last_words(self) -> str:
-        """Return the last line that it printed to standard error; foreign text."""
+        """Return the last line of its standard error; foreign text."""
         if self._errors.closed:
             return ""
         size = os.fstat(self._errors.fileno()).st_size

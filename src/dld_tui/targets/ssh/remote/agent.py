@@ -98,7 +98,7 @@ def _ready(root: Path, name: str, value: dict[str, Any] | None) -> None:
 
 
 def _wipe(root: Path, results: bool = False) -> None:
-    """Remove all that was deployed; not while jobs run, or have results that nobody fetched."""
+    """Remove the deployment, unless jobs run or have results that were not fetched."""
     running = [job["id"] for job in jobs.find(root) if job["state"] == "running"]
     if running:
         raise RefusedError(f"job {running[0]} runs", "Cancel it first", "running")

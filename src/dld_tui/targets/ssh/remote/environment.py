@@ -1,6 +1,6 @@
-"""The Python of the jobs on a target: what it has, and how the rest gets into it.
+"""The Python of the jobs on a target: its packages, and installing the missing ones.
 
-Wheels are unpacked here without pip, which a bare system does not have.
+Wheels are unpacked here without pip, which a bare system lacks.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _system_packages() -> list[str]:
 
 
 def _add_packages_of(user: str, ours: str | Path) -> None:
-    """Let our environment see the packages of the virtual environment that it adds to."""
+    """Give our environment access to the packages of the virtual environment that it extends."""
     if _settings_of_virtual(user).is_file():
         lines = "".join(f"{folder}\n" for folder in _sites_of(user))
         (_sites_of(str(ours))[0] / "dld-user.pth").write_text(lines, encoding="utf-8")

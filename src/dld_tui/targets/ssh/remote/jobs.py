@@ -1,4 +1,4 @@
-"""Jobs on the target: each has a folder, and goes on whatever becomes of the connection."""
+"""Jobs on the target: each has a folder, and continues if the connection is lost."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def follow(root: Path, job_id: str, offset: int) -> None:
 
 
 def _pause(seconds: float) -> None:
-    """Wait; leave when the other side of standard input has gone, so that nobody waits for good."""
+    """Wait; exit when standard input is closed, so that no process waits forever."""
     if select.select([0], [], [], seconds)[0] and not os.read(0, 4096):
         sys.exit(0)
 
@@ -221,7 +221,7 @@ def _end_of(folder: Path) -> str:
 
 
 def output_path(root: Path, job_id: str, place: str) -> Path:
-    """Return a file that a job wrote; only what is below its folder of outputs."""
+    """Return a file that a job wrote; only files below its output folder."""
     path = _inside(folder_of(root, job_id), f"out/{place}")
     if not path.is_file() or path.is_symlink():
         fail("the job did not write this file", kind="missing")
@@ -238,24 +238,24 @@ def remove(root: Path, job_id: str) -> dict[str, Any]:
 
 
 def has_result(folder: Path) -> bool:
-    """Tell whether a job ended well and what it wrote is there: what is fetched is removed."""
+    """Return whether a job succeeded and its files exist: fetched ones are removed."""
     if is_alive(folder) or _end_of(folder) != "finished":
         return False
     return any(names for _, _, names in os.walk(folder / "out"))
 
 
 def unfetched(root: Path) -> list[str]:
-    """Return the jobs whose results nobody has fetched yet."""
+    """Return the jobs whose results were not fetched yet."""
     return [job["id"] for job in find(root) if has_result(root / "jobs" / job["id"])]
 
 
 def clean(root: Path, days: float, *, results: bool = False) -> int:
-    """Remove jobs that ended so long ago; return how many.
+    """Remove jobs that ended this many days ago; return their number.
 
     Args:
         root: The deployment folder.
-        days: How long ago.
-        results: Whether those go, too, whose results nobody has fetched.
+        days: The least age.
+        results: Whether to remove also those whose results were not fetched.
     """
     count = 0
     kept = set() if results else set(unfetched(root))

@@ -44,7 +44,7 @@ def path_of(root: Path, sha256: str) -> Path:
 
 
 def look(root: Path, sizes: Iterable[int], names: Iterable[str]) -> dict[str, Any]:
-    """Say which objects are there, and of which of these sizes there are any."""
+    """Report which objects exist, and which of these sizes occur."""
     wanted = set(sizes)
     present: set[int] = set()
     with contextlib.suppress(FileNotFoundError), os.scandir(root / "objects") as entries:

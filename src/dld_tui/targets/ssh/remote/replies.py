@@ -1,6 +1,6 @@
-"""How the agent answers: lines with a mark, since a login shell may print what it likes.
+"""The answers of the agent: marked lines, since a login shell may print anything.
 
-What it prints need not end with a newline, so the mark may stand anywhere in a line.
+Its output need not end with a newline, so the mark may be anywhere in a line.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _REASONS = {
 
 
 class RefusedError(Exception):
-    """What the agent was asked for cannot be.
+    """The agent cannot do what was requested.
 
     Args:
-        message: What and why.
+        message: The problem.
         hint: What to do next.
         kind: For programs: ``gone``, ``missing``, ``changed``, …
     """
@@ -46,14 +46,14 @@ def answer(value: dict[str, Any]) -> None:
     """Print an answer.
 
     Raises:
-        OSError: Nobody reads.
+        OSError: The connection is closed.
     """
     sys.stdout.write(f"{MARK}{json.dumps(value)}\n")
     sys.stdout.flush()
 
 
 def last_answer(printed: bytes) -> dict[str, Any] | None:
-    """Return the last answer in what was printed, or None; the noise may be in any encoding."""
+    """Return the last answer in an output, or None; other output may be in any encoding."""
     answer = None
     for line in printed.split(b"\n"):
         text = line.decode("utf-8", "replace")

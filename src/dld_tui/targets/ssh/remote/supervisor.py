@@ -1,7 +1,7 @@
-"""The process that stays with a job on a target: it starts the worker and writes down what it says.
+"""The process that stays with a job on a target: it starts the worker and records its output.
 
-``events`` in the job's folder has a record a line: ``o`` and a line of the worker's standard
-output, ``e`` and a line of its standard error, at last ``x`` and how it ended, as JSON. The
+``events`` in the job's folder has a record per line: ``o`` and a line of the worker's standard
+output, ``e`` and a line of its standard error, at last ``x`` and its end, as JSON. The
 supervisor holds a lock on ``lock`` while it lives, and reads orders from the pipe ``control``.
 """
 
@@ -97,7 +97,7 @@ class Supervisor:
         leave_at = None
         while process.poll() is None:
             closed = len(selector.get_map()) == 1
-            # With open pipes their end tells; the group may keep them open, so look now and then.
+            # Open pipes signal their end; the group may keep them open, so poll now and then.
             for key, _ in selector.select(self._wait_s(0.1 if closed else 1.0)):
                 if key.data == "control":
                     self._obey(process)
@@ -123,7 +123,7 @@ class Supervisor:
         return max(0.0, min([most, *due]))
 
     def _take(self, name: str, descriptor: int) -> bool:
-        """Write down what a pipe holds; return False when there is no more."""
+        """Record the content of a pipe; return False at its end."""
         try:
             data = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -187,7 +187,7 @@ class Supervisor:
 
 
 def main(folder: Path, ready: int) -> None:
-    """Supervise a job; called in a process of its own, which leads its session."""
+    """Supervise a job; called in a separate process, which leads its session."""
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)  # the connection may end, the job goes on
     supervisor = Supervisor(folder, ready)
@@ -208,5 +208,5 @@ def _order(folder: Path, order: bytes) -> bool:
 
 
 def order(folder: Path, word: str) -> bool:
-    """Give a job an order; return False when nobody is there to obey."""
+    """Give a job an order; return False if its supervisor is gone."""
     return _order(folder, word.encode() + b"\n")
