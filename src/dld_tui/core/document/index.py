@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.document.node import SomeLinks, links_of
@@ -97,7 +96,7 @@ class NodeIndex:
         self, field: str, nodes: Iterable[Node], texts: Sequence[str] | None = None
     ) -> None:
         self._field = field
-        self._found: dict[str, Node | dict[Node, None]] = _table()
+        self._found: dict[str, Node | dict[Node, None]] = {}
         """One node as itself: most names are unique, and a dict takes five times the room."""
         nodes = list(nodes)
         if texts is None:
@@ -191,7 +190,6 @@ class LinkIndex:
         """Nodes with the value as an output; more than one only in a broken model."""
         self.consumers: dict[str, Sequence[Node]] = _table()
         """Nodes with the value as an input, once for each input."""
-        entering: list[Callable[[], None]] = []
         with collector_paused():
             for links in (texts,) if texts is not None else links_of(nodes):
                 # Most values have one producer and one consumer: each node has one tuple for these,
@@ -199,16 +197,10 @@ class LinkIndex:
                 alone = list(zip(links.nodes, strict=True))
                 if isinstance(links, SomeLinks):
                     self._build_producers(alone, links.outputs)
-                    entering.append(
-                        partial(self._build_marked, self.consumers, alone, links.inputs)
-                    )
+                    self._build_marked(self.consumers, alone, links.inputs)
                 else:
                     self._build(self.producers, alone, links.outputs)
-                    entering.append(partial(self._build, self.consumers, alone, links.inputs))
-            # One table after the other, since a processor's cache has no room for both.
-            entering.reverse()
-            while entering:
-                entering.pop()()
+                    self._build(self.consumers, alone, links.inputs)
             self.producers.pop("", None)
             self.consumers.pop("", None)
 
