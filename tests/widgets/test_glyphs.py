@@ -5,10 +5,10 @@ from dataclasses import fields
 
 import pytest
 
-from dld_tui.core.graph.graph import Kind
+from dld_tui.core.graph.graph import GLYPHS, Kind
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.forms.text_field import TextField
-from dld_tui.widgets.graph.rows import GLYPHS, UNFOLDED
+from dld_tui.widgets.graph.rows import UNFOLDED
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.glyphs import ASCII, UNICODE, Glyphs
 

@@ -14,6 +14,7 @@ from click.shell_completion import (
     get_completion_class,
 )
 
+from dld_tui.cli import COMPLETE
 from dld_tui.cli.output import write
 
 _SCRIPT = """\
@@ -65,7 +66,6 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 def command(shell: str) -> None:
     """Print a completion script; docs/command-line.md says where to put it."""
     from dld_tui.cli.group import dld
-    from dld_tui.cli.main import COMPLETE
 
     add_completion_class(TcshComplete)
     script = get_completion_class(shell)

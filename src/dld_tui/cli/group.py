@@ -99,6 +99,29 @@ class LazyGroup(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
+class ActivityGroup(LazyGroup):
+    """The commands of activities that have two words, the name of the group first."""
+
+    def rows(self) -> tuple[CommandInfo, ...]:
+        """Return the commands, including those of packages that were installed meanwhile."""
+        from dld_tui.activities.registry import activities
+
+        return tuple(
+            CommandInfo(activity.command.words[1], activity.command.summary, activity=activity.id)
+            for activity in activities()
+            if activity.command is not None and activity.command.words[:-1] == (self.name,)
+        )
+
+
+def _activity_group(name: str, help: str) -> ActivityGroup:
+    return ActivityGroup(name=name, help=help, no_args_is_help=False)
+
+
+convert = _activity_group("convert", "Convert a model.")
+profile = _activity_group("profile", "Measure the latency of a model and its layers.")
+run = _activity_group("run", "Run an activity of another package.")
+
+
 class MainGroup(LazyGroup):
     """The top level, where anything that looks like a path is opened."""
 

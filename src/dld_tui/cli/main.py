@@ -11,11 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dld_tui.cli import COMPLETE
 from dld_tui.cli.table import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
-
-COMPLETE = "_DLD_COMPLETE"
-"""The environment variable by which a completion script asks."""
 
 _BROKEN_PIPE = 128 + 13
 """What a shell shows for a process that SIGPIPE ended."""

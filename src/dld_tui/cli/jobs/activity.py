@@ -13,12 +13,10 @@ import click
 
 from dld_tui.activities import registry as activities
 from dld_tui.activities.registry import Activity, decode_result
-from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, require_free, write, write_json
 from dld_tui.cli.setup.prompts import ask_on_terminal
-from dld_tui.cli.table import CommandInfo
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
@@ -229,24 +227,3 @@ def compare_reports(reports: Sequence[Path], as_json: bool) -> int:
 
     arguments = [*(["--json"] if as_json else []), "--", *map(str, reports)]
     return int(command.main(arguments, standalone_mode=False) or 0)
-
-
-class ActivityGroup(LazyGroup):
-    """The activities whose commands have two words, the name of the group first."""
-
-    def rows(self) -> tuple[CommandInfo, ...]:
-        """Return them, those of packages that were installed meanwhile, too."""
-        return tuple(
-            CommandInfo(activity.command.words[1], activity.command.summary, activity=activity.id)
-            for activity in activities.activities()
-            if activity.command is not None and activity.command.words[:-1] == (self.name,)
-        )
-
-
-def _group(name: str, help: str) -> ActivityGroup:
-    return ActivityGroup(name=name, help=help, no_args_is_help=False)
-
-
-convert = _group("convert", "Convert a model.")
-profile = _group("profile", "Measure the latency of a model and its layers.")
-run = _group("run", "Run an activity of another package.")

@@ -31,6 +31,13 @@ class Kind:
     """Stands for everything left out beyond a link."""
 
 
+GLYPHS = {
+    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
+    Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
+}  # fmt: skip
+"""The sign of a vertex of each kind, in rows, boxes and pictures."""
+
+
 class Net(NamedTuple):
     """A tensor with where it comes from and where it goes."""
 

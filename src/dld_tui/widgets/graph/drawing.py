@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dld_tui.core.graph.folding import Fold
-from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
 from dld_tui.core.graph.layout import Box, Layout, Link, cells_of, lay_out
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.overlays import Overlay
@@ -176,8 +176,6 @@ def line_styles(layout: Layout) -> dict[int, str]:
 def _texts(
     graph: Graph, vertex: int, zoom: int, style: str, says: Says, cut: tuple[int, int]
 ) -> list[list[Piece]]:
-    from dld_tui.widgets.graph.rows import GLYPHS
-
     kind, name = graph.kinds[vertex], visible(graph.names[vertex])
     label = visible(graph.labels[vertex])
     if kind != Kind.NODE:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.graph.folding import Fold, Row
-from dld_tui.core.graph.graph import Kind
+from dld_tui.core.graph.graph import GLYPHS, Kind
 from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.charts.bars import bar, bar_ramp
@@ -17,11 +17,6 @@ from dld_tui.widgets.graph.viewed import ViewedGraph, fold_summary, fold_title
 from dld_tui.widgets.lists.line_source import Piece
 from dld_tui.widgets.shell import glyphs
 
-GLYPHS = {
-    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
-    Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
-}  # fmt: skip
-"""What stands for a vertex of each kind."""
 UNFOLDED = "▾"
 """That of an open fold; none of them looks like a rail, in ASCII neither."""
 _TYPE_FROM = 48

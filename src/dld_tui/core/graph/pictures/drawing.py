@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.graph.folding import Overview
-from dld_tui.core.graph.graph import Graph, Kind
+from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
 from dld_tui.core.graph.lanes import rail_cells
 from dld_tui.core.graph.layout import lay_out, text_of
 from dld_tui.core.graph.pictures import style
@@ -36,11 +36,6 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 
 MOST_CELLS = 40_000_000
 """Of the largest drawing with boxes."""
-GLYPHS = {
-    Kind.NODE: "●", Kind.INPUT: "◆", Kind.OUTPUT: "◆", Kind.HOLDER: "◉", Kind.CALL: "ƒ",
-    Kind.GROUP: "⊞", Kind.OUTER: "◇", Kind.CUT: "⋯",
-}  # fmt: skip
-"""What stands for a vertex of each kind."""
 
 _LABEL_CELLS, _NAME_CELLS, _STUB_CELLS = 24, 40, 24
 _MOST_RAILS = 40
