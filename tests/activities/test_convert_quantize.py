@@ -23,6 +23,13 @@ from tests.support.rtx import HAS_RTX, build
 from tests.support.runtime import needs_onnxruntime
 
 onnxruntime = pytest.importorskip("onnxruntime")
+GEMM = """
+<ir_version: 10, opset_import: ["" : 18]>
+gemm (float[N, 8] x) => (float[N, 4] y) <float[4, 8] w, float[4] b>
+{
+    [one] y = Gemm <transB = 1> (x, w, b)
+}
+"""
 TOKENS = """
 <ir_version: 10, opset_import: ["" : 18]>
 tokens (int64[N, L] ids) => (float[N, L, 4] y)
@@ -852,3 +859,21 @@ def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
     result = convert("quantize", path, out, dynamic=True, per_channel=False, measure=False)
     kinds = [node.op_type for node in onnx.load(out).graph.node]
     assert (result["notes"], kinds.count("MatMulInteger")) == ([], 2)
+
+
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_weights_whose_shape_is_declared_are_quantized(dynamic: bool, tmp_path: Path) -> None:
+    """As torch.onnx does for all weights; ONNX Runtime turns those of Gemm."""
+    path, out = models.write_weighted(tmp_path, GEMM), tmp_path / "out.onnx"
+    model = onnx.load(path)
+    for weight in model.graph.initializer:
+        model.graph.value_info.append(
+            onnx.helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
+        )
+    onnx.save(model, path)
+    given = {} if dynamic else {"calibration": tmp_path / "sets"}
+    if not dynamic:
+        (tmp_path / "sets").mkdir()
+        np.save(tmp_path / "sets" / "x.npy", np.ones((2, 8), np.float32))
+    convert("quantize", path, out, dynamic=dynamic, **given)
+    assert any(weight.data_type in (2, 3) for weight in onnx.load(out).graph.initializer)

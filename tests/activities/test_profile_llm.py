@@ -91,6 +91,110 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     assert len(timed.step_ms) == 12
 
 
+SPLIT = "x = Gather (table, input_ids) y = Reshape (x, apart)"
+ODD_LAYERS = {
+    # No batch: tokens and their logits are rows.
+    "rows": """g (int64[s] input_ids, float[past, 4, 8] past_key) => (float[s, 9] logits,
+            float[total, 4, 8] present_key)
+        <int64[3] apart = {-1, 4, 8}, int64[2] joined = {-1, 32}, float[9, 32] table,
+         float[32, 9] head> { SPLIT
+        present_key = Concat <axis = 0> (past_key, y)
+        mean = ReduceMean <keepdims = 1> (present_key, first)
+        first = Constant <value = int64[1] {0}> ()
+        z = Add (y, mean) flat = Reshape (z, joined) logits = MatMul (flat, head) }""",
+    # Several rows of tokens for each sequence, as of codes of sounds.
+    "codes": """g (int64[b, 3, s] input_ids, float[b, past, 32] past_key) => (float[b, s, 9] logits,
+            float[b, total, 32] present_key)
+        <int64[1] rows = {1}, float[9, 32] table, float[32, 9] head> {
+        x = Gather (table, input_ids) y = ReduceSum <keepdims = 0> (x, rows)
+        present_key = Concat <axis = 1> (past_key, y)
+        mean = ReduceMean <keepdims = 1> (present_key, rows)
+        z = Add (y, mean) logits = MatMul (z, head) }""",
+    # One token at a time, and two states.
+    "one": """g (int64[b, 1] input_ids, float[b, 32] past_state, float[b, 32] past_ssm) =>
+            (float[b, 1, 9] logits, float[b, 32] present_state, float[b, 32] present_ssm)
+        <int64[1] rows = {1}, float[9, 32] table, float[32, 9] head> {
+        x = Gather (table, input_ids) y = Squeeze (x, rows)
+        mixed = Add (past_state, y) present_state = Tanh (mixed)
+        both = Sub (past_ssm, present_state) present_ssm = Tanh (both)
+        z = Unsqueeze (present_ssm, rows) logits = MatMul (z, head) }""",
+    # A cache of a fixed size, and the place to write to.
+    "static": """g (int64[b, s] input_ids, int64[b] cache_position, float[b, 4, 20, 8] past_key) =>
+            (float[b, s, 9] logits, float[b, 4, 20, 8] present_key)
+        <int64[4] apart = {0, -1, 4, 8}, int64[3] joined = {0, -1, 32}, float[9, 32] table,
+         float[32, 9] head, int64[1] rows = {2}> { SPLIT
+        turned = Transpose <perm = [0, 2, 1, 3]> (y)
+        present_key = TensorScatter <axis = 2> (past_key, turned, cache_position)
+        mean = ReduceMean <keepdims = 1> (present_key, rows)
+        z = Add (turned, mean) back = Transpose <perm = [0, 2, 1, 3]> (z)
+        flat = Reshape (back, joined) logits = MatMul (flat, head) }""",
+}
+
+
+def odd_layer(folder: Path, kind: str) -> Path:
+    head = '<ir_version: 11, opset_import: ["" : 24]>'
+    return models.write_weighted(folder, head + ODD_LAYERS[kind].replace("SPLIT", SPLIT))
+
+
+@needs_onnxruntime(31)
+@pytest.mark.parametrize(
+    ("kind", "batch", "cache_bytes"),
+    [
+        ("rows", 1, 11 * 32 * 4),
+        ("codes", 2, 2 * 11 * 32 * 4),
+        ("one", 2, 2 * 2 * 32 * 4),
+        ("static", 2, 2 * 4 * 20 * 8 * 4),
+    ],
+)
+def test_odd_decoders_say_what_a_plain_loop_says(
+    kind: str, batch: int, cache_bytes: int, tmp_path: Path
+) -> None:
+    from dld_tui.backends.onnxruntime.generation import Generator
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_settings import SessionSettings
+
+    path = odd_layer(tmp_path, kind)
+    with closing(Document.open(path)) as document:
+        session = Session(path, SessionSettings(threads=1))
+        decoder = Decoder(document, session.inputs)
+        feeds = StepFeeds(decoder, batch, 5)
+        timed = [*Generator(path, session, decoder).run(feeds, batch, 5, 6)][-1]
+        plain = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+        names = [one.name for one in plain.get_outputs()]
+        cache = {
+            past: np.zeros(decoder.cache_shape(past, batch, 0), np.float32)
+            for past in decoder.fed_back
+        }
+        if kind == "one":
+            prompt = [feeds.step(number)["input_ids"] for number in range(-5, 0)]
+        else:
+            prompt = [feeds.prompt()["input_ids"]]
+        tokens: list[Any] = []
+        seen = 0
+        for ids in (*prompt, *[None] * 6):
+            if ids is None:
+                shape = {"rows": (1,), "codes": (batch, 3, 1)}.get(kind, (batch, 1))
+                chosen = np.asarray(tokens[-1]).reshape(-1, *(1,) * (len(shape) - 1))
+                ids = np.array(np.broadcast_to(chosen, shape))
+            values = {"input_ids": ids, **cache}
+            if kind == "static":
+                values["cache_position"] = np.full(batch, seen)
+            out = dict(zip(names, plain.run(None, values), strict=True))
+            cache = {past: out[present] for past, present in decoder.fed_back.items()}
+            seen += ids.shape[-1]
+            logits = out["logits"] if out["logits"].ndim == 3 else out["logits"][None]
+            tokens.append(logits[:, -1].argmax(-1))
+    assert np.array_equal(timed.tokens, tokens[len(prompt) - 1 :])
+    assert len({tuple(one) for one in timed.tokens}) > 1
+    assert timed.kv_bytes == cache_bytes
+    assert timed.prefill_ms > 0
+
+
+def test_a_fixed_cache_limits_the_tokens(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="more than the 20 that the model can see"):
+        result_of(odd_layer(tmp_path, "static"), prompt="16", decode=5, layer_passes=0)
+
+
 def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
     path = decoders.stacked(tmp_path / "m.onnx")
     report = tmp_path / "r.dldprof"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
+from onnx import numpy_helper
 
 CHAIN = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -118,4 +120,19 @@ def write(folder: Path, text: str, name: str = "model.onnx") -> Path:
     """Write the model of an ONNX text to a file."""
     path = folder / name
     path.write_bytes(parse(text).SerializeToString())
+    return path
+
+
+def write_weighted(folder: Path, text: str, name: str = "model.onnx") -> Path:
+    """Write a model; what its text declares, and no node makes, is a weight with drawn values."""
+    model, random = parse(text), np.random.default_rng(3)
+    made = {name for node in model.graph.node for name in node.output}
+    for info in model.graph.value_info:
+        if info.name not in made:
+            shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
+            values = (random.standard_normal(shape) * 0.5).astype(np.float32)
+            model.graph.initializer.append(numpy_helper.from_array(values, info.name))
+    del model.graph.value_info[:]
+    path = folder / name
+    path.write_bytes(model.SerializeToString())
     return path

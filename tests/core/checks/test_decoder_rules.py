@@ -20,6 +20,7 @@ from dld_tui.core.checks.prediction import checked
 from dld_tui.core.document import Document
 from dld_tui.core.document.rewrite import rule as rules
 from tests.support import decoders
+from tests.support.runtime import needs_onnxruntime
 
 Change = Callable[[onnx.ModelProto], object]
 Feeds: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
@@ -127,6 +128,15 @@ def without_bias(model: onnx.ModelProto) -> None:
     model.graph.node.append(packed)
 
 
+def grouped_index(model: onnx.ModelProto) -> None:
+    node = node_of(model, "MatMulNBits")
+    node.input.extend(["zeros", "order"])
+    packed = np.zeros(decoders.HIDDEN, np.uint8)
+    order = np.arange(decoders.HIDDEN, dtype=np.int32) // decoders.BLOCK
+    for name, values in (("zeros", packed), ("order", order)):
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+
+
 BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
@@ -142,6 +152,7 @@ BROKEN: list[tuple[str, Change, str]] = [
         "its scales are 128, not 64",
     ),
     ("decoder:no-bias", without_bias, "it has no bias"),
+    ("decoder:block-kernel", grouped_index, "beside packed zero points"),
     ("decoder:cache-pair", crossed, "of another layer"),
     ("decoder:cache-pair", keys_as_values, "keys and values change places"),
     ("decoder:cache-alike", other_type, "of 3 caches"),
@@ -459,3 +470,55 @@ def test_every_rule_is_tried_and_documented() -> None:
     assert {rule for rule, *_ in BROKEN} | set(FUSIONS) | elsewhere == set(DECODER_RULES)
     docs = Path(__file__).parents[3].joinpath("docs/checks.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^### `(decoder:[a-z-]+)`", docs, re.MULTILINE)) == set(DECODER_RULES)
+
+
+@needs_onnxruntime(31)
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zeros", [None, np.uint8, np.float32])
+@pytest.mark.parametrize("has_index", [False, True])
+def test_the_kernel_of_blocks_is_as_the_check_says(
+    bits: int, zeros: Any, has_index: bool, tmp_path: Path
+) -> None:
+    rows, columns, block = 64, 8, 16
+    blocks, random = rows // block, np.random.default_rng(1)
+    packed = random.integers(0, 256, (columns, blocks, block * bits // 8), dtype=np.uint8)
+    scales = random.random((columns, blocks), dtype=np.float32)
+    low = np.full((columns, blocks), 2 ** (bits - 1), np.float32)
+    weights: dict[str, Any] = {"w": packed, "s": scales.reshape(-1)}
+    per, mask = 8 // bits, 2**bits - 1
+
+    def unpacked(values: Any) -> Any:
+        parts = [(values >> (bits * at)) & mask for at in range(per)]
+        return np.stack(parts, -1).reshape(columns, -1).astype(np.float32)
+
+    inputs = ["x", "w", "s", "z" if zeros is not None else ""]
+    if zeros is np.uint8:
+        size = columns * blocks * bits // 8
+        weights["z"] = random.integers(0, 256, size, dtype=np.uint8)
+        low = unpacked(weights["z"].reshape(columns, -1))
+    elif zeros is np.float32:
+        weights["z"] = low = random.random((columns, blocks), dtype=np.float32)
+    if has_index:
+        inputs.append("g")
+        weights["g"] = (np.arange(rows) // block).astype(np.int32)
+    node = helper.make_node(
+        "MatMulNBits", inputs, ["y"], domain="com.microsoft",
+        K=rows, N=columns, bits=bits, block_size=block,
+    )  # fmt: skip
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node], "g", [value("x", 1, ["m", rows])], [value("y", 1, ["m", columns])],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    ort = importlib.import_module("onnxruntime")
+    try:
+        [made] = ort.InferenceSession(path).run(None, {"x": np.eye(rows, dtype=np.float32)})
+        spread = np.repeat(scales, block, 1), np.repeat(low, block, 1)
+        is_right = np.allclose(made, ((unpacked(packed) - spread[1]) * spread[0]).T, atol=1e-4)
+    except importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state").Fail:
+        is_right = False
+    assert (rules_of(path) == ["decoder:block-kernel"]) == (not is_right)

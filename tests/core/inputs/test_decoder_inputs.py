@@ -6,9 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import numpy_helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.inputs.guess import Guess, input_specs
@@ -41,21 +39,6 @@ def attention(inputs: str, *nodes: str, cache: str = CACHE, rows: str = "b, s") 
         logits = MatMul (flat, head) }}"""
 
 
-def write(folder: Path, text: str) -> Path:
-    """Write a model; what it declares, and no node makes, is a weight."""
-    model = models.parse(text)
-    made = {name for node in model.graph.node for name in node.output}
-    for info in model.graph.value_info:
-        if info.name not in made:
-            shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-            values = np.full(shape, 0.1, np.float32)
-            model.graph.initializer.append(numpy_helper.from_array(values, info.name))
-    del model.graph.value_info[:]
-    path = folder / "m.onnx"
-    onnx.save(model, path)
-    return path
-
-
 def guess(path: Path) -> Guess:
     with closing(Document.open(path)) as document:
         return guess_inputs(input_specs(document), document, {})
@@ -70,7 +53,7 @@ def run(path: Path, first: Guess) -> None:
 def test_a_mask_that_is_added_is_zeros(tmp_path: Path) -> None:
     mask = "float[b, 1, s, t] attention_mask,"
     text = attention(mask, "masked = Add (scores, attention_mask)")
-    path = write(tmp_path, text)
+    path = models.write_weighted(tmp_path, text)
     first = guess(path)
     assert first.shapes["attention_mask"] == (1, 1, 128, 128)
     assert not first.values(0)["attention_mask"].any()
@@ -83,7 +66,7 @@ def test_a_mask_as_long_as_the_keys_follows_the_lengths(tmp_path: Path) -> None:
         "low = Constant <value = float {-9.0}> ()",
         "masked = Where (attention_mask, scores, low)",
     )
-    path = write(tmp_path, text)
+    path = models.write_weighted(tmp_path, text)
     with closing(Document.open(path)) as document:
         given = {"input_ids": (2, 3), "past_key": (2, 4, 5, 8)}
         made = guess_inputs(input_specs(document), document, given)
@@ -93,7 +76,7 @@ def test_a_mask_as_long_as_the_keys_follows_the_lengths(tmp_path: Path) -> None:
 
 
 def test_letters_of_lengths_are_those_of_tokens(tmp_path: Path) -> None:
-    first = guess(write(tmp_path, attention("", rows="B, T")))
+    first = guess(models.write_weighted(tmp_path, attention("", rows="B, T")))
     assert first.shapes["input_ids"] == (1, 128)
     assert first.shapes["past_key"] == (1, 4, 0, 8)
 
@@ -105,7 +88,7 @@ def test_tables_in_branches_bound_the_ids(tmp_path: Path) -> None:
         y = If (use_cache_branch) <
             then_branch = a () => (float[b, s, 2] one) { one = Gather (table, input_ids) },
             else_branch = c () => (float[b, s, 2] two) { two = Gather (other, input_ids) }> }"""
-    ids = guess(write(tmp_path, text)).inputs[0]
+    ids = guess(models.write_weighted(tmp_path, text)).inputs[0]
     assert (ids.fill.low, ids.fill.high) == (0, 39)
 
 
@@ -116,7 +99,7 @@ def test_what_a_branch_refuses_is_no_refusal(tmp_path: Path) -> None:
         y = If (c) <
             then_branch = a () => (float[n, 4] one) { one = Add (x, small) },
             else_branch = d () => (float[n, 4] two) { two = Relu (x) }> }"""
-    assert guess(write(tmp_path, text)).shapes["x"] == (1, 4)
+    assert guess(models.write_weighted(tmp_path, text)).shapes["x"] == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +140,7 @@ def test_names_say_what_inputs_hold(
 ) -> None:
     text = f"""<ir_version: 10, opset_import: ["" : 20]>
         g ({inputs}) => (float[p, q] y, float[r] z) {{ {body} }}"""
-    first = guess(write(tmp_path, text))
+    first = guess(models.write_weighted(tmp_path, text))
     assert first.shapes | shapes == first.shapes
     made = first.values(0)
     assert {name: made[name].tolist() for name in values} == values
@@ -173,7 +156,7 @@ def test_a_cache_of_a_fixed_size_limits_what_is_written(tmp_path: Path) -> None:
         z = Transpose <perm = [0, 2, 1, 3]> (y)
         present_key = TensorScatter <axis = 2> (past_key, z, cache_position)
         n = Neg (nonpad_kv_seqlen) }"""
-    first = guess(write(tmp_path, text))
+    first = guess(models.write_weighted(tmp_path, text))
     assert first.shapes["input_ids"] == (1, 32)
     made = first.values(0)
     assert np.array_equal(made["nonpad_kv_seqlen"], [32])

@@ -168,6 +168,7 @@ class Quantizer:
         if not self._settings.weights_only:
             _separate_roles(prepared)
         _separate_names(prepared)
+        _forget_weight_types(prepared)
         if inlined:
             calls = fmt.plural(inlined, "call")
             self.notes.append(f"{calls} of local functions replaced by the nodes of the function")
@@ -574,6 +575,16 @@ def _take_passed(prepared: Document) -> list[tuple[int, onnx.ValueInfoProto]]:
     if positions:
         Splice(main, "output", 0, records, kept).do()
     return positions
+
+
+def _forget_weight_types(prepared: Document) -> None:
+    """Remove what is declared of weights: the library turns some, and then finds two shapes."""
+    for scope in prepared.main.walk():
+        weights = {*scope.named("initializer")}
+        records = [*scope.records["value_info"]]
+        kept = [record for record in records if text_of(record.name) not in weights]
+        if len(kept) < len(records):
+            Splice(scope, "value_info", 0, records, kept).do()
 
 
 def _separate_roles(prepared: Document) -> None:

@@ -7,6 +7,7 @@ one, or both share memory if the operators write in place.
 from __future__ import annotations
 
 import gc
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -84,11 +85,16 @@ class Generator:
             gc.disable()
             try:
                 if prefill:
+                    inputs = [feeds.prompt()]
+                    if self._decoder.takes_one:
+                        inputs = [feeds.step(number) for number in range(-prompt, 0)]
+                    ready = [steps.ready(values) for values in inputs]
                     begin = clock()
-                    steps.feed(steps.ready(feeds.prompt()))
-                    start = clock()
-                    steps.run()
-                    timed.prefill_ms = (clock() - start) / 1e6
+                    for values in ready:
+                        steps.feed(values)
+                        start = clock()
+                        steps.run()
+                        timed.prefill_ms += (clock() - start) / 1e6
                     chosen = self._choose(steps, timed, feeds)
                     timed.first_token_ms = (clock() - begin) / 1e6
                     yield timed
@@ -113,7 +119,16 @@ class Generator:
             finally:
                 if collecting:
                     gc.enable()
-            timed.kv_bytes = steps.cache_bytes()
+            timed.kv_bytes = steps.cache_bytes() + self._crossed_bytes(feeds)
+
+    def _crossed_bytes(self, feeds: StepFeeds) -> int:
+        """Return the size of the keys and values that an encoder made."""
+        names = {spec.name for spec in self._decoder.crossed}
+        return sum(
+            math.prod(one.shape) * numpy_dtype(one.dtype).itemsize
+            for one in feeds.later.inputs
+            if one.name in names
+        )
 
     def _steps(self, batch: int, length: int) -> _ArraySteps | _BoundSteps:
         """Return the loop over runs, with an empty cache of this many tokens."""
@@ -131,7 +146,10 @@ class Generator:
         if not self.chooses:
             return None
         logits = steps.logits()
-        last = logits[:, -1] if logits.ndim == 3 else logits
+        if logits.ndim == 3:
+            last = logits[:, -1]
+        else:
+            last = logits[-1:] if len(self._decoder.tokens.dims or ()) == 1 else logits
         timed.logits = last
         chosen: AnyArray = last.argmax(-1)
         if last.shape[-1] > feeds.vocabulary:

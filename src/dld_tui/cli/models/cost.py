@@ -140,9 +140,13 @@ def write_budget(
     devices = [device_of(name) for name in names] or [this_machine()]
     model, config = find_decoder(path)
     with contextlib.closing(Document.open(model)) as document:
-        main = document.main
-        made = [name for node in main.nodes for name in node.outputs if name]
-        if any(main.value_type(name) is None for name in made):
+        if any(
+            scope.value_type(name) is None
+            for scope in document.scopes()
+            for node in scope.nodes
+            for name in node.outputs
+            if name
+        ):
             infer(document, model)
         decoder = Decoder(document, input_specs(document), config)
         usual = min(_CONTEXT, decoder.context_length or _CONTEXT)
@@ -151,7 +155,8 @@ def write_budget(
     if as_json:
         about = {
             "path": str(model), "weight_bytes": budget.weight_bytes,
-            "kv_token_bytes": budget.kv_token_bytes, "precision": budget.precision,
+            "kv_token_bytes": budget.kv_token_bytes,
+            "kv_fixed_bytes": budget.kv_fixed_bytes, "precision": budget.precision,
             "unknown_nodes": budget.unknown_nodes,
         }  # fmt: skip
         write_json({**about, "fits": json_of(fits), "times": json_of(times)})
@@ -164,10 +169,18 @@ def write_budget(
     write_table(times)
 
 
+def _cache_text(budget: Budget) -> str:
+    fixed = f"{fmt.size(budget.kv_fixed_bytes)} a sequence, whatever its length"
+    if not budget.kv_token_bytes:
+        return fixed
+    grown = f"{fmt.size(budget.kv_token_bytes)} a token of a sequence"
+    return f"{grown}, and {fixed}" if budget.kv_fixed_bytes else grown
+
+
 def _lines(budget: Budget) -> list[str]:
     lines = [
         f"{'weights':<11}{fmt.size(budget.weight_bytes)}",
-        f"{'KV cache':<11}{fmt.size(budget.kv_token_bytes)} a token of a sequence",
+        f"{'KV cache':<11}{_cache_text(budget)}",
     ]
     if budget.unknown_nodes:
         lines.append(f"{'unknown':<11}{fmt.plural(budget.unknown_nodes, 'node')}, not counted")

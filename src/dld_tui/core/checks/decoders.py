@@ -236,6 +236,7 @@ def _weights(node: Node) -> Iterator[Finding]:
     """Check packed weights, scales and zero points of MatMulNBits against K, N and the block."""
     if node.domain != "com.microsoft":
         return
+    yield from _block_kernel(node)
     rows, columns = _number(node, "K"), _number(node, "N")
     bits, block = _number(node, "bits", 4), _number(node, "block_size", 128)
     if rows < 1 or columns < 1 or block < 1 or bits < 1:
@@ -260,6 +261,24 @@ def _weights(node: Node) -> Iterator[Finding]:
                 f" N {columns:,}"
             )
             yield _finding("decoder:block-sizes", text, node)
+
+
+def _block_kernel(node: Node) -> Iterator[Finding]:
+    """Check what the CPU kernel of MatMulNBits does not do as its operator says."""
+    bits, zeros = _number(node, "bits", 4), _type(node, 3)
+    has_index = len(node.inputs) > 4 and bool(node.inputs[4])
+    is_packed = zeros is not None and zeros.dtype == "uint8"
+    text = ""
+    if bits == 8 and has_index:
+        text = "g_idx with 8 bits, which ONNX Runtime 1.31 refuses on the CPU"
+    elif bits == 8 and zeros is not None and zeros.dtype and not is_packed:
+        text = f"{zeros.dtype} zero points with 8 bits, which ONNX Runtime 1.31 refuses on the CPU"
+    elif bits == 2 and has_index:
+        text = "g_idx with 2 bits: ONNX Runtime 1.31 computes wrong numbers on the CPU"
+    elif bits == 4 and has_index and is_packed:
+        text = "g_idx beside packed zero points, which ONNX Runtime 1.31 then ignores on the CPU"
+    if text:
+        yield _finding("decoder:block-kernel", f"it has {text}", node)
 
 
 _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {

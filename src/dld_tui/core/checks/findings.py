@@ -300,6 +300,7 @@ DECODER_RULES: dict[str, Level] = {
     "decoder:lengths": "error",
     "decoder:no-bias": "warning",
     "decoder:block-sizes": "error",
+    "decoder:block-kernel": "warning",
     "decoder:cache-pair": "warning",
     "decoder:cache-alike": "warning",
     "decoder:unused-past": "warning",

@@ -187,6 +187,8 @@ def _integers(
         begin = around.past
         if rows and length and begin + length[-1] > rows:
             begin = 0
+        if len(length) == 1 and "batch" in around.roles.get(spec.name, ()):  # one a sequence
+            return Fill("constant", f"a position by {name}", float(begin))
         return Fill("counting", f"positions by {name}", float(begin))
     if words & {"segment", "segments"} or {"token", "type"} <= words:
         return Fill("constant", f"one sentence by {name}", 0.0)

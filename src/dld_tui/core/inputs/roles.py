@@ -181,13 +181,15 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
     dims = spec.dims or ()
     words = set(words_of(spec.name))
     rank = len(dims)
-    if words & CACHE_WORDS and rank >= 3 and axis > 0 and spec.dtype in _CACHE_TYPES:
+    if words & CACHE_WORDS and rank >= 3 and axis > 0 and spec.dtype in CACHE_TYPES:
         return PAST, f"the name {spec.name}"
     if axis == 0 and rank >= 1 and not (rank == 1 and words & {"timestep"}):
         if rank == 3 and is_fixed(dims[1]) and dims[1] == 1:
             return _audio_or_tokens(spec, words, traits)
         if rank == 3 and not is_fixed(dims[1]) and named_role(str(dims[1]), traits) is BATCH:
             return TOKENS, "its place before the batch"
+        if rank == 2 and "ids" in words and spec.dtype in _FLOATS:  # places of what is attended to
+            return TOKENS, f"the name {spec.name}"
         return BATCH, "its first dimension"
     if rank >= 4:
         return _in_space(spec, axis, traits)
@@ -329,7 +331,7 @@ _RENAMED = (
 )  # fmt: skip
 _NEXT = ("new", "next", "out", "output", "present", "updated", "final")
 """Words before or behind the name of a state that name the next one."""
-_CACHE_TYPES = ("float32", "float16", "bfloat16", "float8e4m3fn", "int8", "uint8")
+CACHE_TYPES = ("float32", "float16", "bfloat16", "float8e4m3fn", "int8", "uint8")
 
 
 @dataclass(frozen=True)
@@ -368,7 +370,7 @@ def state_pairs(document: Document) -> list[StatePair]:
             continue
         known = main.value_type(name)
         dims = known.dims if known is not None else None
-        if known is None or not dims or len(dims) < 2 or known.dtype not in _CACHE_TYPES:
+        if known is None or not dims or len(dims) < 2 or known.dtype not in CACHE_TYPES:
             continue
         made = _by_operator(main, name, outputs, _STATE_OPERATORS)
         present = made[0] if made is not None else _renamed_state(name, outputs)
@@ -395,6 +397,9 @@ def _keeps_size(before: ValueType, after: ValueType | None) -> bool:
         return False
     if after.dims is not None and _kind(after)[1:] != _kind(before)[1:]:
         return False
+    pairs = zip(dims, after.dims or dims, strict=True)
+    if any(isinstance(a, str) and isinstance(b, str) and a != b for a, b in pairs):
+        return False  # such as past and total
     return sum(not is_fixed(dim) for dim in dims) <= 1
 
 
@@ -409,7 +414,7 @@ def cache_pairs(document: Document) -> list[CachePair]:
         known = main.value_type(name)
         if name in defaults or known is None or len(known.dims or ()) not in (3, 4, 5):
             continue
-        if known.dtype not in _CACHE_TYPES or known.container:
+        if known.dtype not in CACHE_TYPES or known.container:
             continue
         if _by_operator(main, name, outputs, _STATE_OPERATORS):
             continue
@@ -515,7 +520,21 @@ def _pair(main: Scope, past: str, present: str, axis: int | None = None) -> Cach
         return CachePair(past, present, len(dims) - 2 if len(dims) - 2 in growing else growing[0])
     words = set(words_of(past))
     is_cache = bool(CACHE_WORDS & words) and (bool(_HALVES & words) and not _STATES_OF & words)
-    return CachePair(past, present, len(dims) - 2) if is_cache and len(dims) >= 4 else None
+    if not is_cache or len(dims) < 3:
+        return None
+    return CachePair(past, present, _written_axis(main, past, len(dims)))
+
+
+def _written_axis(main: Scope, past: str, rank: int) -> int:
+    """Return the axis along which new elements are written into a cache of a fixed size."""
+    for node in main.consumers(past):
+        if node.op_type in ("TensorScatter", "ScatterElements"):
+            axis = _axis(node)
+            default = -2 if node.op_type == "TensorScatter" else 0
+            return (default if axis is None else axis) % rank
+        if node.op_type == "ScatterND" and rank == 3:
+            return 0
+    return rank - 2
 
 
 def _by_type(

@@ -406,9 +406,12 @@ def guess_inputs(
     *,
     batch: int | None = None,
     empty: bool = True,
+    past: int | None = None,
 ) -> Guess:
     """Return the best guess; see :func:`candidate_guesses`."""
-    return next(candidate_guesses(specs, document, given, sizes, batch=batch, empty=empty))
+    return next(
+        candidate_guesses(specs, document, given, sizes, batch=batch, empty=empty, past=past)
+    )
 
 
 def candidate_guesses(
@@ -419,6 +422,7 @@ def candidate_guesses(
     *,
     batch: int | None = None,
     empty: bool = True,
+    past: int | None = None,
 ) -> Iterator[Guess]:
     """Yield guesses, the best one first, at most :data:`MOST_TRIALS`.
 
@@ -429,6 +433,7 @@ def candidate_guesses(
         sizes: Sizes of free dimensions by their names.
         batch: Size of the batch, where nothing else tells it.
         empty: Whether 0 is a size, as that of an empty cache is.
+        past: How many tokens are in a cache of a fixed size; by default none.
 
     Raises:
         UsageError: A given shape does not fit the model, or two of them disagree.
@@ -438,7 +443,7 @@ def candidate_guesses(
     seen: set[tuple[tuple[str, Shape], ...]] = set()
     for rank in _RANKS if rankless else (0,):
         ranked = [replace(s, dims=(None,) * rank) if s.name in rankless else s for s in specs]
-        search = _Search(ranked, document, given, sizes, batch, empty, frozenset(rankless))
+        search = _Search(ranked, document, given, sizes, batch, empty, frozenset(rankless), past)
         for assigned in search.assignments():
             guess = search.guess(assigned)
             key = tuple(guess.shapes.items())
@@ -463,7 +468,9 @@ class _Search:
         batch: int | None,
         empty: bool,
         rankless: frozenset[str] = frozenset(),
+        past: int | None = None,
     ) -> None:
+        self._filled = past or 0
         self._lengths = FreeSizes(specs, document, given, sizes, batch, rankless)
         self._specs, self._variables = self._lengths.specs, self._lengths.variables
         self._sums, self.free = self._lengths.sums, self._lengths.free
@@ -719,7 +726,7 @@ class _Search:
     def _past(self, assigned: Mapping[str, int]) -> int:
         """Return how many tokens are in the cache."""
         past = next((v.key for v in self._variables.values() if v.role.name == PAST.name), None)
-        return 0 if past is None else assigned[past]
+        return self._filled if past is None else assigned[past]
 
     def _roles(self) -> dict[str, list[str]]:
         """Return the names of the roles of each input's dimensions, empty for fixed ones."""

@@ -179,6 +179,8 @@ class Budget:
     weight_bytes: int
     kv_token_bytes: int
     """Of one token of one sequence, in all layers."""
+    kv_fixed_bytes: int
+    """Of one sequence, whatever its length: windows, states, what an encoder made."""
     precision: str
     """The type of its cache, which it computes in."""
     unknown_nodes: int
@@ -218,6 +220,7 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
     return Budget(
         weights,
         kv_token_bytes(decoder),
+        kv_bytes(decoder, 1, 1) - kv_token_bytes(decoder),
         _SHORT.get(kind, "fp16"),
         unknown,
         tuple(phases),
@@ -231,10 +234,15 @@ def kv_token_bytes(decoder: Decoder) -> int:
 
 
 def kv_bytes(decoder: Decoder, batch: int, context: int) -> int:
-    """Return the bytes of all caches, windows and states for so many tokens of each sequence."""
+    """Return the bytes of all caches, windows and states for so many tokens of each sequence.
+
+    Keys and values that an encoder made count, too.
+    """
+    shapes = {name: decoder.cache_shape(name, batch, context) for name in decoder.caches}
+    shapes |= decoder.crossed_shapes(batch)
+    kinds = {spec.name: spec.dtype for spec in decoder.specs}
     return sum(
-        math.prod(decoder.cache_shape(name, batch, context)) * ELEMENT_BITS.get(spec.dtype, 16) // 8
-        for name, spec in decoder.caches.items()
+        math.prod(shape) * ELEMENT_BITS.get(kinds[name], 16) // 8 for name, shape in shapes.items()
     )
 
 
@@ -254,8 +262,11 @@ def _logits_bytes(decoder: Decoder, batch: int, length: int) -> int:
 
 
 def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[PhaseBudget, int]:
-    past, length = (0, context) if phase == "prefill" else (context - 1, 1)
+    at_once = phase == "prefill" and not decoder.takes_one
+    past, length = (0, context) if at_once else (context - 1, 1)
     document = decoder.document
+    # One token at a time: as many runs as the prompt has tokens, each as long as the last one.
+    runs = context if phase == "prefill" and decoder.takes_one else 1
     guess = decoder.guess(batch, past, length)
     follow_shapes(document, guess.shapes)
     costs = ModelCosts(document, _symbols(decoder, guess, past + length))
@@ -264,9 +275,11 @@ def _phase(decoder: Decoder, phase: Phase, batch: int, context: int) -> tuple[Ph
         phase,
         batch,
         context,
-        flops if isinstance(flops, int) else None,
-        _read_weights(document, batch * length),
-        kv_bytes(decoder, batch, past + length),
+        flops * runs if isinstance(flops, int) else None,
+        _read_weights(document, batch * length) * runs,
+        sum(kv_bytes(decoder, batch, seen) for seen in (1, context)) * runs // 2
+        if runs > 1
+        else kv_bytes(decoder, batch, context),
         memory_plan(costs, outputs=False).peak,
         _logits_bytes(decoder, batch, length),
     ), len(costs.unknown)

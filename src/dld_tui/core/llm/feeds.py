@@ -16,15 +16,27 @@ import numpy as np
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.guess import Guess, InputGuess
-from dld_tui.core.inputs.roles import CachePair, StatePair, cache_pairs, state_pairs, words_of
+from dld_tui.core.inputs.roles import (
+    CACHE_TYPES,
+    CACHE_WORDS,
+    TOKEN_WORDS,
+    CachePair,
+    StatePair,
+    cache_pairs,
+    is_token_ids,
+    state_pairs,
+    words_of,
+)
 from dld_tui.core.inputs.search import guess_inputs
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 from dld_tui.core.llm.folder import GenaiConfig
+from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 _SHARING = "GroupQueryAttention"
+_OF_CALLER = "past_present_share_buffer"
 
 
 class Decoder:
@@ -59,9 +71,18 @@ class Decoder:
         """The input of tokens or of their embeddings."""
         self.logits = self._logits()
         """The output that the next token is chosen from."""
-        if self.fixed_length is not None:
+        main = document.main
+        for pair in self.pairs:
+            shared = [node.attribute(_OF_CALLER) for node in main.consumers(pair.past)]
+            if any(flag is not None and flag.value == 1 for flag in shared):
+                raise ActivityError(
+                    f"the cache {visible(pair.past)} is as long as who runs it wants"
+                    f" ({_OF_CALLER}), which is not measured"
+                )
+        if self.fixed_length is not None and not self._tells_past():
             raise ActivityError(
-                f"its cache has a fixed length of {self.fixed_length}, which is not measured"
+                f"its cache has a fixed length of {self.fixed_length}, and no input says how much"
+                " of it is filled"
             )
 
     def _tokens(self) -> InputSpec:
@@ -71,15 +92,44 @@ class Decoder:
                 if spec.name == named.get(field):
                     return spec
         ranked = [spec for spec in self.specs if spec.name not in self.caches]
-        rows = [spec for spec in ranked if len(spec.dims or ()) in (2, 3)]
+        rows = [
+            spec for spec in ranked
+            if len(spec.dims or ()) in (2, 3) or (len(spec.dims or ()) == 1 and is_token_ids(spec))
+        ]  # fmt: skip
         rows = [
             spec for spec in rows if not {"mask", "position", "type"} & set(words_of(spec.name))
         ]
-        rows.sort(key=lambda spec: not {"ids", "tokens", "embeds"} & set(words_of(spec.name)))
+        rows.sort(key=lambda spec: not {*TOKEN_WORDS, "embeds"} & set(words_of(spec.name)))
         for spec in rows:
             if spec.dtype in ("int64", "int32") or len(spec.dims or ()) == 3:
                 return spec
         raise ActivityError("it has no input of tokens")
+
+    @property
+    def length_axis(self) -> int:
+        """The axis of the tokens along which they follow one another.
+
+        It is the last one of ids, which may have no batch, or several rows for each sequence.
+        """
+        rank = len(self.tokens.dims or ())
+        return rank - 1 if self.takes_ids else 1
+
+    @property
+    def takes_one(self) -> bool:
+        """Whether it takes one token at a time, those of a prompt, too."""
+        return (self.tokens.dims or ())[self.length_axis] == 1
+
+    def _tells_past(self) -> bool:
+        """Return whether an input changes with what is in the cache."""
+        one, other = (self.guess(self.least_batch, past, 1) for past in (0, 1))
+        return [one.inputs] != [other.inputs]
+
+    @property
+    def least_batch(self) -> int:
+        """The batch that the model fixes, else 1."""
+        dims = self.tokens.dims or ()
+        size = dims[0] if self.length_axis > 0 else None
+        return size if isinstance(size, int) and is_fixed(size) else 1
 
     def _logits(self) -> str:
         presents = {*self.fed_back.values()}
@@ -88,6 +138,23 @@ class Decoder:
         if not outputs:
             raise ActivityError("it has no output but its cache")
         return wanted if wanted in outputs else outputs[0]
+
+    @cached_property
+    def crossed(self) -> list[InputSpec]:
+        """Caches that no output grows: keys and values that an encoder made."""
+        return [
+            spec for spec in self.specs
+            if spec.name not in self.caches and spec.dims is not None and len(spec.dims) in (3, 4)
+            and CACHE_WORDS & set(words_of(spec.name)) and spec.dtype in CACHE_TYPES
+        ]  # fmt: skip
+
+    def crossed_shapes(self, batch: int) -> dict[str, Shape]:
+        """Return the shapes of the caches that an encoder made, at the usual length."""
+        return {
+            spec.name: (batch, *self._usual[spec.name][1:])
+            if not isinstance((spec.dims or ("",))[0], int) else self._usual[spec.name]
+            for spec in self.crossed
+        }  # fmt: skip
 
     @property
     def fed_back(self) -> dict[str, str]:
@@ -131,6 +198,8 @@ class Decoder:
                 table = main.initializer(name) if name else None
                 if table is not None and len(table.shape) == 2:
                     lengths.append(table.shape[0])
+        if self.fixed_length is not None:
+            lengths.append(self.fixed_length)
         return min(lengths, default=None)
 
     @cached_property
@@ -149,7 +218,7 @@ class Decoder:
         sizes = []
         for at, dim in enumerate(dims):
             if isinstance(dim, int) and is_fixed(dim):
-                sizes.append(length if at == pair.axis and not pair.window else dim)
+                sizes.append(dim)
             elif at == pair.axis:
                 sizes.append(pair.window or length)
             elif at == batch_axis:
@@ -164,19 +233,24 @@ class Decoder:
         Raises:
             UsageError: The model does not accept such sizes.
         """
+        sizes = {self.length_axis: length}
+        if self.length_axis > 0:
+            sizes[0] = batch
         tokens = tuple(
-            dim if isinstance(dim, int) and is_fixed(dim) else (batch, length)[at]
-            if at < 2 else _hidden(self.tokens)
+            dim if isinstance(dim, int) and is_fixed(dim)
+            else sizes[at] if at in sizes else _hidden(self.tokens)
             for at, dim in enumerate(self.tokens.dims or ())
         )  # fmt: skip
-        if tokens[:2] != (batch, length):
+        if any(tokens[at] != size for at, size in sizes.items()) or (
+            self.length_axis == 0 and batch > 1
+        ):
             raise UsageError(
-                f"the model takes tokens of {'x'.join(map(str, tokens[:2]))} alone, not"
+                f"the model takes tokens of {'x'.join(map(str, tokens))} alone, not"
                 f" {batch}x{length}"
             )
         given = {name: self.cache_shape(name, batch, past) for name in self.caches}
         given[self.tokens.name] = tokens
-        return guess_inputs(self.specs, self.document, given)
+        return guess_inputs(self.specs, self.document, given, past=past)
 
 
 def _hidden(spec: InputSpec) -> int:
@@ -195,8 +269,8 @@ class StepFeeds:
 
     def __init__(self, decoder: Decoder, batch: int, prompt: int, seed: int = 0) -> None:
         self._decoder, self._batch, self._prompt, self._seed = decoder, batch, prompt, seed
-        self.first = decoder.guess(batch, 0, prompt)
-        """Of the prefill."""
+        self.first = decoder.guess(batch, 0, 1 if decoder.takes_one else prompt)
+        """Of the prefill, or of the first token of the prompt where one is taken at a time."""
         self.later = decoder.guess(batch, prompt, 1)
         """Of the first token after it."""
         again = decoder.guess(batch, prompt + 1, 1)
@@ -230,10 +304,10 @@ class StepFeeds:
         The tokens in it are random; :meth:`put_tokens` puts chosen ones in their place.
 
         Args:
-            number: From 0 on.
+            number: From 0 on; below 0 for the tokens of the prompt, the last one is -1.
         """
         inputs = [_grown(guess, other, number) for guess, other in self._steps]
-        return _made(inputs, self._seed + 1 + number)
+        return _made(inputs, self._seed + 1 + self._prompt + number)
 
     def put_tokens(self, values: Mapping[str, AnyArray], tokens: AnyArray) -> None:
         """Put the last token of each sequence into the inputs of a step, in place.
@@ -242,7 +316,11 @@ class StepFeeds:
             values: The inputs of :meth:`step`, of a decoder that takes ids.
             tokens: int[batch].
         """
-        values[self._decoder.tokens.name][:, 0] = tokens
+        fed = values[self._decoder.tokens.name]
+        if fed.ndim == 1:
+            fed[:] = tokens
+        else:
+            fed[:] = tokens.reshape(len(tokens), *(1,) * (fed.ndim - 1))
 
 
 def _grown(guess: InputGuess, other: InputGuess, number: int) -> InputGuess:
