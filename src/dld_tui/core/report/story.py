@@ -130,11 +130,13 @@ class Step:
     @property
     def gain_percent(self) -> tuple[float, float] | None:
         """How much less time a run may take: from what models gained, or 0, to the most."""
-        gains = measured_gains(self.changes)
+        gains = measured_gains((*self.changes, *self.rules))
         if self.most is None and gains is None:
             return None
         least, most = (gains.least, gains.most) if gains else (1.0, math.inf)
-        return _less_percent(least), _less_percent(min(most, self.most or math.inf))
+        most = min(most, self.most or math.inf)
+        # This model may have less to gain than any that was measured.
+        return _less_percent(min(least, most)), _less_percent(most)
 
     @property
     def line(self) -> str:
@@ -145,7 +147,7 @@ class Step:
     def about(self) -> str:
         """Why, and how much it could bring."""
         could = "" if self.most is None else f"; at most {self.most:.1f} x as fast"
-        gains = measured_gains(self.changes)
+        gains = measured_gains((*self.changes, *self.rules))
         if gains is not None:
             could += f", measured {gains.least:.1f} to {gains.most:.1f} x in {gains.models} models"
         command = f"; {command_of(self.rules)}" if self.rules else ""
@@ -158,9 +160,11 @@ def _less_percent(factor: float) -> float:
 
 def step_command(report: Report, step: Step) -> str:
     """Return the command that tries a step. Fit for a terminal."""
-    model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
+    path = report.model.get("path")
+    model = shlex.quote(visible(str(path or "MODEL")))
     if step.rules:
-        return command_of(step.rules).replace("MODEL", model)
+        out = f"{Path(str(path)).stem}.rewritten.onnx" if path else "OUT"
+        return " ".join(["dld", "rewrite", model, *step.rules, "-o", shlex.quote(visible(out))])
     if not step.changes and (again := _same_command(report)):
         return again
     activity, values = request_of(report, step, Path())
@@ -296,7 +300,8 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
     tidy, layers = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
-        steps.append(Step("simplify", basis, ("simplified",), most=_most(tidy), layers=layers))
+        # This share is no bound: what is simplified lets ONNX Runtime choose other kernels, too.
+        steps.append(Step("simplify", basis, ("simplified",), layers=layers))
     return [*steps, *_fusions(report)]
 
 
@@ -308,37 +313,65 @@ _ATTENTION = (
     "attention-onnxruntime",
 )  # fmt: skip
 """In this order: attention is found where the sizes of rotated tensors are known."""
-_FUSIONS: tuple[tuple[str, frozenset[str], tuple[str, ...]], ...] = (
-    ("GELU in one operator", frozenset({"Erf"}), ("gelu-onnxruntime",)),
-    ("normalization in one operator", frozenset({"ReduceMean"}),
+_MOVES = frozenset({"Transpose", "Reshape"})
+_GELU = frozenset({"Add", "Cast", "Div", "Mul", "Sqrt"})
+_NORMALIZATION = _GELU | {"Pow", "Reciprocal", "Sub"}
+_FUSIONS: tuple[tuple[str, str, frozenset[str], tuple[str, ...]], ...] = (
+    ("GELU in one operator", "Erf", _GELU, ("gelu-onnxruntime",)),
+    ("normalization in one operator", "ReduceMean", _NORMALIZATION,
      ("layer-norm", "layer-norm-more", "rms-norm-onnxruntime")),
 )  # fmt: skip
-"""What ONNX Runtime has one operator for, a part that only this has, and rules that make it."""
+"""What ONNX Runtime has one operator for, a part that only this has, others of its parts, and the
+rules that make it."""
 
 
 def _fusions(report: Report) -> Iterator[Step]:
     """Yield operators that ONNX Runtime's own optimizer left unfused."""
     if not report.backend.startswith("ONNX Runtime"):
         return
-    inner = set(_between_products(report.layers))
+    inner, around = _between_products(report.layers)
     share, layers = _share(report, lambda layer: layer.index in inner)
     if share >= _FUSED_PERCENT:
         basis = f"{share:.0f} % of the time is Softmax between two products"
-        yield Step("attention in one operator", basis, rules=_ATTENTION, layers=layers)
-    for text, parts, rules in _FUSIONS:
-        share, layers = _share_of(report, parts)
+        whole, _ = _share(report, lambda layer: layer.index in around or layer.type in _MOVES)
+        yield Step(
+            "attention in one operator", basis, rules=_ATTENTION, most=_most(whole), layers=layers
+        )
+    for text, part, others, rules in _FUSIONS:
+        share, layers = _share_of(report, frozenset({part}))
         if share >= _FUSED_PERCENT:
-            basis = f"{share:.0f} % of the time is {', '.join(sorted(parts))}"
-            yield Step(text, basis, rules=rules, layers=layers)
+            basis = f"{share:.0f} % of the time is {part}"
+            near = _near(report.layers, part, others)
+            whole, _ = _share(report, lambda layer, near=near: layer.index in near)  # type: ignore[misc]
+            yield Step(text, basis, rules=rules, most=_most(whole), layers=layers)
 
 
-def _between_products(layers: Sequence[Layer]) -> Iterator[int]:
-    """Yield the indices of softmaxes with a product right before and right behind them."""
+def _between_products(layers: Sequence[Layer]) -> tuple[set[int], set[int]]:
+    """Return the indices of softmaxes with a product right before and right behind them.
+
+    And those of all layers from the one product to the other.
+    """
     product = [layer.type in ("MatMul", "FusedMatMul") for layer in layers]
+    inner: set[int] = set()
+    around: set[int] = set()
     for at, layer in enumerate(layers):
-        before, after = product[max(at - _NEAR, 0) : at], product[at + 1 : at + 1 + _NEAR]
-        if layer.type == "Softmax" and any(before) and any(after):
-            yield layer.index
+        before = [i for i in range(max(at - _NEAR, 0), at) if product[i]]
+        after = [i for i in range(at + 1, min(at + 1 + _NEAR, len(layers))) if product[i]]
+        if layer.type == "Softmax" and before and after:
+            inner.add(layer.index)
+            around |= {layers[i].index for i in range(before[-1], after[0] + 1)}
+    return inner, around
+
+
+def _near(layers: Sequence[Layer], part: str, others: frozenset[str]) -> set[int]:
+    """Return the indices of layers of a type, and of others next to them."""
+    places = [at for at, layer in enumerate(layers) if layer.type == part]
+    return {
+        layers[i].index
+        for at in places
+        for i in range(max(at - _NEAR, 0), min(at + _NEAR + 1, len(layers)))
+        if i == at or layers[i].type in others
+    }
 
 
 def _most(percent: float) -> float | None:

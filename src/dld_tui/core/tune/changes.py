@@ -136,14 +136,17 @@ class Gains:
 
 
 MEASURED: Mapping[str, Gains] = {
-    "int8-dynamic": Gains(6, 0.96, 5.80),
-    "simplified": Gains(7, 0.94, 1.06),
+    "int8-dynamic": Gains(13, 0.96, 5.80),
+    "simplified": Gains(11, 0.94, 1.36),
     "threads-1": Gains(4, 0.79, 0.92),
     "no-spinning": Gains(4, 0.58, 1.02),
     "blocks": Gains(3, 0.95, 1.03),
     "cuda-graph": Gains(2, 1.45, 2.96),
+    "attention-onnxruntime": Gains(7, 1.01, 1.30),
+    "gelu-onnxruntime": Gains(6, 1.01, 1.12),
+    "layer-norm": Gains(4, 1.00, 1.02),
 }
-"""Measured speedups by change: the table in docs/tuning.md."""
+"""Measured speedups by change, or by rule of ``dld rewrite``: the table in docs/tuning.md."""
 
 
 def measured_gains(changes: Iterable[str]) -> Gains | None:
