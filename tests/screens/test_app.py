@@ -215,7 +215,7 @@ async def test_a_greyed_command_says_why() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("ctrl+w")
         await pilot.pause()
-        assert [notice.message for notice in app._notifications] == ["close tab: nothing is open"]
+        assert [notice.message for notice in app._notifications] == ["close tab: no file is open"]
 
 
 async def test_the_footer_shows_few_keys_of_here() -> None:

@@ -247,7 +247,7 @@ class _Tuning:
             path.unlink(missing_ok=True)
         if not self._journal.is_kept:
             return ""
-        return "The measurements are kept: run the same command, with any --output, to continue"
+        return "The measurements are kept: tune the model again, with any output, to continue"
 
     # --- the course -----------------------------------------------------------------------------
 

@@ -21,7 +21,9 @@ from dld_tui.widgets.shell.host import host
 MOST = 5
 """Commands before those at the end."""
 _ORDER = {command.id: number for number, command in enumerate(COMMANDS)}
-_LAST = ("menu.open", "report.menu", "app.close", "app.palette", "app.help")
+_LAST = (
+    "menu.open", "report.menu", "plan.menu", "page.close", "app.close", "app.palette", "app.help",
+)  # fmt: skip
 """Commands that close the row, so that they are always found at the same place."""
 
 
