@@ -43,7 +43,7 @@ async def test_typing_finds_and_the_documentation_follows(palette: OperatorPalet
         assert "This is layer normalization" in screen_text(app)
         await pilot.press(*["backspace"] * 6, *"zzz")
         assert browser.operator is None
-        assert "no such operator" in screen_text(app)
+        assert "No such operator" in screen_text(app)
         await pilot.press("enter")
 
 

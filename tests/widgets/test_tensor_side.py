@@ -76,7 +76,7 @@ async def test_what_is_going_on_is_said() -> None:
             (SideState("reading", 0.5), "50%"),
             (SideState("ask", size=500_000_000), "reads 500 MB"),
             (SideState("failed", problem="[x] gone"), "[x] gone"),
-            (SideState("done"), "No figures"),
+            (SideState("done"), "No statistics"),
             (described(np.arange(50, dtype=np.float32)), "a bar"),
             (described(np.ones(5, np.float32)), "count"),
         ):

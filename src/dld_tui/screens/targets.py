@@ -208,8 +208,8 @@ class TargetsScreen(ListPage[Connection]):
         table = target_table(list(self._connections.values()))
         table = table.pick(("name", "address", "way", "launcher"))
         last: Column[Connection] = Column(
-            "state", "last test", lambda one: self._last_test(one)[0], NOTE, 24, priority=1,
-            style=lambda one: self._last_test(one)[1],
+            "state", "last test", lambda connection: self._last_test(connection)[0], NOTE, 24,
+            priority=1, style=lambda connection: self._last_test(connection)[1],
         )  # fmt: skip
         return replace(table, columns=(*table.columns, last))
 

@@ -86,7 +86,7 @@ def _nodes(document: Document) -> Iterator[PickItem]:
 
 
 def _texts(value: JSON) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+    return [str(item) for item in value] if isinstance(value, list) else []
 
 
 APPLY, WRITE = "apply it to this model", "write a file"
@@ -191,7 +191,7 @@ class ConvertForm(ActivityScreen):
             return
         form, name = self.query_one(ParamForm), row.setting.name
         present = row.value()[0]
-        ticked = [str(one) for one in present] if isinstance(present, list) else []
+        ticked = [str(item) for item in present] if isinstance(present, list) else []
 
         def done(chosen: list[str] | None) -> None:
             if chosen is not None:
@@ -338,9 +338,9 @@ class ModelForm(ActivityScreen):
             suffix = row.setting.param.suffix
             if suffix and values.get(name) is None:  # else it is named after the snapshot
                 values[name] = f"{Path(model_name(self._jobs.document)).stem}{suffix}"
-        what = f"{visible(model_name(self._jobs.document))}, {self.chosen_state}"
+        model = f"{visible(model_name(self._jobs.document))}, {self.chosen_state}"
         return ModelJobScreen(
-            about.id, values, self.open_result, title=f"{about.title}: {what}",
+            about.id, values, self.open_result, title=f"{about.title}: {model}",
             target=target, state=self.state, snapshot=snapshot, setting=setting,
         )  # fmt: skip
 

@@ -73,14 +73,14 @@ def untrusted_engine(values: Mapping[str, JSON]) -> str:
     """Return the engines that a form would load without trust, as text; empty when none."""
     if values.get(TRUST) is not False:
         return ""
-    found = []
+    engines = []
     for name in ("engine", "model", "against"):
         path = values.get(name)
         if not isinstance(path, str) or not path.strip():
             continue
         if name == "engine" or Path(path).suffix.lower() in ENGINE_SUFFIXES:
-            found.append(path)
-    return " and ".join(found)
+            engines.append(path)
+    return " and ".join(engines)
 
 
 def trust_dialog(engine: str) -> ChoiceDialog:
@@ -302,8 +302,8 @@ class ActivityScreen(Page):
     def missing(self) -> str:
         """What is missing before it can run; empty when nothing is."""
         values = self.asked_values()
-        said = self._all_reasons(values).get("", "")
-        return said or visible(refusal(self.activity.request, values))
+        reason = self._all_reasons(values).get("", "")
+        return reason or visible(refusal(self.activity.request, values))
 
     def asked_values(self) -> dict[str, JSON]:
         """Return the settings as they will be asked for."""

@@ -201,9 +201,9 @@ class GuessedShapes:
         if self._guess is None:
             return []
         lines: list[str] = []
-        told = [one for one in self._guess.inputs if one.is_guessed or one.follows]
+        guessed = [guess for guess in self._guess.inputs if guess.is_guessed or guess.follows]
         alike: dict[tuple[tuple[int, ...], str], list[InputGuess]] = {}
-        for one in told:
+        for one in guessed:
             alike.setdefault((one.shape, one.why), []).append(one)
         groups = list(alike.values())
         for at, same in enumerate(groups):

@@ -189,23 +189,23 @@ def rank(query: str, command: Command) -> tuple[int, int] | None:
     return _fuzzy(words, command.title)
 
 
-def is_meant(found: tuple[int, int]) -> bool:
+def is_meant(match: tuple[int, int]) -> bool:
     """Return whether a rank means that exactly this command was asked for."""
-    return found[0] < 2
+    return match[0] < 2
 
 
 def _has_all(words: Iterable[str], texts: Iterable[str]) -> bool:
     known = [word for text in texts for word in _WORDS.findall(text)]
-    return all(any(one.startswith(word) for one in known) for word in words)
+    return all(any(candidate.startswith(word) for candidate in known) for word in words)
 
 
 def _fuzzy(words: list[str], title: str) -> tuple[int, int] | None:
     points = 0
     for word in words:
-        found = score(word, title) if len(word) >= _LEAST_FUZZY else None
-        if found is None or found < _FUZZY * len(word):
+        points_of_word = score(word, title) if len(word) >= _LEAST_FUZZY else None
+        if points_of_word is None or points_of_word < _FUZZY * len(word):
             return None
-        points += found
+        points += points_of_word
     return (7, -points) if words else None
 
 
@@ -312,15 +312,15 @@ def letters(entries: Sequence[Entry], keymap: Mapping[str, str]) -> list[list[st
 
     No entry takes a letter that does something else outside of the menu, such as ``d``.
     """
-    found = [keys_of(entry, keymap) for entry in entries]
-    used = {key for keys in found for key in keys}
-    for entry, keys in zip(entries, found, strict=True):
+    keys_by_entry = [keys_of(entry, keymap) for entry in entries]
+    used = {key for keys in keys_by_entry for key in keys}
+    for entry, keys in zip(entries, keys_by_entry, strict=True):
         if not keys:
             title = [char for char in entry.command.title if char.isalnum()]
             wanted = [*title, *map(str.upper, title), *ascii_letters, *digits]
             keys.append(next(char for char in wanted if char not in used))
             used.add(keys[0])
-    return found
+    return keys_by_entry
 
 
 def _menu_row(entry: Entry, key: str, width: int) -> list[Piece]:

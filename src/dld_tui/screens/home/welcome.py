@@ -79,7 +79,7 @@ _FIRST_STEPS = (
 
 def _first_steps(keymap: Mapping[str, str]) -> list[list[Piece]]:
     return [
-        [(fit(with_keys(keys, keymap), 14), "key"), (what, "dim")] for keys, what in _FIRST_STEPS
+        [(fit(with_keys(keys, keymap), 14), "key"), (text, "dim")] for keys, text in _FIRST_STEPS
     ]
 
 
@@ -104,7 +104,7 @@ class StartSource:
         offered = [activity for activity in registry.activities() if activity.offered]
         rows = [
             ("demo", "Demo models", "", "Open a small classifier and a small transformer."),
-            *((f"run:{one.id}", one.title, "", one.help) for one in offered),
+            *((f"run:{activity.id}", activity.title, "", activity.help) for activity in offered),
             ("new_model", "New model", "{model.new}", "Start an empty model."),
             ("operators", "Operators", "{app.operators}", "What each operator does, by opset."),
             ("targets", "Targets", "", "Machines reached over SSH."),

@@ -136,7 +136,7 @@ def custom_dialog(edit: Edit, scope: Scope, nodes: Sequence[str]) -> FieldsDialo
         [
             FieldSpec("operator", "", "such as the name of a plugin"),
             FieldSpec("domain", "", "ai.onnx"),
-            FieldSpec("node name", "", "made up"),
+            FieldSpec("node name", "", "generated"),
         ],
         accept,
     )

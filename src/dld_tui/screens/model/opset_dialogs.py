@@ -87,9 +87,9 @@ class ConversionDialog(Dialog[bool]):
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = min(len(rows), max(3, self.app.size.height - _OTHER_ROWS))
         yield view
-        told = self.end()
-        if told:
-            yield Rows([[], told])
+        ending = self.end()
+        if ending:
+            yield Rows([[], ending])
 
     def end(self) -> list[Piece]:
         """Return the row below the lines."""

@@ -122,11 +122,11 @@ class AccuracyScreen(ListPage[Row]):
     def _head(self) -> list[Paragraph]:
         good = self.found.is_good
         bad = [row for row in self.found.outputs if row.problem]
-        said = "all outputs are within the tolerance" if good else (
+        summary = "all outputs are within the tolerance" if good else (
             f"{len(bad):,} of {fmt.plural(len(self.found.outputs), 'output')} not within tolerance"
         )  # fmt: skip
         verdict = (" ok ", "good strong") if good else (" differs ", "bad strong")
-        paragraphs = [Paragraph(f"{said}  {self.report.tolerance}", "strong", verdict)]
+        paragraphs = [Paragraph(f"{summary}  {self.report.tolerance}", "strong", verdict)]
         if self.subject.is_outdated:
             paragraphs.append(
                 Paragraph(
@@ -171,8 +171,8 @@ class AccuracyScreen(ListPage[Row]):
             return None
 
         def values() -> Mapping[Node, float]:
-            found = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
-            return {node: error for node, error in found if node is not None}
+            errors = ((document.main.find(ref), error) for ref, error in self.found.growth.items())
+            return {node: error for node, error in errors if node is not None}
 
         return NodeErrors(self, self.tab_title, self.subject.is_outdated, values)
 
@@ -291,9 +291,9 @@ class PrecisionScreen(ListPage[KeptNode]):
         data = self.data
         if isinstance(data, PrecisionEstimate):
             least, most = data.estimate.trials
-            each = fmt.duration(data.estimate.trial_seconds)
+            duration = fmt.duration(data.estimate.trial_seconds)
             text = (f" {data.estimate.nodes:,} nodes can be lowered: {least} to about {most} trials"
-                    f" of {each}")  # fmt: skip
+                    f" of {duration}")  # fmt: skip
             return [[(text, "")]]
         cost = f"{fmt.plural(data.trials, 'trial')} in {fmt.duration(data.seconds)}"
         if self.kept is None:

@@ -48,12 +48,12 @@ _OTHER = ""
 
 async def ask_reports(services: Host, first: Path | None) -> None:
     """Ask for two reports, or for one to compare `first` with, and compare them."""
-    one = first or await ask_report(services, "Compare: the first report", [])
-    if one is None:
+    report = first or await ask_report(services, "Compare: the first report", [])
+    if report is None:
         return
-    other = await ask_report(services, f"Compare {visible(one.name)} with", [one])
+    other = await ask_report(services, f"Compare {visible(report.name)} with", [report])
     if other is not None:
-        services.add_page(CompareScreen([one, other]))
+        services.add_page(CompareScreen([report, other]))
 
 
 async def ask_report(services: Host, title: str, but: Collection[Path]) -> Path | None:

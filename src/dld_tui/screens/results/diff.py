@@ -96,10 +96,10 @@ def diff_rows(diff: ModelDiff, *, status: str = "", with_same: bool = False) -> 
         for key, change in changes:
             rows += _change_rows(change, ("model", *key), None)
     for place, scope in enumerate(diff.scopes):
-        found = list(_scope_rows(scope, place, status, with_same and not status))
-        if found:
+        scope_rows = list(_scope_rows(scope, place, status, with_same and not status))
+        if scope_rows:
             rows.append(DiffRow("scope", place, scope, title=_title(scope, status)))
-            rows += found
+            rows += scope_rows
     if diff.weights and not status:
         rows += _noise_rows(diff)
     return rows
@@ -110,22 +110,22 @@ def _noise_rows(diff: ModelDiff) -> Iterator[DiffRow]:
     title = f"weights in few bits  {count}, signal to noise, most noise first"
     yield DiffRow("scope", "noise", None, title=title)
     scopes = {scope.new_path: scope for scope in diff.scopes}
-    for number, one in enumerate(noisiest(diff)):
-        scope = scopes.get(one.scope)
-        node = scope.new.find(one.node) if scope is not None else None
-        yield DiffRow("noise", ("noise", number), scope, new_node=node, title=noise_text(one))
+    for number, weight in enumerate(noisiest(diff)):
+        scope = scopes.get(weight.scope)
+        node = scope.new.find(weight.node) if scope is not None else None
+        yield DiffRow("noise", ("noise", number), scope, new_node=node, title=noise_text(weight))
 
 
 def _wanted(changes: Sequence[Change], status: str) -> list[tuple[_Key, Change]]:
     """Return changes of a status, each with a key that it has whatever is left out."""
     counts = Counter[_Key]()
-    found: list[tuple[_Key, Change]] = []
+    wanted: list[tuple[_Key, Change]] = []
     for change in changes:
         name = (change.kind, change.old, change.new)
         counts[name] += 1
         if status in ("", change.status):
-            found.append(((*name, counts[name]), change))
-    return found
+            wanted.append(((*name, counts[name]), change))
+    return wanted
 
 
 def _title(scope: ScopeDiff, status: str) -> str:
@@ -546,7 +546,7 @@ class DiffScreen(Page):
     def action_filter_status(self) -> None:
         if self.found is None:
             return
-        present = {status for found in self.found.counts().values() for status in found}
+        present = {status for counts in self.found.counts().values() for status in counts}
         choices = ["", *(status for status in STATUSES if status in present)]
         at = choices.index(self.status) if self.status in choices else 0
         self.status = choices[(at + 1) % len(choices)]

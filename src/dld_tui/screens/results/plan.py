@@ -82,12 +82,12 @@ def narrowings(layers: Sequence[Layer]) -> tuple[list[PickItem], dict[str, _Filt
     items: list[PickItem] = []
     filters: dict[str, _Filter] = {}
 
-    def add(what: str, shown: str, style: str, count: int, chosen: _Filter) -> None:
-        key = f"{what} {len(items)}"
+    def add(kind: str, shown: str, style: str, count: int, chosen: _Filter) -> None:
+        key = f"{kind} {len(items)}"
         row = [
-            (f"{what:<10} ", "dim"), (shown, style), (f"  {fmt.plural(count, 'layer')}", "dim"),
+            (f"{kind:<10} ", "dim"), (shown, style), (f"  {fmt.plural(count, 'layer')}", "dim"),
         ]  # fmt: skip
-        items.append(PickItem(key, row, f"{what} {shown}"))
+        items.append(PickItem(key, row, f"{kind} {shown}"))
         filters[key] = chosen
 
     wrong = sum(bool(layer.details.get("findings")) for layer in layers)
@@ -379,9 +379,9 @@ class PlanScreen(Panes):
             self.row = row
             layer = loaded.plan.layers[row]
             wrong = [
-                found
-                for found in loaded.findings
-                if found.layer == layer.index or layer.index in found.layers
+                finding
+                for finding in loaded.findings
+                if finding.layer == layer.index or layer.index in finding.layers
             ]
             self.query_one(PlanDetails).show(layer, loaded.mapping.get(layer.index), wrong)
             if not self.graph.has_focus_within:

@@ -292,7 +292,9 @@ class ReportScreen(Panes):
         shared = visible(shared_names(report.layers).said)
         names = f" · {shared}" if shared else ""
         kind = "median pass" if index == report.median_pass else "pass"
-        shown_pass = next((one for one in report.passes if one.index == index), None)
+        shown_pass = next(
+            (candidate for candidate in report.passes if candidate.index == index), None
+        )
         state = (
             "" if shown_pass is None or shown_pass.state == "measured" else f" · {shown_pass.state}"
         )
@@ -312,7 +314,7 @@ class ReportScreen(Panes):
         report = self.report
         if report is None or self.shown_pass is None:
             return
-        numbers = [one.index for one in report.passes]
+        numbers = [shown_pass.index for shown_pass in report.passes]
         at = numbers.index(self.shown_pass) + step
         if not 0 <= at < len(numbers):
             self.notify("No further pass", timeout=2)

@@ -95,11 +95,11 @@ class ResultHead(Rows):
 def paragraph_rows(paragraphs: Iterable[Paragraph], width: int) -> list[list[Piece]]:
     """Return paragraphs as rows of a width in cells."""
     rows: list[list[Piece]] = []
-    for one in paragraphs:
-        label, style = one.label
-        for at, text in enumerate(wrap(one.text, max(10, width - len(label) - 1))):
+    for paragraph in paragraphs:
+        label, style = paragraph.label
+        for at, text in enumerate(wrap(paragraph.text, max(10, width - len(label) - 1))):
             before = (label, style) if at == 0 else (" " * len(label), "")
-            rows.append([before, (text, one.style)])
+            rows.append([before, (text, paragraph.style)])
     return rows
 
 
@@ -177,8 +177,10 @@ def show_view(owner: Host, view: View) -> None:
     elif isinstance(view, BesideView):
         original = view.original
 
-        def opened(made: Page) -> None:  # a model is read when its tab is seen
-            made.when_open(lambda: owner.open_path(original, lambda page: show(page, made)))
+        def opened(result_page: Page) -> None:  # a model is read when its tab is seen
+            result_page.when_open(
+                lambda: owner.open_path(original, lambda page: show(page, result_page))
+            )
 
         def show(page: Page, result_page: Page) -> None:
             page.when_open(lambda: page.show_beside(result_page))
@@ -216,12 +218,12 @@ class TableResult(ListPage[Any]):
     HELP = "{result.copy} copies the text, {result.csv} writes the table."
 
     def __init__(
-        self, title: str, said: Sequence[str], rows: Table[Any], plot: Plot | None = None
+        self, title: str, summary: Sequence[str], rows: Table[Any], plot: Plot | None = None
     ) -> None:
         super().__init__()
         self._plot = plot
         self.tab_title = title
-        self.said = tuple(said)
+        self.said = tuple(summary)
         self._rows = rows
         self.LIST_TITLE = rows.title  # type: ignore[misc]
 
@@ -250,8 +252,8 @@ class TableResult(ListPage[Any]):
 
     def action_about(self) -> None:
         """Show the whole summary above the table."""
-        said = [Paragraph(text) for text in self.said]
-        self.app.push_screen(ParagraphsDialog(self.tab_title, said))
+        paragraphs = [Paragraph(text) for text in self.said]
+        self.app.push_screen(ParagraphsDialog(self.tab_title, paragraphs))
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard("\n".join(self.said))
@@ -265,9 +267,9 @@ class TableResult(ListPage[Any]):
 
 def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of the start of a session."""
-    stages = [f"{one.name}: {one.ms:.3f} ms" for one in result.stages]
-    said = [*start_up_lines(result), "; ".join(stages)]
-    return TableResult(f"start of {Path(result.model).name}", said, node_table(result))
+    stages = [f"{stage.name}: {stage.ms:.3f} ms" for stage in result.stages]
+    summary = [*start_up_lines(result), "; ".join(stages)]
+    return TableResult(f"start of {Path(result.model).name}", summary, node_table(result))
 
 
 def of_memory(plan: MemoryPlan, values: Mapping[str, JSON]) -> TableResult:

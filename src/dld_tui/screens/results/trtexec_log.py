@@ -252,10 +252,10 @@ class LogScreen(Page):
         self.refresh_bindings()
 
     def facts(self) -> set[str]:
-        found = self.shown_log
-        log = found.log if found is not None else None
+        shown = self.shown_log
+        log = shown.log if shown is not None else None
         return super().facts() | holding(
-            log=found is not None,
+            log=shown is not None,
             log_command=log is not None and bool(log.command),
             log_layers=log is not None and bool(log.layers or log.profile),
         )

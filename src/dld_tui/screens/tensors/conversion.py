@@ -114,20 +114,20 @@ class ConversionDialog(Dialog[bool]):
         super().__init__()
         self.TITLE_TEXT = f"Convert to {dtype}"
         self.planned = planned
-        self.possible = any(one.report is not None for one in planned)
+        self.possible = any(plan.report is not None for plan in planned)
         self.KEYS = "Enter convert  Esc keep" if self.possible else "Esc close"
 
     def body(self) -> Iterable[Widget]:
         width = self.text_width
-        lossy = sum(not one.lossless for one in self.planned)
+        lossy = sum(not plan.lossless for plan in self.planned)
         mark = glyphs.current()
         if not lossy:
             yield Rows([[(f"{mark.good} ", "good"), ("No value changes.", "")], []])
         else:
             of = f"{lossy:,} of {fmt.plural(len(self.planned), 'tensor')}"
-            said = of if len(self.planned) > 1 else "Some values"
-            yield Rows([[(f"{mark.warning} ", "warn"), (f"{said} would change.", "")], []])
-        rows = [line for one in self.planned for line in planned_lines(one, width - 1)]
+            summary = of if len(self.planned) > 1 else "Some values"
+            yield Rows([[(f"{mark.warning} ", "warn"), (f"{summary} would change.", "")], []])
+        rows = [line for plan in self.planned for line in planned_lines(plan, width - 1)]
         view = LineView(ListSource(rows), gutter=False)
         view.styles.height = max(1, min(len(rows), self.app.size.height - 9))
         yield view
@@ -136,17 +136,17 @@ class ConversionDialog(Dialog[bool]):
         self.dismiss(self.possible)
 
 
-def planned_lines(one: Planned, width: int) -> list[list[Piece]]:
+def planned_lines(plan: Planned, width: int) -> list[list[Piece]]:
     """Return the row of one tensor: its name, and how its values change."""
-    name = fit(visible(one.place.title), min(_NAME_CELLS, width // 2), keep="middle")
+    name = fit(visible(plan.place.title), min(_NAME_CELLS, width // 2), keep="middle")
     shown = glyphs.current()
-    if one.report is None:
-        return [[(name, "strong"), (f" {shown.error} {visible(one.problem)}", "bad")]]
-    size = f" {fmt.short_count(one.report.count)} values"
-    if one.lossless:
+    if plan.report is None:
+        return [[(name, "strong"), (f" {shown.error} {visible(plan.problem)}", "bad")]]
+    size = f" {fmt.short_count(plan.report.count)} values"
+    if plan.lossless:
         return [[(name, "strong"), (size, "dim"), ("  exact", "good")]]
     lines: list[list[Piece]] = [[(name, "strong"), (size, "dim")]]
-    for text, style in report_parts(one.report):
+    for text, style in report_parts(plan.report):
         lines.append([("  ", ""), (text, style)])
     return lines
 
@@ -160,11 +160,11 @@ def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
         (report.underflow, "become zero", "warn"),
         (report.rounded, "rounded", ""),
     )
-    for count, what, style in counts:
+    for count, problem, style in counts:
         if count:
             share = count / max(report.count, 1)
             shown = f"{share:.1%}" if share >= 0.001 else "< 0.1%"
-            yield f"{count:>13,} {what} ({shown})", style
+            yield f"{count:>13,} {problem} ({shown})", style
     if report.max_error:
         yield f"{report.max_error:>13.4g} largest difference", "dim"
 
@@ -194,7 +194,7 @@ class TensorConversion:
         planned: list[Planned] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
-            total = sum(one.tensor.element_count for one in places if one.tensor is not None)
+            total = sum(place.tensor.element_count for place in places if place.tensor is not None)
             done = 0
             for place in places:
                 tensor = place.tensor
@@ -217,7 +217,7 @@ class TensorConversion:
     @task()
     async def _confirm(self, dtype: str, planned: Sequence[Planned]) -> None:
         if await self.tasks.ask(ConversionDialog(dtype, planned)):
-            self._convert([one.place for one in planned if one.report is not None], dtype)
+            self._convert([plan.place for plan in planned if plan.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
         steps = [

@@ -224,11 +224,11 @@ class CreateInitializer(FormPage):
         "kind of values."
     )
 
-    def __init__(self, workspace: History, scope: Scope, made: Callable[[str], None]) -> None:
+    def __init__(self, workspace: History, scope: Scope, created: Callable[[str], None]) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace, self._failed)
         self.scope = scope
-        self.made = made
+        self.made = created
 
     def body(self) -> Iterable[Widget]:
         title = f"New initializer · {visible(' › '.join(self.scope.path)) or 'main'}"

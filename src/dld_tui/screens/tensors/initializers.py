@@ -263,8 +263,8 @@ class InitializersScreen(Page):
 
     def action_toggle_constants(self) -> None:
         self.constants = not self.constants
-        said = "are listed, too" if self.constants else "are not listed"
-        self.notify(f"Tensors of Constant nodes {said}", timeout=2)
+        state = "are listed, too" if self.constants else "are not listed"
+        self.notify(f"Tensors of Constant nodes {state}", timeout=2)
         self.list_again()
 
     def go_back(self) -> None:
@@ -449,12 +449,12 @@ class InitializersScreen(Page):
             row for row in initializers if row.is_initializer and (row.kind == DENSE or not dense)
         ]
         if initializers and not fitting:
-            what = (
+            source = (
                 "A sparse initializer"
                 if initializers[0].is_initializer
                 else "A Constant node's tensor"
             )
-            self.notify(f"{what} cannot be {verb}", timeout=4)
+            self.notify(f"{source} cannot be {verb}", timeout=4)
         return fitting
 
     def _for_scopes(
@@ -480,8 +480,8 @@ class InitializersScreen(Page):
         if row is None:
             return
         if not row.scope.users(row.name):
-            said = "It is an output of the graph" if row.uses else "Nothing uses it"
-            self.notify(said, timeout=3)
+            message = "It is an output of the graph" if row.uses else "Nothing uses it"
+            self.notify(message, timeout=3)
             return
         use = await self._pick_use(row, "Go to a user")
         if use is not None:

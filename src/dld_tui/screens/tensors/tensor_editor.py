@@ -446,8 +446,8 @@ class TensorScreen(Page):
         typed = TensorWindow(self.tensor).parse(text)
         self._set(flat, [typed.value])
         if typed.rounded:
-            said = f"{self.tensor.dtype} holds {typed.text} instead"
-            self.notify(visible(said), timeout=4, markup=False)
+            message = f"{self.tensor.dtype} holds {typed.text} instead"
+            self.notify(visible(message), timeout=4, markup=False)
 
     # --- ranges ---------------------------------------------------------------------------------
 
@@ -582,8 +582,8 @@ class TensorScreen(Page):
 
         def ended(error: DldError | None) -> None:
             if error is None:
-                said = ". ".join([f"Wrote {visible(str(path))}", *map(visible, remarks)])
-                self.notify(said, timeout=5, markup=False)
+                message = ". ".join([f"Wrote {visible(str(path))}", *map(visible, remarks)])
+                self.notify(message, timeout=5, markup=False)
             elif not isinstance(error, CancelledError):
                 host(self).show_error(error, "Not exported")
 

@@ -180,21 +180,21 @@ class BesidePane(Commands, Vertical):
             self._say_title()
             return
         documents = self.beside.document, self.document
-        found: dict[Node, Node] = {}
+        partners: dict[Node, Node] = {}
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             pairs = node_pairs(diff_documents(*documents, weights=False, cancelled=cancelled))
-            found.update(pairs)
-            found.update((new, old) for old, new in pairs)
+            partners.update(pairs)
+            partners.update((new, old) for old, new in pairs)
 
         def ended(error: DldError | None) -> None:
             if error is not None or not self.is_attached:
                 if not isinstance(error, CancelledError) and error is not None:
                     self.beside.complain(error)
                 return
-            self.pairs = found
+            self.pairs = partners
             self._say_title()
-            count = fmt.plural(len(found) // 2, "node")
+            count = fmt.plural(len(partners) // 2, "node")
             self.notify(f"The cursors are coupled: {count} matched", timeout=3)
             self.follow(self.beside.cursor.node)
 

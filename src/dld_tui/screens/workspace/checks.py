@@ -87,7 +87,7 @@ class Checks(Controller):
         finding = cursor.finding
         return holding(
             fixable=finding is not None and bool(finding.repair or finding.rules),
-            repairs=any(found.repair is not None for found in self._found),
+            repairs=any(item.repair is not None for item in self._found),
         )
 
     # --- checking -------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Checks(Controller):
     def note(self, change: Change) -> None:
         """Note what an edit may have changed; the checks of others saw the model before it."""
         for source, findings in self._full.items():
-            old = [replace(found, message=found.message + _BEFORE) for found in findings]
+            old = [replace(finding, message=finding.message + _BEFORE) for finding in findings]
             self.add_external(old, source)
         self._full.clear()
         if self._checker is not None:
@@ -223,7 +223,11 @@ class Checks(Controller):
         from dld_tui.core.checks import Finding
         from dld_tui.core.checks.findings import without_repeats
 
-        external = [finding for found in self._external.values() for finding in found]
+        external = [
+            finding
+            for findings_of_source in self._external.values()
+            for finding in findings_of_source
+        ]
         external = without_repeats(external, self._found)
         findings = [*self.notices, *self._found, *external]
         if self.document.journal_error:
@@ -331,20 +335,22 @@ class Checks(Controller):
                 }  # fmt: skip
 
         def done(result: Result, is_current: bool) -> None:
-            others = [found for name, told in self._external.items() if name != source
-                      for found in told]  # fmt: skip
+            others = [finding for name, known in self._external.items() if name != source
+                      for finding in known]  # fmt: skip
             findings = [
-                found for found in findings_of(document, result.findings) if found not in others
+                finding
+                for finding in findings_of(document, result.findings)
+                if finding not in others
             ]
             if is_current:
                 self._full[source] = findings
             else:  # places are by position: they may lead elsewhere now
                 findings = [
-                    replace(found, message=found.message + _BEFORE, scope=None, node=None)
-                    for found in findings
+                    replace(finding, message=finding.message + _BEFORE, scope=None, node=None)
+                    for finding in findings
                 ]
             self.add_external(findings, source)
-            said = fmt.plural(len(findings), "finding") if findings else "nothing found"
-            self.say(f"{title}: {said}", 4)
+            count = fmt.plural(len(findings), "finding") if findings else "nothing found"
+            self.say(f"{title}: {count}", 4)
 
         self.jobs.run_beside(title, "check_full", view, done)

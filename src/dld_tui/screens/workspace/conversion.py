@@ -289,13 +289,19 @@ class Conversion(Controller):
                 written = {} if path is None else {"output": str(path)}
                 yield {**values, "model": str(view), **written}
 
-        def done(told: ConversionResult | Preview, is_current: bool) -> None:
-            lines = result_lines(told)
-            points = told.points if isinstance(told, QuantizedModel | QuantizationPoints) else None
+        def done(outcome: ConversionResult | Preview, is_current: bool) -> None:
+            lines = result_lines(outcome)
+            points = (
+                outcome.points if isinstance(outcome, QuantizedModel | QuantizationPoints) else None
+            )
             if points is not None:
                 self._keep_points(points)
-            if result is not None and isinstance(told, VerifiedResult) and told.values.is_wrong:
-                self._ask_about_wrong(activity, values, result, told, is_current=is_current)
+            if (
+                result is not None
+                and isinstance(outcome, VerifiedResult)
+                and outcome.values.is_wrong
+            ):
+                self._ask_about_wrong(activity, values, result, outcome, is_current=is_current)
                 return
             if result is not None:
                 self.apply_conversion.apply(result, lines, is_current=is_current)
@@ -323,7 +329,7 @@ class Conversion(Controller):
         activity: str,
         values: Mapping[str, JSON],
         result: Result,
-        told: VerifiedResult,
+        outcome: VerifiedResult,
         *,
         is_current: bool,
     ) -> None:
@@ -344,7 +350,7 @@ class Conversion(Controller):
         choices.append(Choice("d", "discard it; the model stays unchanged", "drop"))
 
         # The best of several ways is known now, and need not be looked for again.
-        method = getattr(told, "method", None)
+        method = getattr(outcome, "method", None)
         best = {
             setting.name: method
             for setting in settings
@@ -355,10 +361,10 @@ class Conversion(Controller):
             if answer == "repair":
                 self._modify(activity, {**values, **best, "repair": True}, applies=True)
             elif answer == "apply":
-                self.apply_conversion.apply(result, result_lines(told), is_current=is_current)
+                self.apply_conversion.apply(result, result_lines(outcome), is_current=is_current)
 
         # The advice names options of the command line; here the choices below stand for them.
-        values_found = told.values
+        values_found = outcome.values
         if isinstance(values_found, ComparedValues):
             values_found = replace(values_found, advice="")
         message = "\n".join(values_lines(values_found)[:_SHOWN])

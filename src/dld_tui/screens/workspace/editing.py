@@ -175,7 +175,7 @@ class Editing(Controller):
         from dld_tui.core.document.edits.deletion import bypass_source
 
         many = uses > _MOST_COUNTED
-        what = (
+        outputs = (
             "The node's outputs are" if len(nodes) == 1 else f"Outputs of {len(nodes):,} nodes are"
         )
         places = f"more than {_MOST_COUNTED:,} places" if many else fmt.plural(uses, "place")
@@ -190,7 +190,7 @@ class Editing(Controller):
         if many or all(bypass_source(node) is not None for node in nodes):
             reconnect = partial(self.delete_nodes, nodes, reconnect=True)
             options.insert(0, ("r", "delete and reconnect the users to its input", reconnect))
-        self.ask_which("Delete", f"{what} used in {places}.", options)
+        self.ask_which("Delete", f"{outputs} used in {places}.", options)
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""

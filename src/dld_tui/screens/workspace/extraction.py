@@ -62,7 +62,9 @@ class Extraction(Controller):
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
         from dld_tui.core.document.parts.ep_context import contexts_of, write_context
 
-        context = next(one for one in contexts_of(self.document) if one.node is node)
+        context = next(
+            candidate for candidate in contexts_of(self.document) if candidate.node is node
+        )
         suffix = ".context.bin" if context.header is None else ".engine"
         start = self._part_name([node], node.scope).removesuffix(".onnx") + suffix
 

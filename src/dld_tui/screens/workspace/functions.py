@@ -281,9 +281,9 @@ class Functions(Controller):
 
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
-        found = [(node, function_of(node)) for node in self.model.chosen_nodes]
-        calls = [node for node, function in found if function is not None]
-        size = sum(len(function.nodes) for _, function in found if function is not None)
+        node_functions = [(node, function_of(node)) for node in self.model.chosen_nodes]
+        calls = [node for node, function in node_functions if function is not None]
+        size = sum(len(function.nodes) for _, function in node_functions if function is not None)
         if not calls:
             return
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in calls]

@@ -95,14 +95,14 @@ class Metadata(Controller):
             return
         present = {precision_of(node) for node in nodes}
         now = visible(", ".join(sorted(filter(None, present)))) or "none"
-        what = visible(nodes[0].ref) if len(nodes) == 1 else fmt.plural(len(nodes), "node")
+        target = visible(nodes[0].ref) if len(nodes) == 1 else fmt.plural(len(nodes), "node")
         options: list[Option] = [
             (key, name, partial(self._set_precision, nodes, name))
             for key, name in zip(_KEYS, PRECISIONS, strict=True)
         ]
         options.append(("c", "clear: TensorRT chooses", partial(self._set_precision, nodes, None)))
         message = (
-            f"TensorRT precision of {what}; now {now}. TensorRT 10 obeys it if the build asks "
+            f"TensorRT precision of {target}; now {now}. TensorRT 10 obeys it if the build asks "
             "for that; for TensorRT 11 and RTX the built copy gets casts instead."
         )
         self.ask_which("Layer precision", message, options)

@@ -199,8 +199,8 @@ class Navigation(Controller):
             names = (cursor.link.value,)
         if cursor.scope is None:
             return
-        found = [cursor.scope.resolve(name) for name in names if name]
-        sources = [definition.node for definition in found if definition is not None]
+        definitions = [cursor.scope.resolve(name) for name in names if name]
+        sources = [definition.node for definition in definitions if definition is not None]
         self._go_one_of("Source", [source for source in sources if source is not None])
 
     def go_destination(self) -> None:

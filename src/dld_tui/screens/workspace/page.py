@@ -377,8 +377,8 @@ class WorkspaceScreen(Page):
         if not self.model.is_open or self.beside.has_keys:
             return facts
         cursor = self.model.cursor
-        told = (controller.facts(cursor) for controller in self.controllers)
-        return facts.union({"document"}, cursor.facts(), *told)
+        facts_of_controllers = (controller.facts(cursor) for controller in self.controllers)
+        return facts.union({"document"}, cursor.facts(), *facts_of_controllers)
 
     def own_commands(self) -> Sequence[Command]:
         """Return a command for each batch modification and each custom tool."""

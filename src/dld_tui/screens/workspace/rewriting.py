@@ -90,8 +90,8 @@ class Rewriting(Controller):
         from dld_tui.core.document.rewrite.rule import text_of_rules
 
         rules = self._rules(text)
-        rewrites = [one for rule in rules for one in rule.rewrites]
-        patterns = [one.pattern for one in rewrites] or [parse_pattern(text)]
+        rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
+        patterns = [rewrite.pattern for rewrite in rewrites] or [parse_pattern(text)]
         if self.document.is_held:
             return "The model is being edited", ()
         hits_by_pattern = await self._hits(patterns)
@@ -104,7 +104,10 @@ class Rewriting(Controller):
             lines = [
                 line
                 for _, _, went, came in done.hits[:_MOST_HITS]
-                for line in (*(f"- {one}" for one in went), *(f"+ {one}" for one in came))
+                for line in (
+                    *(f"- {one}" for one in went),
+                    *(f"+ {node_line}" for node_line in came),
+                )
             ]
             left = sum(done.refused.values())
             more = f", {left} left as they are" if left else ""
@@ -128,10 +131,10 @@ class Rewriting(Controller):
         """Return what would go and come at the first place, or why nothing does."""
         from dld_tui.core.document.edits.rewriting import Refused, planned
 
-        for one, hits in zip(rewrites, hits_by_pattern, strict=False):
+        for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:
                 try:
-                    went, came = planned(self.document, hits[0], one)
+                    went, came = planned(self.document, hits[0], rewrite)
                 except (DldError, Refused) as error:
                     return [str(error)]
                 return [*(f"- {line}" for line in went), *(f"+ {line}" for line in came)]

@@ -43,8 +43,8 @@ class Saving(Controller):
         if not self.model.is_open or not self.document.dirty:
             return []
         edits = len(self.document.history.done)
-        what = f"{edits} edits" if edits != 1 else "1 edit"
-        return [f"{visible(self.document.title)}: {what if edits else 'never saved'}"]
+        count = f"{edits} edits" if edits != 1 else "1 edit"
+        return [f"{visible(self.document.title)}: {count if edits else 'never saved'}"]
 
     # --- save -----------------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ class Wiring(Controller):
             self._connect(terminal)
         elif node is not None:
             picker = TerminalPicker(node, title=f"Connect {_label(node)}: which end?")
-            self.ask(picker, lambda found: self._connect(found) if found else None)
+            self.ask(picker, lambda terminal: self._connect(terminal) if terminal else None)
 
     def _connect(self, terminal: Terminal) -> None:
         if terminal.node is None and terminal.side == "output":

@@ -99,11 +99,11 @@ def spread(values: Sequence[float | None], cells: int) -> list[float | None]:
     """
     if not values or len(values) * 2 > cells:
         return resample(values, cells)
-    each = min(cells // len(values), _WIDEST)
+    cells_each = min(cells // len(values), _WIDEST)
     shown: list[float | None] = []
     for value in values:
-        shown += [value] * (each - 1 if each > 2 else each)
-        shown += [None] if each > 2 else []
+        shown += [value] * (cells_each - 1 if cells_each > 2 else cells_each)
+        shown += [None] if cells_each > 2 else []
     return shown
 
 
@@ -225,7 +225,7 @@ def fitted(line: Iterable[Piece], width: int) -> Line:
 
 def beside(blocks: Sequence[Block], gap: int = 3) -> list[Line]:
     """Return the lines of blocks put side by side, shorter ones padded below."""
-    height = max((len(one.lines) for one in blocks), default=0)
+    height = max((len(block.lines) for block in blocks), default=0)
     lines: list[Line] = []
     for row in range(height):
         line: Line = []

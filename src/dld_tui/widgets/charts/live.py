@@ -112,13 +112,13 @@ class Stages:
         """Return the stages that are over with their times, the last ones where room is scarce."""
         times = [began for _, began in self._begun]
         ends = [*times[1:], *([] if self._ended is None else [self._ended])]
-        said = [
+        pieces = [
             f"{glyphs.current().good} {visible(name)} {fmt.duration(end - began)}"
             for (name, began), end in zip(self._begun, ends, strict=False)
         ]
         shown: list[str] = []
         room = width
-        for text in reversed(said):
+        for text in reversed(pieces):
             room -= cell_width(text) + 2
             if room < 0:
                 break
@@ -128,7 +128,7 @@ class Stages:
 
 def best_figure(series: Sequence[Series]) -> Series | None:
     """Return the figure that is drawn: the first that has changed, as the latency of a run does."""
-    return next((one for one in series if len(one.values) > 1), None)
+    return next((figure for figure in series if len(figure.values) > 1), None)
 
 
 def rate_text(series: Series) -> str:

@@ -166,9 +166,9 @@ def distribution_plot(values: Sequence[float], width: int) -> Plot | str:
     ordered = sorted(values)
     above = f"  {shape.above:,} above" if shape.above else ""
     rules, figures = _percentiles(ordered, shape.high)
-    said: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
+    caption: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
     axis = Axis("ms", lambda ms: f"{ms:,.{digits(shape.high)}f}")
-    return Plot([histogram_marks(shape)], axis, Axis(least=0.0), rules=rules, below=[said])
+    return Plot([histogram_marks(shape)], axis, Axis(least=0.0), rules=rules, below=[caption])
 
 
 def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) -> Plot | str:
@@ -264,13 +264,13 @@ def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     if len(points) < 2:
         return "Too few layers have outputs of known size."
     rest = f"; of {unknown:,} the size or time is not known" if unknown else ""
-    said = f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}"
+    caption = f" {fmt.plural(len(points), 'layer')} by size of their outputs{rest}"
     placed = [(size, layer.time_ms or 0.0, layer) for size, layer in points]
     return Plot(
         _marks_by_type(placed),
         Axis(text=lambda size: fmt.size(round(size)), log=True), Axis(text=_ms_text, log=True),
         _spots(placed, lambda size, ms: f"{fmt.milliseconds(ms)} ms  {fmt.size(round(size))}"),
-        below=[[(said, "dim")]],
+        below=[[(caption, "dim")]],
     )  # fmt: skip
 
 
@@ -293,13 +293,13 @@ def roofline_plot(
         for top in peaks.values()
     ]
     tops = "  ".join(f"{kind} {fmt.short_count(top)}FLOP/s" for kind, top in peaks.items())
-    said = f" {tops}   {fmt.size(round(bandwidth))}/s"
+    caption = f" {tops}   {fmt.size(round(bandwidth))}/s"
     return Plot(
         [*roofs, *_marks_by_type(points)],
         Axis("operations a byte", log=True),
         Axis(text=lambda rate: f"{fmt.short_count(rate)}", log=True),
         _spots(points, lambda x, rate: f"{fmt.short_count(rate)}FLOP/s  {x:,.3g} a byte"),
-        below=[[(said, "dim")]],
+        below=[[(caption, "dim")]],
     )
 
 
@@ -325,7 +325,7 @@ def report_roofline(layers: Sequence[Layer]) -> Plot | str:
 
 def context_plot(figures: Sequence[GenerationFigures]) -> Plot | str:
     """Return what a token takes over the length of the context, of the smallest batch."""
-    batch = min((one.batch for one in figures), default=0)
+    batch = min((figure.batch for figure in figures), default=0)
     steps: dict[int, list[float]] = {}
     for one in figures:
         for at, ms in enumerate(one.step_ms if one.batch == batch else ()):

@@ -164,8 +164,8 @@ class ChoiceDialog(Dialog[str]):
             row: list[Piece] = [(choice.key, "key"), (f"  {clip(label, room)}", ""), (about, "dim")]
             rows.append(row)
         view = LineView(ListSource(rows, [choice.value for choice in self.choices]))
-        cells = (labels + 2 + cell_width(one.about) if one.about else cell_width(one.label)
-                 for one in self.choices)  # fmt: skip
+        cells = (labels + 2 + cell_width(choice.about) if choice.about else cell_width(choice.label)
+                 for choice in self.choices)  # fmt: skip
         whole = self._whole(0) if max(cells) > room else []
         below = len(whole) + len(_rows(self.message, self.text_width)) + _OTHER_ROWS
         view.styles.height = max(1, min(len(rows), self.app.size.height - below))
@@ -180,7 +180,9 @@ class ChoiceDialog(Dialog[str]):
 
     def _whole(self, index: int) -> list[list[Piece]]:
         """Return an answer in as many rows as the longest one takes, below a blank one."""
-        texts = [_rows(one.about or one.label, self.text_width, "dim") for one in self.choices]
+        texts = [
+            _rows(choice.about or choice.label, self.text_width, "dim") for choice in self.choices
+        ]
         blank = max(map(len, texts)) - len(texts[index])
         return [[], *texts[index], *([] for _ in range(blank))]
 

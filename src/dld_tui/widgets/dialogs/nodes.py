@@ -372,8 +372,8 @@ class ExtractDialog(Dialog[Path]):
         rows += self._listed("input", main, main.inputs, most)
         rows += self._listed("output", main, main.outputs, most)
         if self._found.untyped:
-            what = fmt.plural(len(self._found.untyped), "type")
-            rows.append([(f"{what} unknown: declare them later, or run shape inference", "warn")])
+            count = fmt.plural(len(self._found.untyped), "type")
+            rows.append([(f"{count} unknown: declare them later, or run shape inference", "warn")])
         rows += [[(visible(remark), "warn")] for remark in self._found.remarks[:2]]
         yield Rows([*rows, []])
         yield PathInput(self._start, "path of the model", rows=4)

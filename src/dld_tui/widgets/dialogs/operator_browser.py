@@ -42,7 +42,7 @@ class OperatorDocs(LineView):
     """The documentation of one operator, wrapped to the width."""
 
     def __init__(self) -> None:
-        super().__init__(gutter=False, empty="no operator")
+        super().__init__(gutter=False)
         self.can_focus = False
         self._schema: OperatorSchema | None = None
         self._width = 0
@@ -164,7 +164,7 @@ class OperatorBrowser(Vertical):
     def compose(self) -> ComposeResult:
         yield text_field("", "name, category or domain")
         yield Rows([[]])
-        view = LineView(empty="no such operator", classes="-chosen")
+        view = LineView(empty="No such operator", classes="-chosen")
         view.can_focus = False
         yield Container(view, OperatorDocs())
 
@@ -213,7 +213,7 @@ class OperatorBrowser(Vertical):
         groups = self.palette.grouped(best_first, operators)
         self.view.set_lines(OperatorRows(groups), keep=False)
         note = fmt.plural(len(operators), "operator")
-        note += ", the best first" if text.strip() else f" by {self.grouping.value}"
+        note += ", best match first" if text.strip() else f" by {self.grouping.value}"
         self.query_one(Rows).set_rows([[(note, "dim")]])
         self._skip_title(1)
         self._read()

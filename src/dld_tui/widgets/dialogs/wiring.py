@@ -115,7 +115,7 @@ class WiringDialog(Dialog[Wiring]):
             rows.append([(fit("outputs", _LABEL), ""), (text, ""), (f"  {least} to {most}", "dim")])
             keys.append(("outputs", 0))
         name = visible(self.wiring.name)
-        rows.append([(fit("name", _LABEL), ""), (name or "made up", "" if name else "faint")])
+        rows.append([(fit("name", _LABEL), ""), (name or "generated", "" if name else "faint")])
         keys.append(("name", 0))
         self.view.styles.height = min(len(rows), max(6, self.app.size.height - 9))
         self.view.set_lines(ListSource(rows, keys))
@@ -471,7 +471,7 @@ class ValuePicker(SearchDialog[str]):
 
     def _offered(self, first: Sequence[str]) -> Iterator[tuple[str, Definition | None]]:
         leading = {name: self.scope.resolve(name) for name in first if name not in self._exclude}
-        yield from ((name, found) for name, found in leading.items() if found is not None)
+        yield from ((name, operator) for name, operator in leading.items() if operator is not None)
         for name, definition in visible_values(self.scope):
             if name not in self._exclude and leading.get(name) is None:
                 yield name, definition

@@ -83,7 +83,7 @@ class Condition:
             return (node.attribute(self.subject) is not None) is (self.operator == "has")
         candidates = _values(node, self.subject, default_of)
         if self.operator == "!=":
-            return not any(_compares("=", found, self.value) for found in candidates)
+            return not any(_compares("=", candidate, self.value) for candidate in candidates)
         return any(_compares(self.operator, found, self.value) for found in candidates)
 
 
@@ -332,27 +332,27 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _compares(sign: str, found: Any, wanted: Any) -> bool:
+def _compares(sign: str, value: Any, wanted: Any) -> bool:
     if sign == "contains":
-        return _contains(found, wanted)
+        return _contains(value, wanted)
     compare = _OPERATORS[sign]
-    if isinstance(found, list) and not isinstance(wanted, list):
+    if isinstance(value, list) and not isinstance(wanted, list):
         # strides > 1: any of them; strides = 1: all of them.
-        results = [_compares(sign, item, wanted) for item in found]
+        results = [_compares(sign, item, wanted) for item in value]
         return bool(results) and (all(results) if compare is operator.eq else any(results))
     if compare is operator.eq:
-        return _equal(found, wanted)
-    return _is_number(found) and compare(found, wanted)
+        return _equal(value, wanted)
+    return _is_number(value) and compare(value, wanted)
 
 
-def _equal(found: Any, wanted: Any) -> bool:
-    if isinstance(found, list) and isinstance(wanted, list):
-        return len(found) == len(wanted) and all(map(_equal, found, wanted))
-    if isinstance(found, str) or isinstance(wanted, str):
-        return str(found) == str(wanted)
-    if not (_is_number(found) and _is_number(wanted)):
+def _equal(value: Any, wanted: Any) -> bool:
+    if isinstance(value, list) and isinstance(wanted, list):
+        return len(value) == len(wanted) and all(map(_equal, value, wanted))
+    if isinstance(value, str) or isinstance(wanted, str):
+        return str(value) == str(wanted)
+    if not (_is_number(value) and _is_number(wanted)):
         return False
-    return bool(found == wanted or _as_float32(wanted) == found)
+    return bool(value == wanted or _as_float32(wanted) == value)
 
 
 def _as_float32(value: float) -> float | None:
@@ -362,11 +362,11 @@ def _as_float32(value: float) -> float | None:
         return None
 
 
-def _contains(found: Any, wanted: Any) -> bool:
-    if isinstance(found, list):
+def _contains(values: Any, wanted: Any) -> bool:
+    if isinstance(values, list):
         wanted_items = wanted if isinstance(wanted, list) else [wanted]
-        return all(any(_equal(item, each) for item in found) for each in wanted_items)
-    return isinstance(found, str) and str(wanted).lower() in found.lower()
+        return all(any(_equal(item, each) for item in values) for each in wanted_items)
+    return isinstance(values, str) and str(wanted).lower() in values.lower()
 
 
 def _is_number(value: Any) -> bool:

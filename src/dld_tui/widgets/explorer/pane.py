@@ -343,7 +343,7 @@ class Explorer(Framed, Vertical):
 
     def cycle_sort(self) -> None:
         """Sort in the next order."""
-        sorts = [one for one in Sort if one is not Sort.FIGURE or self.model.figures is not None]
+        sorts = [sort for sort in Sort if sort is not Sort.FIGURE or self.model.figures is not None]
         at = sorts.index(self.model.sort) if self.model.sort in sorts else -1
         self.list_by(self.model.view, sorts[(at + 1) % len(sorts)])
 

@@ -92,10 +92,10 @@ def match_table(matches: Sequence[Match]) -> Table[Match]:
     """Return what the text of a path could become as a table."""
     return Table(
         (
-            Column("name", "name", lambda one: f"{one.name}{'/' if one.is_folder else ''}",
+            Column("name", "name", lambda match: f"{match.name}{'/' if match.is_folder else ''}",
                    keep="middle"),
-            Column("size", "size", lambda one: one.size, BYTES, 9, style="dim",
-                   text=lambda one: "" if one.is_folder else fmt.size(one.size)),
+            Column("size", "size", lambda match: match.size, BYTES, 9, style="dim",
+                   text=lambda match: "" if match.is_folder else fmt.size(match.size)),
         ),
         matches,
     )  # fmt: skip

@@ -90,7 +90,9 @@ class PrecisionOverlay(Overlay):
             model = self.model
             rows = range(start, min(end, start + _MOST_ROWS))
             precisions = (model.precision(model.overview.rails.order[row]) for row in rows)
-            known = self._known[start, end] = Counter(one for one in precisions if one is not None)
+            known = self._known[start, end] = Counter(
+                precision for precision in precisions if precision is not None
+            )
         return known
 
 

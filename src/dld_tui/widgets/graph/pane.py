@@ -121,8 +121,8 @@ class Colours:
         """Return what the colours can say now."""
         if self.pane.model is None or self.pane.notes is None:
             return [Overlay()]
-        told = self.ask_errors(), self.ask_quantized(), self.ask_flops()
-        return overlays_of(self.pane.model, self.pane.notes, *self.ask_times(), *told)
+        figures = self.ask_errors(), self.ask_quantized(), self.ask_flops()
+        return overlays_of(self.pane.model, self.pane.notes, *self.ask_times(), *figures)
 
     def weighed(self) -> None:
         """Show the sizes of the weights, which are known now."""
@@ -282,18 +282,18 @@ class GraphPane(Framed, Commands, Vertical):
 
     def show(self, model: ViewedGraph) -> None:
         """Show a graph; after an edit of the same scope, in the way the old one was shown."""
-        old, thing = self.model, self._at_cursor
+        old, item = self.model, self._at_cursor
         is_same = old is not None and model.is_same(old)
         if old is not None and is_same:
             model.carry_over(old)
         self.model, self.is_outdated = model, False
         self._take_notes(model)
         vertex = None
-        if old is not None and is_same and thing is not None:
-            inside = thing.vertices if isinstance(thing, Fold) else (thing,)
+        if old is not None and is_same and item is not None:
+            inside = item.vertices if isinstance(item, Fold) else (item,)
             subjects = [old.subject(at) for at in inside]
             vertex = next((v for v in map(model.vertex_now, subjects) if v is not None), None)
-        fold = model.same_fold(old, thing) if is_same and old and isinstance(thing, Fold) else None
+        fold = model.same_fold(old, item) if is_same and old and isinstance(item, Fold) else None
         if fold is not None and model.view is not GraphView.FOCUS:
             self.show_fold(fold)
         else:
@@ -326,10 +326,10 @@ class GraphPane(Framed, Commands, Vertical):
 
     def toggle_mark(self) -> None:
         """Mark or unmark the vertex under the cursor, or every node of the fold."""
-        model, thing = self.model, self._at_cursor
-        if model is None or thing is None:
+        model, item = self.model, self._at_cursor
+        if model is None or item is None:
             return
-        vertices = thing.vertices if isinstance(thing, Fold) else (thing,)
+        vertices = item.vertices if isinstance(item, Fold) else (item,)
         nodes = [(model.node_at(vertex), vertex) for vertex in vertices]
         keys: set[Hashable] = {vertex if node is None else node for node, vertex in nodes}
         marks = self.list.marks
@@ -436,14 +436,14 @@ class GraphPane(Framed, Commands, Vertical):
     @property
     def vertex(self) -> int | None:
         """The vertex under the cursor; None for a fold."""
-        found = self._at_cursor
-        return found if isinstance(found, int) else None
+        item = self._at_cursor
+        return item if isinstance(item, int) else None
 
     @property
     def fold(self) -> Fold | None:
         """The fold under the cursor."""
-        found = self._at_cursor
-        return found if isinstance(found, Fold) else None
+        item = self._at_cursor
+        return item if isinstance(item, Fold) else None
 
     @property
     def subject_at_cursor(self) -> Hashable | None:
@@ -570,15 +570,15 @@ class GraphPane(Framed, Commands, Vertical):
             self.canvas.drawing.name_ports()
             self.canvas.refresh()
 
-    def box_of(self, thing: int | Fold) -> int:
+    def box_of(self, item: int | Fold) -> int:
         """Return the box of a fold, or of a vertex or the fold that it is in; 0 without one."""
         model = self.model
         assert model is not None  # the callers have looked
-        if thing in self.boxes:
-            return self.boxes.index(thing)
-        if isinstance(thing, int) and thing >= len(model.overview.rails.rows):
+        if item in self.boxes:
+            return self.boxes.index(item)
+        if isinstance(item, int) and item >= len(model.overview.rails.rows):
             return 0  # a body without nodes has no boxes
-        row = model.overview.rails.rows[thing] if isinstance(thing, int) else thing.start
+        row = model.overview.rails.rows[item] if isinstance(item, int) else item.start
         for at, box in enumerate(self.boxes):
             if isinstance(box, Fold) and box.start <= row < box.end:
                 return at
@@ -711,8 +711,8 @@ class GraphPane(Framed, Commands, Vertical):
         """The node under the cursor."""
         from dld_tui.core.document import Node
 
-        found = self.subject_at_cursor
-        return found if isinstance(found, Node) else None
+        subject = self.subject_at_cursor
+        return subject if isinstance(subject, Node) else None
 
     @property
     def terminal(self) -> Terminal | None:

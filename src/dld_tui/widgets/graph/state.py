@@ -64,11 +64,11 @@ class GraphNotes:
     def set_findings(self, findings: Iterable[Any]) -> None:
         """Take note of what is wrong; the graph knows which vertex a finding is of."""
         rows = self.model.overview.rails.rows
-        found: dict[str, set[int]] = {level: set() for level in LEVELS}
+        vertices: dict[str, set[int]] = {level: set() for level in LEVELS}
         for level, vertex in self.model.levels(findings):
-            if level in found:
-                found[level].add(rows[vertex])
-        self._levels = {level: sorted(places) for level, places in found.items() if places}
+            if level in vertices:
+                vertices[level].add(rows[vertex])
+        self._levels = {level: sorted(places) for level, places in vertices.items() if places}
 
     # --- asking ---------------------------------------------------------------------------------
 

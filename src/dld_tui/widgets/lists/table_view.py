@@ -70,13 +70,13 @@ def windows(columns: Sequence[Column[Any]], width: int) -> list[Window]:
     steps = [(0, len(shown))]
     while steps[-1][1] < len(line):
         steps.append(_step(line, pinned, steps[-1], room))
-    found = []
+    fitted = []
     for number, (start, end) in enumerate(steps):
         seen = set(first if not number else (*pinned, *line[start:end]))
         # Those that were seen first keep their places; what waited follows at the right.
         order = [column for column in columns if column in seen and column in first]
         order += [column for column in line[start:end] if column in waiting]
-        found.append(
+        fitted.append(
             Window(
                 tuple(order),
                 _sizes(order, room),
@@ -85,7 +85,7 @@ def windows(columns: Sequence[Column[Any]], width: int) -> list[Window]:
                 after=number + 1 < len(steps),
             )
         )
-    return found
+    return fitted
 
 
 def _pinned(columns: Sequence[Column[Any]]) -> list[Column[Any]]:

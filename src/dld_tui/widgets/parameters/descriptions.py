@@ -67,24 +67,28 @@ def initializer_of(definition: Definition | None, name: str) -> Tensor | None:
     return definition.scope.initializer(name)
 
 
-def describe_source(row: ParameterRow, scope: Scope, name: str, found: Definition | None) -> None:
+def describe_source(
+    row: ParameterRow, scope: Scope, name: str, definition: Definition | None
+) -> None:
     """Fill in where the value `name`, used in `scope`, comes from."""
     shown = glyphs.current()
-    if found is None:
+    if definition is None:
         row.glyph, row.value, row.value_style = shown.error, visible(name), "bad"
         row.extra = "nothing makes this value"
         return
-    if found.kind == "node" and found.node is not None:
-        _link_to(row, found.node, shown.left)
-        row.extra = constant_text(found.node) or visible(name)
+    if definition.kind == "node" and definition.node is not None:
+        _link_to(row, definition.node, shown.left)
+        row.extra = constant_text(definition.node) or visible(name)
     else:
         row.glyph = shown.dot
         row.value = visible(name)
-        row.value_style = "io" if found.kind == "input" else ""
-        row.extra = "graph input" if found.kind == "input" else ""
-    if found.scope is not scope:
+        row.value_style = "io" if definition.kind == "input" else ""
+        row.extra = "graph input" if definition.kind == "input" else ""
+    if definition.scope is not scope:
         row.glyph = shown.up
-        row.extra = f"from {visible(found.scope.title)}" + (f"  {row.extra}" if row.extra else "")
+        row.extra = f"from {visible(definition.scope.title)}" + (
+            f"  {row.extra}" if row.extra else ""
+        )
 
 
 def constant_text(node: Node) -> str:

@@ -92,7 +92,7 @@ def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
     bars = _some(_bars("precision", layers, cells), _bars("type", layers, cells))
     finding_lines = _findings(facts, width)
     if width >= _WIDE:
-        used = sum(one.width + _GAP for one in bars)
+        used = sum(bar.width + _GAP for bar in bars)
         top = layers_block(layers, max(width - used, 40), _TOP)
         blocks = [*bars, *([top] if plan.total_ms else [])]
         lines += flow([*figures, *amounts], width, _GAP)
@@ -108,7 +108,7 @@ def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
 
 
 def _some(*blocks: Block) -> list[Block]:
-    return [one for one in blocks if one.lines]
+    return [part for part in blocks if part.lines]
 
 
 def _head(facts: PlanFacts, width: int) -> list[Line]:
@@ -139,9 +139,9 @@ def _figure(plan: EnginePlan) -> Block:
     timing = plan.timing
     times = None if timing is None else timing.compute or timing.latency
     if timing is not None and times is not None:
-        what = "GPU compute, median" if timing.compute is not None else "latency, median"
+        title = "GPU compute, median" if timing.compute is not None else "latency, median"
         rate = timing.throughput or (1000 / times.mean if times.mean else None)
-        return figure_block(times.median, what, f"{rate:,.0f} inferences/s" if rate else "")
+        return figure_block(times.median, title, f"{rate:,.0f} inferences/s" if rate else "")
     if plan.total_ms:
         return figure_block(plan.total_ms, "sum of the layers", "mean of each")
     return block([[("no times", "dim")]])
@@ -307,8 +307,8 @@ class PlanCharts(ChartPane):
         self._plan = plan
         series = plan.timing.series if plan.timing is not None else {}
         values = series.get("compute") or series.get("latency") or ()
-        what = "GPU compute" if series.get("compute") else "latency"
-        self.set_layers(layers, types, values, f"{what} over the inferences, ms")
+        title = "GPU compute" if series.get("compute") else "latency"
+        self.set_layers(layers, types, values, f"{title} over the inferences, ms")
 
     def line_charts(self) -> dict[str, Chart]:
         """Return those of a report, with other distributions, and the roofline."""
@@ -371,7 +371,7 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
     ]
     counts = {"compute": 0.0, "memory": 0.0}
     rows: list[Line] = []
-    for layer in sorted(plan.layers, key=lambda one: -(one.time_ms or 0.0)):
+    for layer in sorted(plan.layers, key=lambda item: -(item.time_ms or 0.0)):
         placed = placement(layer, peaks)
         if placed is None:
             continue
@@ -488,10 +488,10 @@ def detail_lines(
         lines.append([("tactic  ", "dim"), (clip(tactic, width - 8, keep="middle"), "")])
     if layer.origin:
         lines.append([("origin  ", "dim"), (visible(layer.origin), "")])
-    found: list[tuple[Line, NodeLine | None]] = [(line, None) for line in lines]
-    found += _node_lines(nodes, width)
-    found += [(line, None) for line in _attribute_lines(layer, width)]
-    return found
+    rows: list[tuple[Line, NodeLine | None]] = [(line, None) for line in lines]
+    rows += _node_lines(nodes, width)
+    rows += [(line, None) for line in _attribute_lines(layer, width)]
+    return rows
 
 
 def _figures(layer: EngineLayer) -> str:
@@ -538,15 +538,15 @@ def _node_lines(nodes: LayerNodes | None, width: int) -> list[tuple[Line, NodeLi
     count = fmt.plural(len(nodes.nodes), "node")
     cut = ", the file cut the list" if nodes.truncated else ""
     how = f"{count}, {nodes.confidence}, by {_HOW.get(nodes.how, nodes.how)}{cut}"
-    found: list[tuple[Line, NodeLine | None]] = [([("ONNX    ", "dim"), (how, "dim")], None)]
+    rows: list[tuple[Line, NodeLine | None]] = [([("ONNX    ", "dim"), (how, "dim")], None)]
     for place, node in enumerate(nodes.nodes[:_MOST_NODES]):
         kind = visible(node.op_type)
         label = clip(visible(node.label), max(width - len(kind) - 6, 8), keep="end")
         line: Line = [("  ", ""), (label, "link"), (f"  {kind}" if kind else "", "dim")]
-        found.append((line, NodeLine(place)))
+        rows.append((line, NodeLine(place)))
     if len(nodes.nodes) > _MOST_NODES:
-        found.append(([(f"  {len(nodes.nodes) - _MOST_NODES:,} more", "dim")], None))
-    return found
+        rows.append(([(f"  {len(nodes.nodes) - _MOST_NODES:,} more", "dim")], None))
+    return rows
 
 
 _HOW = {
@@ -738,7 +738,7 @@ class SpecialPane(Framed, Vertical):
             rows[layer.name, counts[layer.name]] = place
             counts[layer.name] += 1
         self._rows = rows
-        self.show_table(next((at for at, one in enumerate(tables) if one.name == before), 0))
+        self.show_table(next((at for at, table in enumerate(tables) if table.name == before), 0))
 
     def next_table(self) -> None:
         """Show the next table."""
@@ -892,8 +892,8 @@ class PlanGraphPane(GraphPane):
     @property
     def row_at_cursor(self) -> int | None:
         """The layer under the cursor, by its place among the plan's."""
-        found = self.subject_at_cursor
-        return found.row if isinstance(found, LayerVertex) else None
+        subject = self.subject_at_cursor
+        return subject.row if isinstance(subject, LayerVertex) else None
 
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Keep the marks to the graph."""

@@ -70,11 +70,11 @@ def _difference_lines(comparison: Comparison, width: int) -> list[Line]:
     if not comparison.differences:
         return [[("No setting and nothing in the environment differs.", "dim")]]
     lines: list[Line] = []
-    for found in comparison.differences:
-        name = clip(visible(found.name), _NAME_CELLS)
-        room = max(8, (width - len(name) - 2) // len(found.values) - 3)
+    for difference in comparison.differences:
+        name = clip(visible(difference.name), _NAME_CELLS)
+        room = max(8, (width - len(name) - 2) // len(difference.values) - 3)
         line: Line = [(f"{name}  ", "strong")]
-        for number, value in enumerate(found.values):
+        for number, value in enumerate(difference.values):
             if number:
                 line.append((" / ", "dim"))
             line.append((clip(visible(value), room, keep="middle"), "accent"))

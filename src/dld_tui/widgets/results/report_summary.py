@@ -79,8 +79,8 @@ def costliest(layers: Sequence[Layer], count: int = _TOP_LAYERS) -> list[Layer]:
 
     On a GPU it is the time of their kernels, not of their launch.
     """
-    timed = (one for one in priced(layers) if one.time_ms)
-    return nlargest(count, timed, key=lambda one: one.time_ms or 0)
+    timed = (layer for layer in priced(layers) if layer.time_ms)
+    return nlargest(count, timed, key=lambda layer: layer.time_ms or 0)
 
 
 def digits(value: float | None) -> int:
@@ -129,7 +129,7 @@ def input_shapes(settings: Mapping[str, JSON]) -> str:
 
 
 def _has_guesses(report: Report) -> bool:
-    return any(one.why for one in report_inputs(report))
+    return any(report_input.why for report_input in report_inputs(report))
 
 
 def head(report: Report, width: int) -> list[Line]:
@@ -306,7 +306,7 @@ def coverage(report: Report, width: int) -> list[Block]:
         rest = zip(before, rows, strict=True)
         blocks.append(block([[(start, "dim"), (row, style)] for start, row in rest]))
     joined = report.joined_percent
-    if joined is not None and not report.model and not any(one.nodes for one in report.layers):
+    if joined is not None and not report.model and not any(layer.nodes for layer in report.layers):
         blocks.append(block([[("not joined to ONNX nodes: no model is named", "dim")]]))
     elif joined is not None:
         style = "warn" if joined < _JOINED_PERCENT else ""
@@ -356,11 +356,11 @@ def advice_lines(advice: Sequence[Advice], width: int) -> list[Line]:
         return []
     shown = glyphs.current()
     lines: list[Line] = []
-    for one in advice:
-        warning = one.level == "warning"
+    for item in advice:
+        warning = item.level == "warning"
         mark, style = (shown.warning, "warn") if warning else (shown.info, "info")
         first = True
-        for part in wrap(one.text, max(width - 3, 10)):
+        for part in wrap(item.text, max(width - 3, 10)):
             lines.append([(f" {mark} " if first else "   ", style), (part, "")])
             first = False
     return lines
@@ -392,7 +392,7 @@ def summary_lines(
     median = report.latency.median if report.latency is not None else None
     shape, about = distribution_block(report.latencies, median), coverage(report, width)
     busy = gpu_facts(report, gpu, width)
-    used = sum(one.width + _GAP for one in figures)
+    used = sum(figure.width + _GAP for figure in figures)
     remarks = advice_lines(advice, width)
     if width >= _WIDE:
         room = width - used - (shape.width + _GAP if shape.lines else 0)
@@ -412,10 +412,10 @@ def summary_lines(
     else:
         lines += [*flow(figures, width), [], *busy, *([[]] if busy else [])]
         lines += [*(list(line) for line in layers_block(report.layers, min(width, 76)).lines), []]
-        below = block([line for one in about for line in one.lines])
+        below = block([line for part in about for line in part.lines])
         lines += [*flow(_some(shape, below), width), *remarks]
     return [fitted(line, width) for line in lines]
 
 
 def _some(*blocks: Block) -> list[Block]:
-    return [one for one in blocks if one.lines]
+    return [part for part in blocks if part.lines]

@@ -187,7 +187,7 @@ def _text(value: JSON) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_text(one) for one in value) or fmt.UNKNOWN
+        return ", ".join(_text(item) for item in value) or fmt.UNKNOWN
     return visible(str(value))
 
 
@@ -355,8 +355,8 @@ class ChartPane(Framed, Vertical):
         values = report.latencies
         title = "latency over the inferences, ms"
         if not values:
-            values = tuple(one.duration_us / 1000 for one in report.passes)
-            self._passes = tuple(one.index for one in report.passes)
+            values = tuple(run.duration_us / 1000 for run in report.passes)
+            self._passes = tuple(run.index for run in report.passes)
             title = "latency over the profiled passes, ms"
         self._by_pass = report.cost_by_pass
         self._generation = generation_of(report)

@@ -54,7 +54,7 @@ def bindings_for(*scopes: str) -> list[BindingType]:
 
 def shown_too(id: str) -> list[BindingType]:
     """Return the bindings of a command of lists that the footer shows for one of them."""
-    bindings = (one for one in bindings_for("list") if isinstance(one, Binding))
+    bindings = (binding for binding in bindings_for("list") if isinstance(binding, Binding))
     return [replace(binding, show=True) for binding in bindings if binding.id == id]
 
 

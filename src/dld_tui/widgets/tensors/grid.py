@@ -593,17 +593,19 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         """Draw one line."""
         width = self.view_size.width
         if self.is_empty:
-            said, style = f" No elements: the shape is {list(self.view.shape)}.", "empty"
+            message, style = f" No elements: the shape is {list(self.view.shape)}.", "empty"
             if self.problem:
-                said, style = f" {glyphs.current().error} {visible(self.problem)}", "bad"
-            return self.piece_styles.strip([(said, style)] if y == 1 and self.blocks else [], width)
+                message, style = f" {glyphs.current().error} {visible(self.problem)}", "bad"
+            return self.piece_styles.strip(
+                [(message, style)] if y == 1 and self.blocks else [], width
+            )
         if y == 0:
             return self.piece_styles.strip(list(self._headings()), width)
         assert self.blocks is not None
         if self.blocks.problem:
             mark = glyphs.current().error
-            said = f" {mark} {visible(self.blocks.problem)}" if y == 2 else ""
-            return self.piece_styles.strip([(said, "bad")], width)
+            message = f" {mark} {visible(self.blocks.problem)}" if y == 2 else ""
+            return self.piece_styles.strip([(message, "bad")], width)
         row = self.scroll_offset.y + y - 1
         if row >= self.view.rows:
             return self.piece_styles.strip([], width)

@@ -64,8 +64,8 @@ class SliceBar(Rows):
         for number, size in enumerate(layout.shape):
             name = f"axis {number} " if in_words else f"{number}:"
             if number in (layout.row_axis, layout.column_axis):
-                what = "rows" if number == layout.row_axis else "columns"
-                lines.append([(f"  {name}{what if in_words else what[0]} {size:,} ", "dim")])
+                role = "rows" if number == layout.row_axis else "columns"
+                lines.append([(f"  {name}{role if in_words else role[0]} {size:,} ", "dim")])
                 continue
             place = f"{layout.fixed[number]:,}"
             of = f" of {size:,}" if in_words else f"/{size:,}"

@@ -237,8 +237,8 @@ def merged(counts: Sequence[int], most: int) -> list[int]:
     """Return at most `most` counts, each of the same number of neighbouring bins."""
     if most <= 0:
         return []
-    each = -(-len(counts) // most)
-    return [sum(counts[at : at + each]) for at in range(0, len(counts), each)]
+    bins_per_bar = -(-len(counts) // most)
+    return [sum(counts[at : at + bins_per_bar]) for at in range(0, len(counts), bins_per_bar)]
 
 
 def read_histogram(

@@ -423,8 +423,10 @@ def memory_rows(report: Report, events: Sequence[PassEvent]) -> list[CounterRow]
 
     They are those of the first pass: later ones take all that they need as one block.
     """
-    known = {one.index: one.in_use_bytes for one in report.layers if one.in_use_bytes is not None}
-    steps = sorted((one.start_us, known[one.layer]) for one in events if one.layer in known)
+    known = {
+        layer.index: layer.in_use_bytes for layer in report.layers if layer.in_use_bytes is not None
+    }
+    steps = sorted((event.start_us, known[event.layer]) for event in events if event.layer in known)
     top = max((size for _, size in steps), default=0)
     if not top:
         return []
@@ -468,7 +470,7 @@ def _series(
 
 def timeline_of(report: Report, index: int) -> Timeline:
     """Read a pass and return its timeline; empty when the report has no such pass."""
-    shown_pass = next((one for one in report.passes if one.index == index), None)
+    shown_pass = next((candidate for candidate in report.passes if candidate.index == index), None)
     if shown_pass is None:
         return Timeline([], 0.0)
     gpu = report.gpu_events(index)

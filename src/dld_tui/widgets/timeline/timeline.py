@@ -68,14 +68,14 @@ def overview_line(
 
 def axis_line(scale: TimeScale, title: int = TITLE_CELLS) -> list[Piece]:
     """Return the zoom, the unit of the ticks, and the ticks."""
-    found = axis(scale)
+    ticks = axis(scale)
     line = [" "] * scale.cells
-    for cell, label in found.ticks:
+    for cell, label in ticks.ticks:
         line[cell : cell + len(label)] = label
     text = "".join(line).rstrip()
     zoom = scale.zoom
     times = "" if zoom < 1.005 else f"{zoom:.1f}x" if zoom < 10 else f"{zoom:,.0f}x"
-    unit = f" {found.unit} "
+    unit = f" {ticks.unit} "
     return [(fit(times, title - len(unit)), "dim"), (unit, "faint"), (text, "axis")]
 
 
@@ -569,8 +569,8 @@ class TimelineView(
         if place is not None:
             self.move_to(*place)
         else:
-            what = "The layer's launch" if on_gpu else "A kernel of this layer"
-            self.notify(f"{what} is not in this pass", timeout=3)
+            meaning = "The layer's launch" if on_gpu else "A kernel of this layer"
+            self.notify(f"{meaning} is not in this pass", timeout=3)
 
     def action_first_span(self) -> None:
         self.move_to(self.lane, 0)
