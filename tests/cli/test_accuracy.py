@@ -84,7 +84,7 @@ def test_a_search_tells_and_writes_what_it_found(
 
     outcome = dld("accuracy", pair[0], "--search", "fp16", "--json")
     assert outcome.json["kept"] == []
-    assert "All nodes can compute in fp16" in dld("accuracy", pair[0], "--search", "fp16").out
+    assert "All nodes can run in fp16" in dld("accuracy", pair[0], "--search", "fp16").out
 
 
 def test_what_does_not_go_together(dld: Dld, pair: tuple[Path, Path]) -> None:

@@ -101,7 +101,7 @@ def test_a_line_that_cannot_be_is_left_out(
     path, out = models.write(tmp_path, models.CHAIN), tmp_path / "o.onnx"
     rename = {"edit": "rename_node", "scope": [], "node": "first", "name": "one"}
     outcome = dld("edit", path, script(tmp_path, line, rename), "-o", out)
-    assert (outcome.status, outcome.out.strip()) == (1, "1 applied, 1 left out")
+    assert (outcome.status, outcome.out.strip()) == (1, "1 applied, 1 skipped")
     assert says in outcome.err
     assert onnx.load(out).graph.node[0].name == "one"
 

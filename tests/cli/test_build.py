@@ -153,7 +153,7 @@ def test_nothing_is_overwritten(dld: Dld, runs: Runs, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "no MODEL is given"),
+        ([], "MODEL is missing"),
         (["m.onnx", "--memory-pool", "x"], "is not a pool"),
         (["m.onnx", "--min-shapes", "x"], "is not a shape"),
         (["m.onnx", "--profile=x"], "is not a number"),

@@ -84,7 +84,7 @@ def test_fixes_are_written_and_what_is_left_is_printed(dld: Dld, tmp_path: Path)
     before = path.read_bytes()
     outcome = dld("check", path, "--fix", "-o", output)
     assert (outcome.status, outcome.out) == (0, "")
-    assert "repairs made" in outcome.err
+    assert "fixes applied" in outcome.err
     assert path.read_bytes() == before
     assert dld("check", output).out == ""
     onnx.checker.check_model(onnx.load(output), full_check=True)

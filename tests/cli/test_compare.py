@@ -54,7 +54,7 @@ def test_text(dld: Dld, pair: tuple[Path, Path]) -> None:
 A  base  {first} · {made}
 B  {second} · {made}
 
-No setting and nothing in the environment differs.
+No differences in settings and environment.
 
 ! Whether the model is the same is not recorded.
 

@@ -62,7 +62,7 @@ def test_tensors_are_listed_and_converted(dld: Dld, tmp_path: Path) -> None:
         "large", "initializer", "float32", "[4000]", "16", "kB", "0", "0", "976", "1"
     ]  # fmt: skip
     none = dld("convert", "tensors", path, "--list", "--filter", "nothing")
-    assert none.out == "no tensor fits\n"
+    assert none.out == "no tensor matches\n"
     done = dld("convert", "tensors", path, "-o", out, "--to", "float16", "--filter", "large")
     assert "Cast" in done.out
     assert "an output is needed" in dld.fails(2, "convert", "tensors", path)

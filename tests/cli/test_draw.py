@@ -174,10 +174,10 @@ def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -
     output = tmp_path / "deep.svg"
 
     found = dld("draw", path, "-o", output, "--json")
-    assert "pixels are more than viewers open: repeated blocks are folded" in found.err
+    assert "pixels exceed the limit of viewers: repeated blocks are folded" in found.err
     assert found.json["height"] <= 32_767
     assert not found.json["oversized"]
     whole = dld("draw", path, "-o", output, "--no-folded", "--json", "--force")
     assert whole.json["height"] > 32_767
     assert whole.json["oversized"]
-    assert f"x {whole.json['height']:,} pixels are more than viewers open" in whole.err
+    assert f"x {whole.json['height']:,} pixels exceed the limit of viewers" in whole.err

@@ -46,7 +46,7 @@ def test_what_is_for_models_is_refused(
 ) -> None:
     outcome = dld("draw", engine, "-o", tmp_path / "a.svg", *options)
     assert outcome.status == ExitStatus.USAGE
-    assert "is for models" in outcome.err
+    assert "only works for models" in outcome.err
 
 
 def test_the_colour_is_for_engines(dld: Dld, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_edits_are_replayed(dld: Dld, model: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
     before = model.read_bytes()
     outcome = dld("edit", model, edits, "-o", output)
-    assert (outcome.status, outcome.out, outcome.err) == (0, "1 applied, 0 left out\n", "")
+    assert (outcome.status, outcome.out, outcome.err) == (0, "1 applied, 0 skipped\n", "")
     assert onnx.load(output).graph.node[0].name == "start"
     assert model.read_bytes() == before
 
@@ -41,7 +41,7 @@ def test_lines_that_do_not_fit_are_told_and_the_rest_applies(
     assert outcome.status == 1
     assert outcome.json["applied"] == 1
     assert [entry["edit"] for entry in outcome.json["refused"]] == [1]
-    assert "edit 1 was left out" in outcome.err
+    assert "edit 1 skipped" in outcome.err
     assert onnx.load(tmp_path / "out.onnx").graph.node[0].name == "start"
 
 

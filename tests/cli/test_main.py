@@ -54,11 +54,11 @@ def test_version(dld: Dld) -> None:
 
 def test_mistyped_command_gets_a_suggestion(dld: Dld) -> None:
     line = dld.fails(2, "inspct", "model.onnx")
-    assert line == "dld: there is no command 'inspct'; did you mean 'inspect'? See 'dld --help'"
+    assert line == "dld: no such command: 'inspct'; did you mean 'inspect'? See 'dld --help'"
 
 
 def test_unknown_command_without_a_close_name(dld: Dld) -> None:
-    assert dld.fails(2, "xyzzy") == "dld: there is no command 'xyzzy'. See 'dld --help'"
+    assert dld.fails(2, "xyzzy") == "dld: no such command: 'xyzzy'. See 'dld --help'"
 
 
 @pytest.mark.parametrize(

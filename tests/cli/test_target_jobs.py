@@ -82,7 +82,7 @@ def test_a_job_whose_program_died_can_be_stopped(dld: Dld, box: Connection, tmp_
     process.wait()
     job = JobsStore().all()[0]
     stopped = dld("target", "attach", job.id, "--cancel")
-    assert (stopped.status, stopped.err) == (0, f"job {job.id} is stopped\n")
+    assert (stopped.status, stopped.err) == (0, f"job {job.id} stopped\n")
     assert list(Path(box.directory, "jobs").iterdir()) == []
     assert not (tmp_path / "r").exists()
 

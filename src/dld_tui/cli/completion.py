@@ -23,13 +23,13 @@ complete %(prog_name)s 'p@*@`env %(complete_var)s=tcsh_complete %(prog_name)s`@'
 
 
 class TcshComplete(ShellComplete):
-    """tcsh hands over the line up to the cursor in a variable, and keeps what fits of the words."""
+    """tcsh passes the line up to the cursor in a variable, and filters the words itself."""
 
     name = "tcsh"
     source_template = _SCRIPT
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """Return the words before the one that is completed, and that one."""
+        """Return the preceding words and the word to complete."""
         line = os.environ.get("COMMAND_LINE", "")
         lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
         lexer.whitespace_split, lexer.commenters = True, ""
@@ -42,7 +42,7 @@ class TcshComplete(ShellComplete):
         return words[1:], incomplete
 
     def format_completion(self, item: CompletionItem) -> str:
-        """Return a word as it is typed; of a path, the files that begin so."""
+        """Return a word as typed, or the files with this prefix."""
         if item.type not in ("file", "dir"):
             return str(item.value)
         found = _beginning_with(item.value)

@@ -1,4 +1,4 @@
-"""The ``dld`` command as click has it: its table, and the paths that are no command."""
+"""The click group ``dld``: commands of the table, and paths to open."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LazyGroup(click.Group):
         self._rows = table
 
     def rows(self) -> tuple[CommandInfo, ...]:
-        """Return the commands; asked at each use, as some groups get new ones."""
+        """Return the commands, computed on each use, because plugins may add some."""
         return self._rows
 
     @property
@@ -37,7 +37,7 @@ class LazyGroup(click.Group):
 
     @property
     def visible(self) -> list[CommandInfo]:
-        """The rows that help and completion show."""
+        """Rows in help and completion."""
         return [row for row in self.table.values() if not row.hidden]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
         return [row.name for row in self.visible]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command, or return None when there is no such name.
+        """Import a command, or return None for an unknown name.
 
         Raises:
             UnavailableError: The activity that it is made of cannot be imported here.
@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
             click.UsageError: There is none of this name; says which one may have been meant.
         """
         if not ctx.resilient_parsing and args[0] not in self.table and args[0][:1] != "-":
-            raise click.UsageError(f"there is no command {args[0]!r}{self._meant(args[0])}", ctx)
+            raise click.UsageError(f"no such command: {args[0]!r}{self._meant(args[0])}", ctx)
         return super().resolve_command(ctx, args)
 
     def _meant(self, name: str) -> str:
@@ -134,7 +134,7 @@ class MainGroup(LazyGroup):
         return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return the text that needs no click."""
+        """Return the help text, which needs no click."""
         return help_text().rstrip()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

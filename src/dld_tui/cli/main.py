@@ -1,4 +1,4 @@
-"""Running ``dld``: what every command shares, from its help to its exit status.
+"""Entry point of ``dld``: help, errors and exit status of all commands.
 
 What is imported here, is imported by ``dld --help``, which must be as quick as Python.
 """
@@ -16,11 +16,11 @@ from dld_tui.cli.table import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
 
 _BROKEN_PIPE = 128 + 13
-"""What a shell shows for a process that SIGPIPE ended."""
+"""Exit status that a shell shows after SIGPIPE."""
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit status; what goes wrong is one line on stderr."""
+    """Run one command line and return its exit status; print errors as one line on stderr."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # the locale may not be UTF-8
@@ -54,7 +54,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _drop_output() -> None:
-    """Let what is still buffered go nowhere: it must not fail again at exit."""
+    """Discard buffered output, so that it does not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -120,7 +120,7 @@ def _invoke(argv: Sequence[str]) -> int:
 
 
 def _kept(details: str | None) -> str:
-    """Put the details of an error into a file and return the words that name it."""
+    """Write the details of an error to a file and return a text that names it."""
     if not details:
         return ""
     from dld_tui.core.files.writer import write_text
@@ -135,7 +135,7 @@ def _kept(details: str | None) -> str:
 
 
 def _report(status: ExitStatus, message: str, as_json: bool, error: DldError | None = None) -> int:
-    """Say what went wrong, on standard error and as the document that was asked for."""
+    """Print an error on standard error, and as a JSON document if requested."""
     from dld_tui.core.text import visible
 
     if sys.stderr is not None:

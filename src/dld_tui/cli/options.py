@@ -1,4 +1,4 @@
-"""Command line options from the one declaration of an activity's settings."""
+"""Command line options from the fields of an activity's request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _FLAG = "flag_"
-"""Before the names of flags that set a value."""
+"""Prefix of the names of flags that set a value."""
 
 
 def parameters_of(request: type[Any]) -> list[click.Parameter]:
@@ -91,7 +91,7 @@ def _flag_name(flag: str) -> str:
 
 
 class _Option(click.Option):
-    """An option whose help shows our spelling first; its text names the others."""
+    """An option whose help shows only the main spelling; its text lists the others."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the two columns of the help."""
@@ -106,19 +106,19 @@ def _others(spellings: Sequence[str]) -> list[str]:
 
 
 class _Choice(click.Choice[str]):
-    """A choice whose values have other spellings, too."""
+    """A choice whose values have alternative spellings."""
 
     def __init__(self, choices: tuple[str, ...], words: tuple[tuple[str, str], ...]) -> None:
         super().__init__(choices, case_sensitive=False)
         self.words = {word.lower(): choice for word, choice in words}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the choice that a word means."""
+        """Return the choice for a word."""
         return super().convert(self.words.get(str(value).lower(), value), param, ctx)
 
 
 class Measure(click.FloatRange):
-    """A number that may be written with its unit, as 90s or 3%.
+    """A number with an optional unit, such as 90s or 3%.
 
     Args:
         unit: The unit.
@@ -148,7 +148,7 @@ class Measure(click.FloatRange):
 
 
 def click_type(setting: Setting) -> click.ParamType[Any]:
-    """Return the type of a setting's values; of a tuple, of one of them."""
+    """Return the type of a setting's values; for a tuple, of its items."""
     kind = setting.type
     if typing.get_origin(kind) is tuple:
         kind = typing.get_args(kind)[0]
@@ -226,7 +226,7 @@ def _jobs() -> Iterable[str]:
 
 
 PLACE = SavedName(_places)
-"""Where a job runs: this machine, or a saved target."""
+"""Name of a saved target, or of this machine."""
 TARGET = SavedName(_targets)
 TOOL = SavedName(_tools)
 JOB = SavedName(_jobs)

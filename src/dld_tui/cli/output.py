@@ -1,4 +1,4 @@
-"""Where a command writes: data to standard output, narration and progress to standard error."""
+"""Output of commands: results to standard output, messages and progress to standard error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dld_tui.core.types import JSON
 
 
 def write(text: str = "") -> None:
-    """Write text that is fit to be shown, and a newline, to standard output."""
+    """Write escaped text and a newline to standard output."""
     click.echo(text)
 
 
@@ -31,7 +31,7 @@ _written_json = False
 
 
 def write_json(document: Any) -> None:
-    """Write one JSON document to standard output; what JSON has no number for becomes null.
+    """Write one JSON document to standard output; NaN and infinity become null.
 
     Args:
         document: JSON data, or a dataclass.
@@ -42,13 +42,13 @@ def write_json(document: Any) -> None:
 
 
 def begin_command() -> None:
-    """Note that no document was written yet."""
+    """Reset the record of written documents."""
     global _written_json  # noqa: PLW0603
     _written_json = False
 
 
 def has_written_json() -> bool:
-    """Tell whether a document was written; a second one would make both unreadable."""
+    """Tell whether a JSON document was written: a second one would make both unreadable."""
     return _written_json
 
 
@@ -63,7 +63,7 @@ def _finite(value: JSON) -> JSON:
 
 
 def narrate(text: str) -> None:
-    """Write a line for people to standard error; `text` may be foreign."""
+    """Write a message to standard error; `text` may be untrusted."""
     click.echo(visible(text), err=True)
 
 
@@ -71,7 +71,7 @@ _ELSEWHERE = "Save to another folder"
 
 
 def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None:
-    """Refuse to overwrite a file, or to begin work whose result has no folder to go to.
+    """Raise an error if an output exists or its folder is missing or not writable.
 
     Args:
         path: The result.
@@ -79,14 +79,14 @@ def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None
         makes_folder: A folder that is not there is made.
 
     Raises:
-        SaveError: There is no such folder, or it may not be written to.
-        UsageError: There is something at `path` and `force` is False, or a folder.
+        SaveError: The folder does not exist, or is not writable.
+        UsageError: The file exists and `force` is False, or `path` is a folder.
     """
     folder = path.absolute().parent
     if not makes_folder and not folder.is_dir():
         raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
     if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-        raise SaveError("the folder may not be written to", where=str(path), hint=_ELSEWHERE)
+        raise SaveError("the folder is not writable", where=str(path), hint=_ELSEWHERE)
     if not makes_folder and path.is_dir():
         raise UsageError("it is a folder", where=str(path), hint="Name a file in it")
     if not force and os.path.lexists(path):
@@ -94,18 +94,18 @@ def require_free(path: Path, force: bool, *, makes_folder: bool = False) -> None
 
 
 def write_table(table: Table[Any]) -> None:
-    """Write a table: whole for a pipe, cut to the width of a terminal."""
+    """Write a table: in full to a pipe, cut to the width of a terminal."""
     for line in text_lines(table, terminal_cells()):
         write(line)
 
 
 def terminal_cells() -> int | None:
-    """Return the cells of a line of standard output; None where that is no terminal."""
+    """Return the columns of standard output; None if it is not a terminal."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
 def write_wrapped(text: str, indent: str) -> None:
-    """Write text in lines that a terminal has room for; the ones after the first are indented."""
+    """Write text wrapped to the terminal; continuation lines are indented."""
     room = terminal_cells()
     if room is None:
         write(text)

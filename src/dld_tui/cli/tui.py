@@ -1,4 +1,4 @@
-"""The door to the user interface, or plain text where there is no terminal for it."""
+"""Start the user interface, or print plain text without a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def has_terminal() -> bool:
 
 
 def import_asyncio_without_tls() -> None:
-    """Import asyncio as in a Python that was built without TLS: it would take 4.5 MB.
+    """Import asyncio without TLS, which would need 4.5 MB.
 
     Nothing of the user interface speaks it. ``import ssl`` works afterwards, as for ``urllib``.
     """
@@ -29,7 +29,7 @@ def import_asyncio_without_tls() -> None:
 
 
 def open_paths(paths: Sequence[Path]) -> int | None:
-    """Open the user interface, or print what is in the files when there is no terminal for it."""
+    """Open the user interface, or print the files without a terminal."""
     if has_terminal():
         from dld_tui.core.machine.collector import pause
 
@@ -51,10 +51,10 @@ def open_paths(paths: Sequence[Path]) -> int | None:
 
 
 def open_diff(old: Path, new: Path, *, weights: bool = True) -> int:
-    """Show in the user interface what differs between two models; needs a terminal.
+    """Compare two models in the user interface; needs a terminal.
 
     Raises:
-        InputError: One of the files is missing or no model.
+        InputError: One of the files is missing or not a model.
     """
     import_asyncio_without_tls()
     from dld_tui.app import run
@@ -72,7 +72,7 @@ def print_file(path: Path) -> None:
     """Print a model, a report, an engine plan or a result of tuning as text.
 
     Raises:
-        InputError: The file cannot be read, or nothing prints its kind.
+        InputError: The file cannot be read, or its kind cannot be printed.
     """
     from dld_tui.core.files.recognise import FileKind, recognise
 

@@ -1,4 +1,4 @@
-"""``dld worker``: what a target runs; it reads one request and prints events."""
+"""``dld worker``: read one request, run it, and print events."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_the_page_has_the_rows_of_the_comparison(comparison: Comparison) -> None
 def test_reports_that_are_alike_say_so(tmp_path: Path) -> None:
     path = make_report(tmp_path / "a.dldprof")
     page = comparison_page(Comparison([open_subject(path), open_subject(path)]))
-    assert "No setting and nothing in the environment differs." in page
+    assert "No differences in settings and environment." in page
 
 
 def test_reports_of_one_name_are_told_apart(

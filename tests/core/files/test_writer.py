@@ -252,7 +252,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
     if os.access(tmp_path, os.W_OK):
         pytest.skip("this user may write everywhere")
     try:
-        with pytest.raises(SaveError, match="the folder may not be written to"):
+        with pytest.raises(SaveError, match="the folder is not writable"):
             write_bytes(tmp_path / "f", b"new")
     finally:
         tmp_path.chmod(0o755)
@@ -261,7 +261,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(errno.EROFS, "its disk is read-only"), (errno.EACCES, "the folder may not be written to")],
+    [(errno.EROFS, "its disk is read-only"), (errno.EACCES, "the folder is not writable")],
 )
 def test_refusals_of_the_system_are_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, words: str

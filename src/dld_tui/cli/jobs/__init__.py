@@ -1,1 +1,1 @@
-"""Commands that run an activity, here or on a target, and what they print of its result."""
+"""Commands that run an activity, here or on a target, and print its result."""

@@ -1,4 +1,4 @@
-"""``dld accuracy``: whether two models, or two ways to run one, agree; what must stay in fp32."""
+"""``dld accuracy``: compare the outputs of two runs; find nodes that must stay in fp32."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _parameters() -> list[click.Parameter]:
 
 
 def _search_option() -> click.Parameter:
-    """Return the option whose value may be left out."""
+    """Return the option with an optional value."""
     return click.Option(
         ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
         type=click.Choice(["fp16", "bf16", "int8"]),
@@ -151,7 +151,7 @@ command = click.Command("accuracy", params=_parameters(), callback=_callback, he
 
 
 def show_search(result: PrecisionResult, model: Path) -> None:
-    """Print what a search found, for people."""
+    """Print the result of a search as text."""
     precision = result.precision
     is_int8 = precision == "int8"
     if isinstance(result, PrecisionEstimate):
@@ -160,21 +160,21 @@ def show_search(result: PrecisionResult, model: Path) -> None:
     cost = f"{fmt.plural(result.trials, 'trial')} in {fmt.duration(result.seconds)}"
     kept = result.kept
     if kept is None:
-        write(f"No set of nodes is enough: {cost}")
-        write("The outputs are not within their tolerances even with all nodes kept in fp32")
+        write(f"No set of nodes suffices: {cost}")
+        write("Outputs are outside their tolerance even with all nodes in fp32")
         return
     if not result.minimal:
         write(not_minimal_text(result))
         _write_nodes(kept)
     elif kept:
-        write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; without any of them an output is"
-              " not within its tolerance")  # fmt: skip
+        write(f"{fmt.plural(len(kept), 'node')} must stay in fp32; lowering any of them puts an"
+              " output outside its tolerance")  # fmt: skip
         _write_nodes(kept)
     elif not result.candidates:
-        write(f"There is no node that {precision} changes")
+        write(f"No node can be changed to {precision}")
         return
     else:
-        write("All nodes can be quantized" if is_int8 else f"All nodes can compute in {precision}")
+        write("All nodes can be quantized" if is_int8 else f"All nodes can run in {precision}")
     write(f"{fmt.plural(result.lowered or 0, 'node')} in {precision}; {cost}")
     for name, error in result.errors.items():
         write(
@@ -188,11 +188,11 @@ def show_search(result: PrecisionResult, model: Path) -> None:
         path = visible(str(model))
         write(f"Quantize the others: dld convert quantize {path} --calibration DIR {given} -o OUT")
         if script is None:
-            write("Add --script nodes.txt to write the names to a file for --exclude-from")
+            write("Use --script nodes.txt to write the names for --exclude-from")
     elif is_int8:
         write("Quantize it: dld convert quantize --calibration DIR")
     elif script is None:
-        write("Add --script precisions.jsonl to write the edit script that sets the precisions")
+        write("Use --script precisions.jsonl to write the edit script that sets the precisions")
     else:
         path, file = visible(str(model)), visible(script)
         write(f"Set the precisions: dld edit {path} {file} -o OUT")
@@ -203,7 +203,7 @@ def _write_nodes(kept: Sequence[KeptNode]) -> None:
 
 
 def show_result(result: AccuracyReport, *, worst: bool, most: int) -> None:
-    """Print a comparison for people."""
+    """Print a comparison as text."""
     found = result.found
     for remark in found.remarks:
         narrate(remark)

@@ -1,4 +1,4 @@
-"""Commands that run an activity: options from its request, progress on stderr, its result."""
+"""Commands that run an activity: options from its request, progress, result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dld_tui.targets.registry import named, requests_for
 
 @dataclass
 class Run:
-    """The job of one target, and what became of it."""
+    """The job of one target, and its result or error."""
 
     target: str
     job: Job
@@ -44,7 +44,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
 
     Raises:
         UsageError: A target is named twice, or the activity writes no report.
-        DldError: What the first target that failed says; the others' reports are written.
+        DldError: The error of the first target that failed; reports of the others are written.
     """
     validate(request)
     requests = requests_for(activity_id, request, names, lambda path: require_free(path, force))
@@ -108,14 +108,14 @@ Rewrite: TypeAlias = "Callable[[list[str]], list[str]]"
 
 
 class RewritingCommand(click.Command):
-    """A command that may change its arguments before they are parsed."""
+    """A command that rewrites its arguments before parsing."""
 
     def __init__(self, name: str, rewrite: Rewrite | None, **about: Any) -> None:
         super().__init__(name, **about)
         self.rewrite = rewrite
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the changed arguments."""
+        """Rewrite and parse the arguments."""
         return super().parse_args(ctx, self.rewrite(args) if self.rewrite else args)
 
 
@@ -123,7 +123,7 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> A
     """Run a job to its end and return its result.
 
     Raises:
-        DldError: What the job says of its failure.
+        DldError: The job failed.
     """
     validate(request)
     if target is not None:
@@ -137,7 +137,7 @@ def run_activity(activity_id: str, request: Any, target: str | None = None) -> A
 
 
 def command_of(activity_id: str) -> click.Command:
-    """Return the command of an activity: its own, or one made of its settings.
+    """Return the command of an activity: its own, or one built from its settings.
 
     Raises:
         UnavailableError: The activity cannot be imported here.
@@ -151,7 +151,7 @@ def command_of(activity_id: str) -> click.Command:
 
 
 def activity_command(activity: Activity) -> click.Command:
-    """Return a command with an option for each setting of an activity, which is imported."""
+    """Return a command with an option for each setting of an imported activity."""
     about = activity.command or activities.Command((activity.id,))
 
     def callback(target: tuple[str, ...], force: bool, as_json: bool, **values: Any) -> int | None:
@@ -186,7 +186,7 @@ def activity_command(activity: Activity) -> click.Command:
 
 
 def show_fields(result: Any, as_json: bool) -> None:
-    """Print the result of an activity that says nothing else of it."""
+    """Print the fields of a result: the default for activities."""
     data = encode(result)
     if as_json:
         write_json(data)
@@ -197,7 +197,7 @@ def show_fields(result: Any, as_json: bool) -> None:
 
 
 def _reports(request: type[Any]) -> bool:
-    """Return whether an activity writes a report, so that those of several targets compare."""
+    """Return whether an activity writes a report, which several targets can compare."""
     return any(s.param.kind == "output" and s.param.suffix for s in settings_of(request))
 
 
@@ -207,14 +207,14 @@ def shared_options(*, several: bool = True) -> list[click.Parameter]:
     Args:
         several: Whether it can run on several targets at once.
     """
-    more = "; given again, on all of them at once, and compare." if several else "."
+    more = "; repeat it to run on several and compare." if several else "."
     return [
         click.Option(
             ["--target"],
             type=PLACE,
             metavar="NAME",
             multiple=True,
-            help=f"Run there instead of here{more}",
+            help=f"Run on this target{more}",
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),

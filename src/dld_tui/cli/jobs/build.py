@@ -1,4 +1,4 @@
-"""``dld build``: a TensorRT engine of a model; or what a command of trtexec means."""
+"""``dld build``: build a TensorRT engine, or translate trtexec commands."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def callback(
 
 
 def _request(values: dict[str, Any], command: str | None) -> Request:
-    """Return the settings of the options, over those of a pasted command."""
+    """Return the settings of a pasted command, overridden by the options."""
     if command is None:
         if values.get("model") is None:
-            raise UsageError("no MODEL is given", hint="Write dld build MODEL -o ENGINE")
+            raise UsageError("MODEL is missing", hint="Write dld build MODEL -o ENGINE")
         given: Request = request_from(Request, values)
         validate(given)
         return given
@@ -76,7 +76,7 @@ def _request(values: dict[str, Any], command: str | None) -> Request:
         narrate(f"note: {note}")
     model = values["model"]
     if model is None and "model" not in parsed.values:
-        raise UsageError("the command names no model, and no MODEL is given")
+        raise UsageError("the command names no model, and MODEL is missing")
     values["model"] = model or Path(str(parsed.values["model"]))
     named = {name for name, value in values.items() if value is not None and value != ()}
     base = from_json(Request, {**parsed.values, "model": str(values["model"])})

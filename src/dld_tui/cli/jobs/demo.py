@@ -1,4 +1,4 @@
-"""``dld demo``: the main job, on a model that ships with the program."""
+"""``dld demo``: profile a built-in model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dld_tui.core.errors import SaveError
 from dld_tui.core.settings.paths import cache_dir, ensure
 
 _SECONDS = 1.0
-"""Enough to see the report; a real measurement takes longer."""
+"""Enough to show a report; a real measurement takes longer."""
 
 
 @click.command("demo")

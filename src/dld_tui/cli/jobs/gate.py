@@ -1,4 +1,4 @@
-"""``dld gate``: whether a new version is slower than a base, for pipelines."""
+"""``dld gate``: fail if a new version is slower than a baseline, for CI."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _callback(
     settings = {name: value for name, value in values.items() if value not in (None, ())}
     if commands:
         if settings or base_set or new_set or target:
-            raise UsageError("--commands takes no settings of a profile")
+            raise UsageError("--commands cannot be combined with profile settings")
         time_pair = command_pairs(base, new)
     else:
         request_of = pairs_of(
@@ -110,14 +110,14 @@ def _callback(
     else:
         _print(result)
     for path, text in ((markdown_file, markdown), (junit_file, junit)):
-        if path is not None:  # behind the verdict, which a full disk does not lose
+        if path is not None:  # after printing the verdict, which a full disk must not lose
             write_text(path, text(result), overwrite=True)
             narrate(f"wrote {path}")
     return int(ExitStatus.FOUND if result.is_regression else ExitStatus.DONE)
 
 
 def _document(result: GateResult) -> dict[str, Any]:
-    """Return the result with the ratio of times, its interval, and the same of each node."""
+    """Return the result with the ratio and interval of the whole and of each node."""
     rows = [{**(encode(row) or {}), "node": row.key, **_ratio(row)} for row in result.nodes]
     return {**(encode(result) or {}), **_ratio(result.end_to_end), "nodes": rows}
 
@@ -130,17 +130,17 @@ def _ratio(row: GateRow) -> dict[str, Any]:
 
 
 def _parsed(texts: Sequence[str]) -> dict[str, Any]:
-    """Return settings that are given as ``NAME=VALUE``.
+    """Parse settings of the form ``NAME=VALUE``.
 
     Raises:
-        UsageError: There is no such setting, or it has no such value.
+        UsageError: The setting is unknown, or its value is invalid.
     """
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         setting = _SETTINGS.get(name.strip().lstrip("-").replace("-", "_"))
         if setting is None or not equals:
-            raise UsageError(f"{text!r} is no setting", hint=f"There are {', '.join(_SETTINGS)}")
+            raise UsageError(f"{text!r} is not a setting", hint=f"There are {', '.join(_SETTINGS)}")
         _add(found, setting, value)
     return found
 

@@ -1,4 +1,4 @@
-"""What a running job says, as lines on standard error."""
+"""Progress and log of a running job on standard error."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dld_tui.core.params import settings_of
 from dld_tui.core.text import clip, visible
 
 _RATE_S = 0.5
-"""Before that a rate says nothing."""
+"""Seconds before a rate is meaningful."""
 _LOUD = ("warning", "error")
 _RAW = re.compile(r".{0,40}\[[VIWEF]:onnxruntime:[^,\]]*, (?P<place>[^\]]+)\] (?P<text>.*)")
-"""A line of ONNX Runtime's own log: time, level, logger, place in its source, text."""
+"""A line of ONNX Runtime's log: time, level, logger, source location, text."""
 _RAW_WIDTH = 200
 
 
@@ -61,7 +61,7 @@ class ProgressReporter:
             self._show(shown)
 
     def bytes_read(self, done: int, total: int) -> None:
-        """Show how much of a file was read, and how fast; fits :data:`.ProgressCallback`."""
+        """Show the progress and rate of reading a file; a :data:`.ProgressCallback`."""
         now = time.monotonic()
         if self._reading_since is None:
             self._reading_since = now
@@ -71,7 +71,7 @@ class ProgressReporter:
             self._show(text if took < _RATE_S else f"{text}  {fmt.size(int(done / took))}/s")
 
     def _rate_text(self, event: Progress) -> str:
-        """Return how fast bytes move, and the time left; empty for other work."""
+        """Return the byte rate and the time left; empty for other work."""
         rate, left = self._meter.rate, self._meter.left(event)
         if event.unit != "bytes" or rate is None or left is None:
             return ""
@@ -97,7 +97,7 @@ class ProgressReporter:
         error: BaseException | None,
         trace: types.TracebackType | None,
     ) -> None:
-        """Clear the progress line, and say in one line what a runtime has said many times."""
+        """Clear the progress line, and print repeated messages of a runtime once."""
         self._show("")
         for texts in self._raw.values():
             more = f" (and {fmt.plural(len(texts) - 1, 'line')} like it)" if len(texts) > 1 else ""
@@ -125,7 +125,7 @@ def _amount(value: float, in_bytes: bool) -> str:
 
 @contextmanager
 def naming_cancels(activity_id: str, request: Any, targets: Sequence[str] = ()) -> Iterator[None]:
-    """Let a cancel inside the block say which work it ended, after how long, and what is left.
+    """Extend a CancelledError in the block with the activity, duration and written files.
 
     Args:
         activity_id: As in :data:`dld_tui.activities.registry.ACTIVITIES`.
@@ -157,7 +157,7 @@ def naming_cancels(activity_id: str, request: Any, targets: Sequence[str] = ()) 
 
 
 def _outputs(request: Any) -> dict[Path, tuple[int, int, int]]:
-    """Return the files that a job may write, of those that are there, with what tells a change.
+    """Return the existing files that a job may write, with a key that detects changes.
 
     Where an output has no name yet it gets one in the working folder, by its suffix.
     """

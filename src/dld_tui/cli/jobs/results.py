@@ -1,4 +1,4 @@
-"""What commands print of the result of an activity."""
+"""Print the results of activities."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _TENSORS: tuple[Column[TensorLoss], ...] = (
 
 
 def show_conversion(result: ConversionResult, as_json: bool) -> int:
-    """Print the summary of a conversion; exit status 1 when its values are wrong."""
+    """Print the summary of a conversion; exit status 1 if its outputs are wrong."""
     for remark in result.remarks:
         narrate(remark)
     if as_json:
@@ -87,13 +87,13 @@ def show_conversion(result: ConversionResult, as_json: bool) -> int:
 
 
 def show_opset(result: ConvertedOpset, as_json: bool) -> int:
-    """Print what changed; exit status 1 when a part could not be converted, or values are wrong."""
+    """Print the changes; exit status 1 if a part was not converted, or outputs are wrong."""
     status: int = ExitStatus.FOUND if result.unconverted else ExitStatus.DONE
     return max(status, show_conversion(result, as_json))
 
 
 def show_quantization(result: QuantizationResult, as_json: bool) -> int:
-    """Print the tensors that would be quantized where they are only listed, else the conversion."""
+    """Print the tensors to quantize if only listed, else the conversion."""
     if isinstance(result, QuantizedModel):
         return show_conversion(result, as_json)
     _show(result, preview_lines(result), [], as_json=as_json)
@@ -101,7 +101,7 @@ def show_quantization(result: QuantizationResult, as_json: bool) -> int:
 
 
 def show_precisions(result: PrecisionsResult, as_json: bool) -> int:
-    """Print the casts that layers need; exit status 1 when a precision was refused."""
+    """Print the casts that layers need; exit status 1 if a precision was rejected."""
     status: int = ExitStatus.FOUND if result.figures.refused else ExitStatus.DONE
     if not isinstance(result, PrecisionModel):
         _show(result, preview_lines(result), [], as_json=as_json)
@@ -112,7 +112,7 @@ def show_precisions(result: PrecisionsResult, as_json: bool) -> int:
 
 
 def show_tensors(result: TensorsResult, as_json: bool) -> int:
-    """Print the tensors that fit where they are only listed, else the conversion."""
+    """Print the matching tensors if only listed, else the conversion."""
     if isinstance(result, ConvertedWeights):
         return show_conversion(result, as_json)
     if as_json:
@@ -120,7 +120,7 @@ def show_tensors(result: TensorsResult, as_json: bool) -> int:
     elif result.tensors:
         write_table(Table(_TENSORS, result.tensors))
     else:
-        write("no tensor fits")
+        write("no tensor matches")
     return ExitStatus.DONE
 
 
@@ -128,7 +128,7 @@ _PHASES = (("h2d", "copy to GPU"), ("compute", "compute"), ("d2h", "copy back"),
 
 
 def percentile_line(summary: LatencyFigures | None) -> str:
-    """Return the percentiles asked for, e.g. ``p50 1.234  p99 2.000 ms``; may be empty."""
+    """Return the requested percentiles, e.g. ``p50 1.234  p99 2.000 ms``; may be empty."""
     if summary is None or not summary.percentiles_ms:
         return ""
     figures = [f"p{name} {milliseconds(ms)}" for name, ms in summary.percentiles_ms.items()]
@@ -136,7 +136,7 @@ def percentile_line(summary: LatencyFigures | None) -> str:
 
 
 def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
-    """Return the medians of a pass's parts, as ``compute 0.812  copy back 0.010 ms``."""
+    """Return the medians of the parts of a pass, as ``compute 0.812  copy back 0.010 ms``."""
     parts = [
         f"{title} {milliseconds(phases[name]['median'])}"
         for name, title in _PHASES
@@ -146,7 +146,7 @@ def phases_line(phases: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def show_onnxruntime(result: OrtResult, as_json: bool) -> None:
-    """Print the report, and where the model is that was saved."""
+    """Print the report and the path of the saved model."""
     latency = percentile_line(result.summary)
     print_report(result.report, as_json=as_json, latency=latency)
     if result.optimized_model is not None and not as_json:
@@ -154,7 +154,7 @@ def show_onnxruntime(result: OrtResult, as_json: bool) -> None:
 
 
 def show_llm(result: LlmResult, as_json: bool) -> None:
-    """Print the figures by batch and prompt, and what they say."""
+    """Print the figures by batch and prompt, with a summary."""
     if as_json:
         write_json(result)
         return
@@ -165,11 +165,11 @@ def show_llm(result: LlmResult, as_json: bool) -> None:
     write()
     write(f"Report: {visible(str(result.report))}")
     if result.prefill_report is not None:
-        write(f"Layers of prefill: {visible(str(result.prefill_report))}")
+        write(f"Prefill layers: {visible(str(result.prefill_report))}")
 
 
 def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:
-    """Print the report, and where the engine and the outputs are that were saved."""
+    """Print the report and the paths of saved files."""
     lines = (percentile_line(result.summary), phases_line(result.phases_ms))
     latency = "   ".join(line for line in lines if line)
     print_report(result.report, as_json=as_json, latency=latency)
@@ -182,7 +182,7 @@ def show_tensorrt(result: TensorRTResult, as_json: bool) -> None:
 
 
 def show_reduction(result: Reduction, as_json: bool) -> None:
-    """Print how small a failing model became, and what the check printed of it."""
+    """Print the size of the reduced model and the output of the check."""
     if as_json:
         write_json(result)
         return
@@ -196,7 +196,7 @@ def show_reduction(result: Reduction, as_json: bool) -> None:
 
 
 def show_refit(result: Result, as_json: bool) -> None:
-    """Print where the engine is and how many of its weights are new."""
+    """Print the path of the engine and the number of refitted weights."""
     if as_json:
         write_json(result)
         return
@@ -205,7 +205,7 @@ def show_refit(result: Result, as_json: bool) -> None:
 
 
 def show_start_up(result: StartUp, as_json: bool) -> None:
-    """Print the stages, and the nodes that are not on the first provider."""
+    """Print the stages and the nodes that are not on the first provider."""
     _show(result, start_up_lines(result), [stage_table(result)], as_json=as_json)
     if result.elsewhere and not as_json:
         write()
@@ -213,7 +213,7 @@ def show_start_up(result: StartUp, as_json: bool) -> None:
 
 
 def show_memory(result: MemoryPlan, as_json: bool) -> None:
-    """Print the sums, and what is alive at the peak."""
+    """Print the sums and the live tensors at the peak."""
     if as_json:
         write_json(plan_json(result))
     else:
@@ -221,12 +221,12 @@ def show_memory(result: MemoryPlan, as_json: bool) -> None:
 
 
 def show_critical_path(result: CriticalPath, as_json: bool) -> None:
-    """Print what parallelism could save, and the path."""
+    """Print the possible gain of parallel execution, and the path."""
     _show(result, path_lines(result), [path_table(result)], as_json=as_json)
 
 
 def show_selftest(result: SelfTest, as_json: bool) -> int:
-    """Print the steps; status 1 where one failed, 4 where nothing of what was asked for is here."""
+    """Print the steps; status 1 if one failed, 4 if no requested backend is available."""
     _show(result, selftest_lines(result), [step_table(result)], as_json=as_json)
     if result.count(FAILED):
         return ExitStatus.FOUND
@@ -234,7 +234,7 @@ def show_selftest(result: SelfTest, as_json: bool) -> int:
 
 
 def show_routes(result: RouteSearch, as_json: bool) -> None:
-    """Print the knobs, or what each route brought."""
+    """Print the knobs, or the result of each route."""
     table: Table[Any] = trial_table(result) if result.trials else knob_table(result.knobs)
     _show(result, search_lines(result), [table], as_json=as_json)
 
@@ -253,7 +253,7 @@ def _show(
 
 
 def show_tune(result: TuneResult, as_json: bool) -> int:
-    """Print what was tried, the verdict and the settings.
+    """Print the candidates, the verdict and the settings.
 
     Exit status 1 where changes were asked for by name and are taken back.
     """
@@ -265,7 +265,7 @@ def show_tune(result: TuneResult, as_json: bool) -> int:
 
 
 def show_several(paths: Sequence[Path], as_json: bool) -> int:
-    """Print the results of several targets, and the status of the worst."""
+    """Print the results of several targets; return the worst status."""
     results = [load_result(path) for path in paths]
     if as_json:
         write_json([tune_document(result) for result in results])
@@ -300,22 +300,22 @@ def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> i
 
 
 def show_tactics(data: TacticReport, model: Path) -> None:
-    """Print what a search found, for people."""
+    """Print the result of a search as text."""
     write(verdict_text(data))
     if data.verdict is None:
         return
     if data.problem:
-        write(f"The wrong result: {visible(data.problem)}")
+        write(f"Wrong result: {visible(data.problem)}")
     if data.culprits:
         write_table(tactic_table(data))
     elif data.suspects:
-        write("Tactics of wrong builds that no right one has:")
+        write("Tactics that occur only in wrong builds:")
         write_table(tactic_table(data).pick(("layer", "tactic")))
     write(visible(counts_text(data)))
     for remark in data.remarks:
         narrate(remark)
     if command := avoiding_command(data, model):
-        write(f"Build without: {visible(command)}")
+        write(f"Build without them: {visible(command)}")
 
 
 command = RewritingCommand(

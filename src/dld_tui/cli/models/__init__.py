@@ -1,1 +1,1 @@
-"""Commands about a model: what is in it, what is wrong with it, changes, parts, pictures."""
+"""Commands on models: inspect, check, diff, edit, extract, draw."""

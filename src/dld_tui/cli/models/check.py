@@ -1,4 +1,4 @@
-"""``dld check``: what is wrong with a model, and repairs."""
+"""``dld check``: findings and fixes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 _MOST_ROUNDS = 8
-"""A repair can make another one possible: what only an unused node used is unused next."""
+"""Fixes can enable others: inputs of a removed node may become unused."""
 
 
 @click.command("check")
@@ -110,7 +110,7 @@ def command(
             predictions = predicted(document, model)
             findings = _chosen(_with(predictions, _checked(document, speed)), rules, level)
             _save(document, output)
-            narrate(f"{output}: {repaired} repair{'' if repaired == 1 else 's'} made")
+            narrate(f"{output}: {repaired} fix{'' if repaired == 1 else 'es'} applied")
         if full or polygraphy:
             others = _others(document, output or model, full, polygraphy, time_limit)
             findings = by_severity([*findings, *_chosen(others, (), level)])
@@ -152,7 +152,7 @@ def _chosen(findings: list[Finding], rules: Sequence[str], level: Level) -> list
 def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
-    """Repair what can be, and return how many repairs that were."""
+    """Apply all safe fixes and return their number."""
     repaired = 0
     for _ in range(_MOST_ROUNDS):
         steps = repair_steps(findings)
@@ -161,7 +161,7 @@ def _repair(
         try:
             transaction = document.apply("repair", steps=steps)
         except EditError as error:
-            narrate(f"not repaired: {visible(error.message)}")
+            narrate(f"not fixed: {visible(error.message)}")
             break
         if not transaction.primitives:
             break
@@ -192,7 +192,7 @@ def _print(findings: list[Finding], as_json: bool, repaired: int | None) -> None
 
 
 def finding_line(finding: Finding) -> str:
-    """Return a finding as one line: its level, its rule, where it is, and what it says."""
+    """Return a finding as one line: level, rule, place, message."""
     steps = list(finding.scope.path) if finding.scope is not None else []
     if finding.node is not None:
         steps.append(finding.node.ref)
@@ -213,7 +213,7 @@ def full_findings(
     time_limit: float = LIMIT_S,
     target: str | None = None,
 ) -> list[Finding]:
-    """Return what onnx's full checker and Polygraphy's lint find in a model.
+    """Return the findings of onnx's full checker and Polygraphy's lint.
 
     Args:
         document: The model, opened from `model` and not edited.
@@ -224,7 +224,7 @@ def full_findings(
         target: Where to run them; None is this machine.
 
     Raises:
-        UnavailableError: Polygraphy is asked for and is not installed.
+        UnavailableError: Polygraphy is requested but not installed.
         DldError: The job failed or was cancelled.
     """
     from dld_tui.cli.jobs.activity import run_activity

@@ -1,4 +1,4 @@
-"""``dld inspect --cost`` and ``--memory``: what the nodes of a model cost, and a run needs."""
+"""``dld inspect --cost``, ``--memory`` and ``--budget``."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from dld_tui.targets import registry
 
 
 def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts:
-    """Return what the nodes of a model cost; the document is changed, and nobody may save it.
+    """Return the cost of the nodes of a model; this changes the document, so do not save it.
 
     Args:
         path: Its file.
         shapes: Of its inputs, as ``x:1x3x224x224``.
 
     Raises:
-        UsageError: A shape is none, or does not fit.
+        UsageError: A shape is invalid or does not fit.
     """
     given = parse_shapes(shapes, document.main.inputs)
     sizes = declare_inputs(document, given)
@@ -61,7 +61,7 @@ def counted(document: Document, path: Path, shapes: Sequence[str]) -> ModelCosts
 def write_costs(
     costs: ModelCosts, summary: ModelSummary, csv: Path | None, *, as_json: bool
 ) -> None:
-    """Print what the nodes of a model cost.
+    """Print the cost of the nodes of a model.
 
     Args:
         costs: Of the model.
@@ -85,7 +85,7 @@ def write_costs(
 def write_memory(
     document: Document, path: Path, shapes: Sequence[str], csv: Path | None, *, as_json: bool
 ) -> None:
-    """Print what a run of a model needs; the table is of what is alive at the peak."""
+    """Print the memory of a run, with a table of the live tensors at the peak."""
     plan = _planned(document, path, shapes)
     if csv is not None:
         write_text(csv, csv_of(memory_table(plan)), overwrite=True)
@@ -100,19 +100,21 @@ def write_memory(
 
 
 def _planned(document: Document, path: Path, shapes: Sequence[str]) -> MemoryPlan:
-    """Return the plan of what ONNX Runtime makes of a model, else of the graph in the file."""
+    """Return the memory plan of ONNX Runtime's graph, else of the graph in the file."""
     parse_shapes(shapes, document.main.inputs)
     request: dict[str, JSON] = {"model": str(document.path or path), "shape": list(shapes)}
     try:
         with registry.get().start("memory", request) as job:
             return job.result(kind=MemoryPlan)
     except (ActivityError, InputError, UnavailableError) as error:
-        narrate(f"{path}: {error.message}; counted of the graph in the file, open sizes as 1")
+        narrate(
+            f"{path}: {error.message}; using the graph in the file, with dynamic dimensions as 1"
+        )
         return memory_plan(counted(document, path, shapes))
 
 
 _CONTEXT = 2048
-"""Tokens where none are given."""
+"""Default context length in tokens."""
 
 
 def write_budget(
@@ -123,7 +125,7 @@ def write_budget(
     *,
     as_json: bool,
 ) -> None:
-    """Print what a decoder needs by batch and context, and its least times on devices.
+    """Print the memory of a decoder by batch and context, and its minimum times on devices.
 
     Args:
         path: A model, or the folder of one.
@@ -133,9 +135,9 @@ def write_budget(
         as_json: Print one JSON document.
 
     Raises:
-        InputError: It cannot be read.
-        UsageError: A device is not known.
-        ActivityError: It is no decoder.
+        InputError: The model cannot be read.
+        UsageError: A device is unknown.
+        ActivityError: The model is not a decoder.
     """
     devices = [device_of(name) for name in names] or [this_machine()]
     model, config = find_decoder(path)

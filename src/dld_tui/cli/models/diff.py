@@ -1,4 +1,4 @@
-"""``dld diff``: what changed between two models, for people, scripts and git."""
+"""``dld diff``: compare two models as text, JSON or for git."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _COLOURS = {
     "moved": "cyan",
 }
 _BATCH = 1000
-"""Lines that are written at once: each write is flushed."""
+"""Lines per write: each write is flushed."""
 _GIT_ARGUMENTS = (7, 9)
-"""git passes two more when the file was renamed."""
+"""git passes two more for a renamed file."""
 _NO_FILE = "/dev/null"
-"""What git passes for a file that one side does not have."""
+"""Path that git passes for a missing file."""
 
 
 @click.command("diff")
@@ -96,18 +96,18 @@ def _status(diff: ModelDiff) -> int:
     if not diff.same:
         return int(ExitStatus.FOUND)
     if diff.notes:
-        # "The same" would be said of values that nobody has seen.
+        # Values that were not read must not count as equal.
         raise InputError(
             "nothing else differs, but not all could be compared",
             where=diff.new,
-            hint="Add --no-weights to leave weights out",
+            hint="Add --no-weights to ignore weights",
         )
     return int(ExitStatus.DONE)
 
 
 @contextmanager
 def _compared(old: Path, new: Path, *, weights: bool) -> Iterator[ModelDiff]:
-    """Compare two files; they stay open inside the block, as the result refers to them."""
+    """Compare two files, which stay open inside the block because the result refers to them."""
     first = Document.open(old)
     try:
         second = Document.open(new)
@@ -164,7 +164,7 @@ def _print_text(path: Path, *, weights: bool) -> int:
 
 
 def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
-    """Print for ``git diff``, which ends when its driver reports anything but success."""
+    """Print for ``git diff``, which stops if its driver fails."""
     if len(arguments) == 1:
         write(f"* unmerged {visible(arguments[0])}")
         return int(ExitStatus.DONE)

@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 SCHEMES = ("light", "dark", "colour-blind", "mono")
 _FORMATS = {"svg": "svg", "html": "html", "png": "png", "jpg": "jpeg", "txt": "text"}
 _SLOW = 1_500
-"""Nodes from which on it is said that something is going on."""
+"""Number of nodes from which on a message announces the layout."""
 _TOO_MANY = 20_000
-"""Nodes from which on the picture is folded before it is known how large it is."""
+"""Number of nodes from which on the picture is folded without measuring it."""
 _COLOUR = re.compile("#[0-9a-fA-F]{6}")
 
 
 def _background(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
     if value is not None and value != "none" and not _COLOUR.fullmatch(value):
-        raise click.BadParameter("give a colour such as '#ffffff', or none")
+        raise click.BadParameter("use a colour such as '#ffffff', or none")
     return value
 
 
@@ -143,7 +143,7 @@ def command(model: Path, output: str, **asked: Any) -> None:
 
 
 def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
-    """Return the picture, and how many nodes or layers it is of."""
+    """Return the picture and its number of nodes or layers."""
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import body_at
     from dld_tui.core.tensorrt.plan.subject import is_plan
@@ -151,7 +151,7 @@ def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
     if model.suffix != ".onnx" and is_plan(model):
         return draw_plan(model, kind, asked)
     if asked["colour"] != "type":
-        raise UsageError("--colour is for engines")
+        raise UsageError("--colour only works for engines")
     document = Document.open(model)
     try:
         scope = body_at(document, asked["scope"])
@@ -161,7 +161,7 @@ def _picture(model: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
 
 
 def _kind(output: str, asked: dict[str, Any]) -> str:
-    """Return the format, and refuse what does not go together."""
+    """Return the format; reject conflicting options."""
     from dld_tui.core.graph.pictures.drawing import kind_of
 
     if asked["kind"] is not None:
@@ -171,13 +171,13 @@ def _kind(output: str, asked: dict[str, Any]) -> str:
     if kind in ("png", "jpeg") and output == "-" and is_terminal(sys.stdout):
         raise UsageError("a terminal cannot show these bytes", hint="Give a file")
     if asked["view"] != "canvas" and asked["node"] is not None:
-        raise UsageError("--node draws boxes only", hint="Leave --view out")
+        raise UsageError("--node draws boxes only", hint="Omit --view")
     if asked["view"] == "rail" and (kind != "text" or asked["folded"]):
-        raise UsageError("rails are text, and have every node", hint="Use --format txt")
+        raise UsageError("rails need text output and all nodes", hint="Use --format txt")
     if asked["report"] is not None and (asked["node"] is not None or asked["folded"]):
-        raise UsageError("--report draws every node", hint="Leave --node and --folded out")
+        raise UsageError("--report draws every node", hint="Omit --node and --folded")
     if asked["node"] is not None and asked["folded"]:
-        raise UsageError("--node and --folded draw different parts", hint="Use one of them")
+        raise UsageError("--node and --folded exclude each other", hint="Use one of them")
     return kind
 
 
@@ -218,7 +218,7 @@ def _viewable(
     asked: dict[str, Any],
     nodes: int,
 ) -> Picture:
-    """Return a picture that viewers open, folded for that unless something else is asked.
+    """Return a picture within the limits of viewers, folded unless requested otherwise.
 
     Args:
         picture: Draws as options ask.
@@ -231,7 +231,7 @@ def _viewable(
         if nodes <= _TOO_MANY:
             try:
                 drawn = picture(asked)
-            except UsageError as error:  # of PNG and JPEG
+            except UsageError as error:  # PNG and JPEG only
                 why = error.message
             else:
                 if not drawn.is_oversized:
@@ -239,7 +239,7 @@ def _viewable(
                 why = _oversized(drawn)
         else:
             why = f"{nodes:,} nodes are more than a picture can show"
-        narrate(f"{model}: {why}: repeated blocks are folded (--no-folded draws all)")
+        narrate(f"{model}: {why}: repeated blocks are folded (--no-folded draws everything)")
         asked = {**asked, "folded": True}
     drawn = picture(asked)
     if drawn.is_oversized:
@@ -248,11 +248,11 @@ def _viewable(
 
 
 def _oversized(picture: Picture) -> str:
-    return f"{picture.width:,} x {picture.height:,} pixels are more than viewers open"
+    return f"{picture.width:,} x {picture.height:,} pixels exceed the limit of viewers"
 
 
 def _lacks_types(scope: Scope) -> bool:
-    """Return whether the types of most values are not known, by those of the first nodes."""
+    """Return whether most types are unknown, judged by the first nodes."""
     names = [name for node in scope.nodes[:200] for name in node.outputs if name]
     return sum(scope.value_type(name) is None for name in names) * 4 > len(names)
 
@@ -271,10 +271,10 @@ def _content(drawn: ScopeGraph, title: str, asked: dict[str, Any]) -> Content:
 
 
 def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Path) -> None:
-    """Say in each box how long its node took in a report.
+    """Show the time of each node from a report in its box.
 
     Raises:
-        InputError: The file is no report, or its layers are not nodes of the model.
+        InputError: The file is not a report, or its layers are not nodes of the model.
     """
     from dld_tui.core import fmt
     from dld_tui.core.report.groups import priced
@@ -317,7 +317,7 @@ _OF_MODELS = {
 
 
 def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, int]:
-    """Return the picture of an engine, and how many layers it has.
+    """Return the picture of an engine and its number of layers.
 
     Args:
         path: Its layer information, with the other files beside it.
@@ -325,12 +325,12 @@ def draw_plan(path: Path, kind: str, asked: dict[str, Any]) -> tuple[Picture, in
         asked: The options of ``dld draw``.
 
     Raises:
-        InputError: The file cannot be read, or tells of no layers.
+        InputError: The file cannot be read, or lists no layers.
         UsageError: An option is for models only.
     """
     for name, option in _OF_MODELS.items():
         if asked[name]:
-            raise UsageError(f"{option} is for models", where=str(path))
+            raise UsageError(f"{option} only works for models", where=str(path))
     plan = open_plan(path)
     if not plan.layers:
         raise InputError("there are no layers to draw", where=str(path))

@@ -90,7 +90,7 @@ def command(
             " found by structure"
         )
     for number, reason in result.refused:
-        narrate(f"{script}: edit {number} was left out: {reason}")
+        narrate(f"{script}: edit {number} skipped: {reason}")
     if as_json:
         refused: list[JSON] = [
             {"edit": number, "reason": reason} for number, reason in result.refused
@@ -108,13 +108,13 @@ def command(
             }
         )
     else:
-        write(f"{count(result.applied)} applied, {count(len(result.refused))} left out")
+        write(f"{count(result.applied)} applied, {count(len(result.refused))} skipped")
     return ExitStatus.FOUND if result.refused else ExitStatus.DONE
 
 
 @contextmanager
 def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[Relocation | None]:
-    """Open the model that a script was made on, where it is known and is another one."""
+    """Open the model on which a script was recorded, if it is known and another one."""
     from dld_tui.core.compare.diff.relocation import Relocation
     from dld_tui.core.document.document import Document
 
@@ -140,7 +140,7 @@ def _named_base(text: str, folder: Path) -> Path | None:
 
 
 def _declare_late(document: Document, model: Path) -> None:
-    """Give inputs and outputs that the edits made without a type the one that is inferred."""
+    """Declare the inferred type of inputs and outputs that edits created without one."""
     from dld_tui.cli.models.inference import infer
     from dld_tui.core.document.types.inference import late_types, untyped_terminals
     from dld_tui.core.text import visible
@@ -150,7 +150,7 @@ def _declare_late(document: Document, model: Path) -> None:
     for arguments in late_types(document):
         document.apply("set_value_type", **arguments)
     for _, name in untyped_terminals(document):
-        narrate(f"{model}: the type of {visible(name)!r} is not known")
+        narrate(f"{model}: the type of {visible(name)!r} is unknown")
 
 
 def _text(script: Path) -> str:

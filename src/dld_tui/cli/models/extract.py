@@ -1,4 +1,4 @@
-"""``dld extract``: a part of a model as a model of its own."""
+"""``dld extract``: extract part of a model."""
 
 from __future__ import annotations
 
@@ -125,16 +125,16 @@ def _extract_context(document: Document, name: str, output: Path, as_json: bool)
         return
     write(f"{visible(str(output))}: {context.line}")
     if context.header is not None:
-        narrate(f"dld plan {visible(str(output))} says what its header tells; its layers need what"
-                " dld build or trtexec writes beside an engine")  # fmt: skip
+        narrate(f"dld plan {visible(str(output))} shows its header; its layers need the layer"
+                " information of dld build or trtexec")  # fmt: skip
 
 
 _MOST_COMMAS = 32
-"""Parts of one name."""
+"""Maximum number of parts that may form one name."""
 
 
 def _split(given: Sequence[str], known: Any) -> list[str]:
-    """Return names that are separated by commas; known names may have commas, too."""
+    """Split names at commas; known names may contain commas."""
     names: list[str] = []
     for text in given:
         parts = text.split(",")

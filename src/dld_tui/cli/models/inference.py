@@ -1,4 +1,4 @@
-"""Types that a model does not declare, and what no runtime will take, from a child process."""
+"""Inferred types and predicted errors of a model, from a child process."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 LIMIT_S = 120.0
-"""Seconds after which inference is stopped."""
+"""Time limit of inference in seconds."""
 RULE = "onnx:shape-inference"
 
 
 def infer(document: Document, home: Path) -> bool:
-    """Note the types that shape inference finds; False when it finds none."""
+    """Set inferred types in the document; return whether there are any."""
     try:
         _run(document, home, errors=False)
     except DldError as error:
@@ -37,9 +37,9 @@ def infer(document: Document, home: Path) -> bool:
 
 
 def predicted(document: Document, home: Path) -> list[Finding]:
-    """Note the types of a model in it and return what no runtime will take of it.
+    """Set inferred types in the document and return predicted errors.
 
-    Where the child process ends badly, that is the finding.
+    A failure of the child process is a finding.
 
     Raises:
         CancelledError: The user stopped it.
@@ -54,7 +54,7 @@ def predicted(document: Document, home: Path) -> list[Finding]:
 
 
 def _run(document: Document, home: Path, *, errors: bool = True) -> list[Prediction]:
-    """Note inferred types and return what is wrong; see the activity ``infer_shapes``."""
+    """Set inferred types and return predictions; see the activity ``infer_shapes``."""
 
     def take(event: Event) -> None:
         if not isinstance(event, Part):

@@ -1,4 +1,4 @@
-"""``dld inspect``: what is in a model."""
+"""``dld inspect``: summary of a model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.parts.ep_context import EpContext
 
 _MOST_FINDINGS = 20
-"""How many are shown beside the text; there may be thousands."""
+"""Maximum number of findings to print."""
 
 
 @click.command("inspect")
@@ -84,11 +84,11 @@ def command(
     """Summarise a model: operators, inputs, outputs, weights. Does not read weight data."""
     if (csv is not None or shapes) and not (cost or memory):
         hint = "Add --cost or --memory"
-        raise UsageError(f"{'--csv' if csv else '--shape'} is of costs and memory", hint=hint)
+        raise UsageError(f"{'--csv' if csv else '--shape'} needs --cost or --memory", hint=hint)
     if cost and memory:
-        raise UsageError("--cost and --memory are two tables", hint="Ask for one")
+        raise UsageError("--cost and --memory exclude each other", hint="Use one")
     if (context or devices or batch != "1") and not budget:
-        raise UsageError("--batch, --context and --device are of a budget", hint="Add --budget")
+        raise UsageError("--batch, --context and --device need --budget", hint="Add --budget")
     if budget:
         from dld_tui.cli.models.cost import write_budget
 
@@ -122,7 +122,7 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
     """Print a model as text or JSON.
 
     Raises:
-        InputError: The file is not a model that can be read.
+        InputError: The file is not a readable model.
     """
     document = Document.open(path)
     try:
@@ -153,7 +153,7 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
 
 
 def _write_contents(contents: FolderContents) -> None:
-    """Print what is in the folder of a language model."""
+    """Print the files of a language model folder."""
     others = [name for name in contents.models if name != contents.decoder]
     figures = (f"{name} {number:,}" for name, number in contents.numbers.items())
     for title, texts in (
@@ -214,7 +214,7 @@ def _node_json(scope: Scope, node: Node) -> JSON:
 
 
 def node_line(scope: Scope, node: Node) -> str:
-    """Return one line for a node: where it is, what it is, what goes in and what comes out."""
+    """Return one line for a node: place, operator, inputs, outputs."""
     place = "".join(f"{step} › " for step in scope.path)
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     ins, outs = (", ".join(name or "–" for name in names) for names in (node.inputs, node.outputs))
@@ -247,7 +247,7 @@ def summary_lines(summary: ModelSummary) -> Iterator[str]:
 
 
 def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:
-    """Return the parts that an execution provider compiled."""
+    """Return the parts compiled by an execution provider."""
     if "EPContext" not in summary.op_types:
         return []
     from dld_tui.core.document.parts.ep_context import contexts_of

@@ -1,4 +1,4 @@
-"""``dld operators``: the operators that are known, and their documentation."""
+"""``dld operators``: known operators and their documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dld_tui.core.machine.terminal import is_terminal
 from dld_tui.core.types import JSON
 
 _WIDTH = 78
-"""Columns of the text when nobody watches."""
+"""Text width without a terminal."""
 
 
 @click.command("operators")

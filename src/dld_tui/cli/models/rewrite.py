@@ -1,4 +1,4 @@
-"""``dld find``, ``match`` and ``rewrite``: nodes by a condition or pattern, and replacing them."""
+"""``dld find``, ``match`` and ``rewrite``: queries, patterns and rewrite rules."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def command(
 
     wanted = rules_of(rules)
     if output is None and not preview:
-        raise UsageError("the result needs a file", hint="Add -o OUT, or --preview")
+        raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
     if preview and (verify or script is not None):
-        raise UsageError("--preview writes nothing to verify or to keep")
+        raise UsageError("--preview writes nothing: omit --verify and --script")
     for path in (output, script):
         if path is not None and not preview:
             require_free(path, force)
@@ -109,7 +109,7 @@ def command(
                 else "The values differ: see dld accuracy"
             )
     for reason, number in list(done.refused.items())[:_MOST_REASONS]:
-        narrate(f"{model}: left as it is: {reason}" + (f" ({number} times)" * (number > 1)))
+        narrate(f"{model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
     if len(done.refused) > _MOST_REASONS:
         narrate(f"{model}: and {fmt.plural(len(done.refused) - _MOST_REASONS, 'place')} more")
     is_fine = total and (verdict is None or verdict.is_good)
@@ -158,7 +158,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
 
 
 def text_of_argument(text: str) -> str:
-    """Return a text that was given, or that of a file: ``@FILE``.
+    """Return a given text, or that of the file in ``@FILE``.
 
     Raises:
         InputError: The file cannot be read.
@@ -175,7 +175,7 @@ def text_of_argument(text: str) -> str:
 
 
 def learn_types(document: Document, path: Path, needed: bool) -> None:
-    """Infer the types of values where a condition asks for some that the model does not declare."""
+    """Infer types if a condition needs types that the model does not declare."""
     from dld_tui.cli.models.inference import infer
 
     if needed and any(
@@ -267,7 +267,7 @@ def _operator(node: Node) -> str:
 
 @dataclass(frozen=True)
 class _FoundNode:
-    """A node as JSON has it. All texts are foreign."""
+    """A node as JSON. All texts are untrusted."""
 
     scope: list[str]
     node: str
@@ -298,7 +298,7 @@ def match(model: Path, pattern: str, only_count: bool, as_json: bool) -> int:
         hits = list(search.hits(document))
         if search.given_up:
             places = fmt.plural(len(search.given_up), "node")
-            narrate(f"{model}: around {places} there are too many ways to try them all")
+            narrate(f"{model}: too many combinations around {places}: not all were tried")
         if as_json:
             write_json({"count": len(hits), **({} if only_count else {"hits": _hits_json(hits)})})
         elif only_count:
@@ -335,4 +335,4 @@ def _write_hits(hits: Sequence[Hit]) -> None:
         )
     if hits:
         write_table(Table(columns, hits))
-    narrate(fmt.plural(len(hits), "hit"))
+    narrate(fmt.plural(len(hits), "match", "matches"))

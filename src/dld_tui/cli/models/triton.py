@@ -54,7 +54,9 @@ def command(
         source.close()
     if header is not None:
         if header.product != "TensorRT":
-            raise InputError(f"Triton takes no engines of {header.product}", where=str(model))
+            raise InputError(
+                f"Triton does not support engines of {header.product}", where=str(model)
+            )
         target = folder / "1" / "model.plan"
         config = _engine_config(model, options)
         _require_free((place, target), model, force)
@@ -64,7 +66,9 @@ def command(
         target = folder / "1" / "model.onnx"
         if link:
             # ONNX and its checker take data files with several names for an attack.
-            raise UsageError("--link is for engines: a model is copied with its data files")
+            raise UsageError(
+                "--link only works for engines: models are copied with their data files"
+            )
         config, remarks = _write_model(model, place, target, options, force)
     remarks = [*config.remarks, *remarks]
     remarks += triton.write_config(config, place, overwrite=force)

@@ -1,1 +1,1 @@
-"""Commands that print what was measured or built: reports, engines, comparisons."""
+"""Commands on reports, engine plans and comparisons."""

@@ -61,7 +61,7 @@ _TOP = 25
 )
 @click.option(
     "--top", metavar="N", type=click.IntRange(min=0),
-    help=f"Only so many rows; 0 is all. Text shows {_TOP} by default.",
+    help=f"Number of rows; 0 for all. By default {_TOP} in text.",
 )  # fmt: skip
 @click.option(
     "--csv", metavar="FILE", type=click.Path(path_type=Path), help="Also write the rows as CSV."
@@ -96,7 +96,7 @@ def command(
     engine with the files beside it.
     """
     if len(reports) < 2:
-        raise UsageError("give two or more reports: dld compare REPORT REPORT...")
+        raise UsageError("two or more reports are needed: dld compare REPORT REPORT...")
     if base > len(reports):
         raise UsageError(f"--base {base}: there are {len(reports)} reports")
     for path in (csv, html):
@@ -154,12 +154,12 @@ def _write_differences(comparison: Comparison) -> None:
     if comparison.differences:
         write_table(difference_table(comparison))
     else:
-        write("No setting and nothing in the environment differs.")
+        write("No differences in settings and environment.")
     write()
 
 
 def _write_rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> None:
-    """Write rows of a grouping, or those of whole reports when `by` is empty."""
+    """Write the rows of a grouping, or of whole reports if `by` is empty."""
     write_table(compare_table(comparison, by, rows, "text"))
 
 
@@ -183,7 +183,7 @@ _MOST_MISMATCHES = 10
 
 
 def write_precisions(comparison: Comparison) -> None:
-    """Write what each engine computes in, side by side."""
+    """Write the precisions of the engines side by side."""
     write_table(precision_table(comparison))
     write()
 

@@ -117,7 +117,7 @@ def command(
     of the same name are read too. Needs no GPU and no TensorRT.
     """
     if view == "summary" and (by or sort or csv):
-        raise UsageError("--by, --sort and --csv are of a table: leave --view summary out")
+        raise UsageError("--by, --sort and --csv need a table: omit --view summary")
     if view and by and view != "summary":
         raise UsageError("--view and --by exclude each other")
     for path in filter(None, (csv, html, xlsx, drawn)):
@@ -195,7 +195,7 @@ def _document(model: Path | None) -> Document | None:
 def _table(
     plan: EnginePlan, view: str | None, by: str | None, text: str, sort: str | None, csv: bool
 ) -> Table[Any] | None:
-    """Return the table that was asked for; None for the summary."""
+    """Return the requested table; None for the summary."""
     if by:
         table = group_table(plan, by, text)
     elif view and view != "summary":
@@ -217,7 +217,7 @@ _NAME_CELLS = 60
 
 
 def write_summary(plan: EnginePlan, notes: Sequence[str] = ()) -> None:
-    """Write the figures of a plan, what its log says, and what could not be read."""
+    """Write the figures of a plan, its log, and notes on unreadable parts."""
     for line in summary_lines(plan):
         write(visible(line))
     if plan.log is not None and plan.log.command:
@@ -247,7 +247,7 @@ def _write_messages(word: str, messages: Sequence[str]) -> None:
 
 
 def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
-    """Write what lint found, the worst first; that there are names only is said above."""
+    """Write the findings, worst first; the note on names only is written before."""
     groups = [group for group in grouped(plan, findings) if group.rule != _SAID]
     if groups:
         write()
@@ -256,7 +256,7 @@ def write_findings(plan: EnginePlan, findings: Sequence[PlanFinding]) -> None:
 
 
 def _write_group(group: FindingGroup) -> None:
-    """Write the findings of one rule: what is wrong, what to do, and in which layers."""
+    """Write the findings of one rule: problem, remedy, layers."""
     about = [] if group.percent is None else [f"{fmt.percent(group.percent)} %"]
     if len(group.layers) > 1:
         about.append(fmt.plural(len(group.layers), "layer"))

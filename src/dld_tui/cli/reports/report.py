@@ -106,7 +106,7 @@ def _export(
 
 
 def print_tuning(result: TuneResult) -> None:
-    """Print what was tried, the verdict and why."""
+    """Print the candidates, the verdict and the explanation."""
     write_table(tune_table(result))
     for line in ("", *result_lines(result)):
         write(line)
@@ -141,7 +141,7 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
     write()
     steps = next_steps(report)
     if steps:
-        write("What may help:")
+        write("Advice:")
         for step in steps:
             write(f"  {step.line}")
             if not step.rules:  # whose command is in the line
@@ -154,7 +154,7 @@ def _print(report: Report, by: str | None, as_json: bool, latency: str = "") -> 
 
 
 def header_lines(report: Report) -> Iterator[str]:
-    """Yield where the report is, what was measured, with what, on what. Foreign text."""
+    """Yield path, network, backend, device and inputs of a report. Untrusted text."""
     yield f"report   {report.path}"
     yield f"network  {report.network or fmt.UNKNOWN}"
     yield f"backend  {report.backend or fmt.UNKNOWN}, {report.execution_provider or fmt.UNKNOWN}"

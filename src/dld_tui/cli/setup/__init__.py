@@ -1,1 +1,1 @@
-"""Commands about what the program uses: targets, tools, what this machine has."""
+"""Commands on targets, custom tools and this installation."""

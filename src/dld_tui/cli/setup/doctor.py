@@ -1,4 +1,4 @@
-"""``dld doctor``: what works, what does not, and the command that mends it."""
+"""``dld doctor``: check the installation, with a command for each problem."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from dld_tui.core.text import visible
 from dld_tui.targets.registry import LOCAL, get
 
 _NOT_NEEDED = ("onnx", "numpy", "protobuf", "textual")
-"""Packages that a target needs only for jobs, which bring them, or not at all."""
+"""Packages that a target needs only for jobs, which install them, or not at all."""
 _WITH_A_JOB = "installed with the first job that uses it"
 _ON_A_TARGET = {
     **dict.fromkeys(("onnxruntime", "tensorrt_rtx", "cupti", "polygraphy", "pynvml"), _WITH_A_JOB),
     "tensorrt": "sudo apt install python3-libnvinfer, or pip install tensorrt",
 }
-"""What to do there, where jobs run in an environment that this program makes."""
+"""Remedy on a target, where jobs run in an environment of dld."""
 _MADE_ANEW = re.compile(r"(\S*python\S*) -m venv --system-site-packages (?!--without-pip).*")
-"""The part of a remedy that makes an environment of another Python."""
+"""Part of a remedy that creates an environment of another Python."""
 _MARKS = {GOOD: "✓", MISSING: "–", WEAK: "!", BROKEN: "✗"}
 
 
@@ -71,7 +71,7 @@ def command(target: str | None, ep_library: tuple[str, ...], as_json: bool) -> i
 
 
 def _target_checks(name: str | None) -> list[Check]:
-    """Return what a target has for the jobs that run there; nothing for this machine."""
+    """Return the checks of a target for its jobs; none for this machine."""
     if name is None or name == LOCAL:
         return []
     from dld_tui.targets.ssh.target import SshTarget
@@ -82,7 +82,7 @@ def _target_checks(name: str | None) -> list[Check]:
 
 
 def _of_a_target(checks: Sequence[Check], target: str) -> Iterator[Check]:
-    """Yield checks of a target without those of what it need not have of its own.
+    """Yield checks of a target, without components that it does not need.
 
     A Python of the target whose packages do not count is not made anew there: another is named.
     """

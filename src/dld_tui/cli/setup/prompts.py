@@ -1,4 +1,4 @@
-"""Questions on the terminal: passwords that are not shown, and yes or no."""
+"""Prompts on the terminal: hidden passwords, and yes or no."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _YES = ("y", "yes")
 
 
 class TerminalAsker:
-    """Asks on the terminal of the process, whatever standard input and output are.
+    """Asks on the terminal of the process, independent of standard input and output.
 
     Without a terminal there is nobody to ask.
     """
 
     def secret(self, question: str) -> str | None:
-        """Return what was typed; None without a terminal and at the end of its input."""
+        """Return the input; None without a terminal and at the end of input."""
         return _ask(f"{visible(question)}: ", is_secret=True)
 
     def confirm(self, question: str, detail: str) -> bool:
-        """Return whether ``y`` or ``yes`` was typed."""
+        """Return whether the answer is ``y`` or ``yes``."""
         lines = [visible(line) for line in (*detail.split("\n"), question)]
         answer = _ask("\n".join(lines) + " [y/N] ", is_secret=False)
         return (answer or "").strip().lower() in _YES
 
 
 def ask_on_terminal() -> None:
-    """Make the terminal, where there is one, the place where this process asks."""
+    """Use the terminal, if any, for prompts of this process."""
     try:
         os.close(os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

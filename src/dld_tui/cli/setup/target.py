@@ -1,4 +1,4 @@
-"""``dld target``: one command for each thing that is done with saved connections."""
+"""``dld target``: commands on saved connections."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def list_targets(as_json: bool) -> None:
     elif connections:
         write_table(target_table(connections))
     else:
-        narrate("There is no target yet. Add one with dld target add NAME --host HOST")
+        narrate("No targets yet. Add one with dld target add NAME --host HOST")
 
 
 _LABEL = 18
@@ -79,7 +79,7 @@ def show_target(name: str, as_json: bool) -> None:
 
 
 def print_connection(connection: Connection) -> None:
-    """Print what is set, one setting a line."""
+    """Print the settings, one per line."""
     for label, text in settings_shown(connection):
         write(f"{label:<{_LABEL}}{visible(text)}")
 
@@ -90,10 +90,10 @@ def _add(force: bool, **values: Any) -> None:
     connection = connection_of(form)
     if not force and connection.name in saved_targets.load():
         hint = f"Change it with dld target edit {connection.name}, or add --force"
-        raise UsageError(f"there is a target {connection.name!r} already", hint=hint)
+        raise UsageError(f"target {connection.name!r} already exists", hint=hint)
     saved_targets.save(connection)
     narrate(f"{connection.name}: saved in {short(saved_targets.store_path())}")
-    narrate(f"Try it with dld target test {connection.name}")
+    narrate(f"Test it with dld target test {connection.name}")
 
 
 add_target = click.Command(
@@ -115,7 +115,7 @@ def _edit(rename: str | None, clear_env: bool, **values: Any) -> None:
     connection = changed_by(connection, values)
     if rename is not None and rename != name:
         if rename in saved_targets.load():
-            raise UsageError(f"there is a target {rename!r} already")
+            raise UsageError(f"target {rename!r} already exists")
         connection = changed(connection, name=rename)
     saved_targets.save(connection)
     if connection.name != name:
@@ -160,7 +160,7 @@ def remove_targets(names: tuple[str, ...]) -> None:
         saved_targets.remove(name)
         if known[name].remember == "keyring":
             forget_secrets(known[name])
-        narrate(f"{name}: removed; {known[name].directory} on {known[name].address} stays")
+        narrate(f"{name}: removed; {known[name].directory} on {known[name].address} remains")
 
 
 _MARKS = {GOOD: "✓", WEAK: "!", BAD: "✗"}
@@ -248,7 +248,7 @@ def list_jobs(name: str | None, as_json: bool) -> int:
     elif jobs:
         write_table(job_table(jobs, lambda job: states[job.id]))
     elif problem is None:
-        narrate("There is no job on a target")
+        narrate("No jobs on targets")
     return ExitStatus.DONE if problem is None else int(problem.status)
 
 
@@ -272,7 +272,7 @@ def attach_job(job: str, cancel: bool, as_json: bool) -> None:
         if cancel:
             running.cancel()
             running.wait()
-            narrate(f"job {stored.id} is stopped")
+            narrate(f"job {stored.id} stopped")
             return
         result = running.result(reporter.event)
     if as_json:
@@ -304,10 +304,10 @@ def clean_target(name: str, days: float, everything: bool, unfetched: bool) -> N
     target = SshTarget(saved_targets.find(name))
     if everything:
         target.wipe(results=unfetched)
-        narrate(f"nothing of ours is left on {name}")
+        narrate(f"all files of dld on {name} are removed")
         return
     cleaned = target.clean(days, results=unfetched)
     removed = f"{fmt.plural(cleaned.jobs, 'job')} and {fmt.size(cleaned.bytes)} of files"
-    narrate(f"{removed} are removed")
+    narrate(f"{removed} removed")
     for job in cleaned.unfetched:
-        narrate(f"job {job} stays, its result was not fetched: dld target attach {job}")
+        narrate(f"kept job {job}, whose result was not fetched: dld target attach {job}")

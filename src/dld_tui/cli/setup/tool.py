@@ -1,4 +1,4 @@
-"""``dld tool``: the programs of the user that are run on models."""
+"""``dld tool``: custom programs on models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def list_tools(as_json: bool) -> None:
     elif tools:
         write_table(tool_table(tools))
     else:
-        narrate("There is no tool yet. Add one with dld tool add NAME APPLICATION ARGUMENTS")
+        narrate("No tools yet. Add one with dld tool add NAME APPLICATION ARGUMENTS")
 
 
 def _data(tool: Tool) -> JSON:
@@ -82,7 +82,7 @@ def _add(arguments: tuple[str, ...], force: bool, **values: Any) -> None:
     line = line_of(arguments) if arguments else None  # as a person types it into the form
     tool = tool_of(request_from(ToolForm, {**values, "arguments": line}))
     if not force and tool.name in custom_tools.load():
-        raise UsageError(f"there is a tool {tool.name!r} already", hint="Add --force to replace it")
+        raise UsageError(f"tool {tool.name!r} already exists", hint="Add --force to replace it")
     custom_tools.save(tool)
     narrate(f"{tool.name}: saved in {short(config_path())}")
 

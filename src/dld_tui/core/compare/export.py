@@ -275,7 +275,7 @@ def _tiles(comparison: Comparison) -> str:
 
 def _differences(comparison: Comparison) -> str:
     if not comparison.differences:
-        return paragraphs([("No setting and nothing in the environment differs.", "info")])
+        return paragraphs([("No differences in settings and environment.", "info")])
     return html_of("difference-table", difference_table(comparison))
 
 

@@ -35,7 +35,7 @@ def _about_output(text: str) -> dict[str, Any]:
 class _Files(_Settings):
     model: Path = param(label="Model", help="The ONNX model.", kind="file", positional=True)
     output: Path | None = param(
-        None, **_about_output("The file to write; not needed where nothing is written.")
+        None, **_about_output("The file to write; not needed with options that write nothing.")
     )
 
 

@@ -402,7 +402,7 @@ def explained(path: Path) -> Iterator[None]:
         if code in (errno.ENOSPC, errno.EDQUOT):
             message, hint = "the disk is full; what was there is untouched", "Save to another disk"
         elif code in (errno.EACCES, errno.EPERM):
-            message, hint = "the folder may not be written to", "Save to another folder"
+            message, hint = "the folder is not writable", "Save to another folder"
         elif code == errno.EROFS:
             message, hint = "its disk is read-only", "Save to another folder"
         raise SaveError(message, where=str(path), hint=hint) from error

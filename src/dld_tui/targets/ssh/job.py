@@ -582,7 +582,7 @@ def _require_writable(path: Path) -> None:
     if not folder.is_dir():
         raise SaveError(f"the folder {folder} does not exist", where=str(path))
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SaveError("the folder may not be written to", where=str(path))
+        raise SaveError("the folder is not writable", where=str(path))
 
 
 def _in_folder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]]:

@@ -68,7 +68,7 @@ def _warning_lines(texts: Sequence[str], width: int) -> list[Line]:
 
 def _difference_lines(comparison: Comparison, width: int) -> list[Line]:
     if not comparison.differences:
-        return [[("No setting and nothing in the environment differs.", "dim")]]
+        return [[("No differences in settings and environment.", "dim")]]
     lines: list[Line] = []
     for difference in comparison.differences:
         name = clip(visible(difference.name), _NAME_CELLS)
