@@ -1,13 +1,12 @@
 # dld in a container for a Jetson with JetPack 6 or 7: docs/containers.md. Run on the board, in the
 # root of a clone:
 #   docker build -f containers/l4t.Dockerfile --build-arg BASE=IMAGE -t dld .
-# BASE: an image of L4T with TensorRT, of the release that the board has (R36, R38, R39).
+# BASE: an L4T image with TensorRT, of the same release as the board (R36, R38, R39).
 ARG BASE
 FROM ${BASE}
 ARG EXTRAS=cpu
 
-# Where the image knows it, its own TensorRT for Python; an image without it still profiles with
-# ONNX Runtime.
+# Install the image's TensorRT for Python, if available. Without it, ONNX Runtime still works.
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
       python3 python3-pip python3-venv \
@@ -21,8 +20,8 @@ COPY pyproject.toml README.md LICENSE /opt/dld/source/
 COPY requirements /opt/dld/source/requirements
 COPY src /opt/dld/source/src
 
-# The environment sees the TensorRT of the image. Images of NVIDIA pin packages of their own for pip
-# in PIP_CONSTRAINT, which this environment does not share.
+# The environment sees the TensorRT of the image. NVIDIA's images pin packages in PIP_CONSTRAINT,
+# which must not apply to this environment.
 RUN python3 -m venv --system-site-packages /opt/dld/venv \
  && PIP_CONSTRAINT= /opt/dld/venv/bin/python -m pip install --no-cache-dir \
       --constraint /opt/dld/source/requirements/constraints.txt "/opt/dld/source[${EXTRAS}]"

@@ -1,6 +1,6 @@
 # dld in a container for x86_64: docs/containers.md. Run in the root of a clone:
 #   docker build -f containers/x86_64.Dockerfile --build-arg BASE=IMAGE -t dld .
-# BASE: an image of Debian or Ubuntu with Python 3.10 or newer, such as one of TensorRT.
+# BASE: a Debian or Ubuntu image with Python 3.10 or newer, such as a TensorRT image.
 ARG BASE
 FROM ${BASE}
 ARG EXTRAS=gpu
@@ -14,8 +14,8 @@ COPY pyproject.toml README.md LICENSE /opt/dld/source/
 COPY requirements /opt/dld/source/requirements
 COPY src /opt/dld/source/src
 
-# The environment sees the TensorRT of the image. Images of NVIDIA pin packages of their own for pip
-# in PIP_CONSTRAINT, which this environment does not share.
+# The environment sees the TensorRT of the image. NVIDIA's images pin packages in PIP_CONSTRAINT,
+# which must not apply to this environment.
 RUN python3 -m venv --system-site-packages /opt/dld/venv \
  && PIP_CONSTRAINT= /opt/dld/venv/bin/python -m pip install --no-cache-dir \
       --constraint /opt/dld/source/requirements/constraints.txt "/opt/dld/source[${EXTRAS}]"
