@@ -128,5 +128,5 @@ def test_a_data_file_of_the_model_is_not_written_over(dld: Dld, tmp_path: Path) 
 
 
 def test_only_what_writes_a_report_offers_several_targets(dld: Dld) -> None:
-    assert "given again" not in dld("convert", "strip", "--help").out
-    assert "given again" in dld("profile", "onnxruntime", "--help").out
+    assert "repeat it to run" not in dld("convert", "strip", "--help").out
+    assert "repeat it to run" in dld("profile", "onnxruntime", "--help").out

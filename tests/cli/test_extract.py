@@ -93,7 +93,7 @@ def test_unknown_type_is_told(dld: Dld, tmp_path: Path, output: Path) -> None:
     path = models.write(tmp_path, text)
     outcome = dld("extract", path, "-o", output, "--nodes", "two")
     assert outcome.status == 0
-    assert "the type of 'b' is unknown" in outcome.err
+    assert "the type of 'b' is not known" in outcome.err
     assert "output  b  of unknown type" in outcome.out
 
 

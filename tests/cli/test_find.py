@@ -64,7 +64,7 @@ def test_match_lists_hits(dld: Dld, model: Path, tmp_path: Path) -> None:
     assert "inner, >t  Neg Add" in " ".join(text.out.splitlines()[1].split("\t")).replace(
         "   ", "  "
     )
-    assert text.err == "1 hit\n"
+    assert text.err == "1 match\n"
 
 
 def test_match_says_what_cannot_be_replaced(dld: Dld, tmp_path: Path) -> None:

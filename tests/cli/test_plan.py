@@ -113,7 +113,7 @@ def test_a_page_to_mail(dld: Dld, layers: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("--view", "layers", "--by", "type"), "--view and --by exclude each other"),
-        (("--view", "summary", "--sort", "name"), "--by, --sort and --csv are of a table"),
+        (("--view", "summary", "--sort", "name"), "--by, --sort and --csv need a table"),
         (("--sort", "colour"), "--sort colour: this table has index, name"),
         (("--profile-index", "3"), "there is no optimization profile 3"),
     ],

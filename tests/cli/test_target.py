@@ -41,7 +41,7 @@ def test_a_target_is_added_shown_changed_and_removed(dld: Dld, tmp_path: Path) -
     assert saved_targets.find("new").port == 2222
     assert dld("target", "remove", "new").status == 0
     assert saved_targets.load() == {}
-    assert "no target yet" in dld("target", "list").err
+    assert "No targets yet" in dld("target", "list").err
 
 
 def test_mistakes_are_said_in_one_line(dld: Dld) -> None:

@@ -50,7 +50,7 @@ def test_a_tool_is_added_listed_run_and_removed(dld: Dld, model: Path, tmp_path:
 
     assert dld("tool", "remove", "copy").status == 0
     assert custom_tools.load() == {}
-    assert "no tool yet" in dld("tool", "list").err
+    assert "No tools yet" in dld("tool", "list").err
 
 
 def test_mistakes_are_said_in_one_line(dld: Dld, model: Path, tmp_path: Path) -> None:

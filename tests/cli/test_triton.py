@@ -74,7 +74,9 @@ def test_data_files_come_along(dld: Dld, tmp_path: Path, repository: Path) -> No
     copy = onnx.load(repository / "big" / "1" / "model.onnx")
     assert numpy_helper.to_array(copy.graph.initializer[0]).tolist() == [1, 2, 3, 4]
     assert len(list((repository / "big" / "1").iterdir())) == 2
-    assert "--link is for engines" in dld.fails(2, "triton", path, "-o", repository, "--link")
+    assert "--link only works for engines" in dld.fails(
+        2, "triton", path, "-o", repository, "--link"
+    )
 
 
 def test_a_file_that_is_there_is_kept(dld: Dld, tmp_path: Path, repository: Path) -> None:

@@ -73,7 +73,7 @@ class ComparisonSettings:
     )
     backend: str = param(
         "onnxruntime",
-        label="Run by",
+        label="Backend",
         help="Backend of the reference; TensorRT builds an engine.",
         choices=("onnxruntime", "tensorrt"),
         words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
@@ -81,7 +81,7 @@ class ComparisonSettings:
     )
     against_backend: str = param(
         "same",
-        label="Other run by",
+        label="Other backend",
         help="Backend of the other run; the TensorRT options apply to its engine.",
         choices=("same", "onnxruntime", "tensorrt"),
         words=(("ort", "onnxruntime"), ("trt", "tensorrt")),
@@ -106,14 +106,14 @@ class ComparisonSettings:
     )
     optimization: str = param(
         "usual",
-        label="Optimization",
+        label="Optimisation",
         help="Graph optimisation of the reference. usual means all, or disabled with --tensors.",
         choices=("usual", *_LEVELS),
         spellings=("--optimization",),
     )
     against_optimization: str = param(
         "same",
-        label="Other optimiz.",
+        label="Other optimis.",
         help="Graph optimisation of the other run.",
         choices=("same", *_LEVELS),
         spellings=("--against-optimization",),

@@ -44,7 +44,7 @@ class Request(BuildSettings):
 
     output: Path | None = param(
         None,
-        label="Keep the engine",
+        label="Save engine",
         help="Save an engine with correct results here. By default it is discarded.",
         kind="output",
         spellings=("--output", "-o", "--save-engine", "--saveEngine"),
@@ -90,7 +90,7 @@ class Request(BuildSettings):
     )
     way: str = param(
         "auto",
-        label="Choose by",
+        label="Tactic choice",
         help=(
             "How to choose tactics: replay uses an algorithm selector (TensorRT 8 to 10), cache "
             "an edited timing cache (10.8 and newer). By default replay, if available."
@@ -142,7 +142,7 @@ class Request(BuildSettings):
     )
     again: bool = param(
         False,
-        label="From the start",
+        label="Start over",
         help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
     )

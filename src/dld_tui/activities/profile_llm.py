@@ -90,7 +90,7 @@ class Request:
     )
     shared_buffer: str = param(
         "auto",
-        label="Shared cache",
+        label="Shared KV cache",
         help=(
             "Let past and present KV cache share one buffer. auto follows genai_config.json, if "
             "the operators support it."

@@ -98,7 +98,7 @@ class Request:
     shape: tuple[str, ...] = like(InputSettings, "shape")
     dim: tuple[str, ...] = param(
         (),
-        label="Free dimensions",
+        label="Dynamic dimensions",
         help=(
             "Size of a dynamic dimension by name, such as N=1. ONNX Runtime optimises for this "
             "size."
@@ -166,7 +166,7 @@ class Request:
     )
     inter_threads: int = param(
         0,
-        label="Operators at once",
+        label="Inter-op threads",
         help="Inter-op threads. Above 1, independent nodes run in parallel.",
         minimum=0,
         maximum=4096,
@@ -215,7 +215,7 @@ class Request:
     )
     session_config: tuple[str, ...] = param(
         (),
-        label="Session entries",
+        label="Session config",
         help=(
             "Session configuration entry of ONNX Runtime. Example: "
             "session.disable_cpu_ep_fallback=1 forbids the fallback to the CPU."

@@ -85,7 +85,7 @@ class Request:
     )
     again: bool = param(
         False,
-        label="Again",
+        label="Start over",
         help="Start over instead of resuming an interrupted search.",
         spellings=("--again",),
     )

@@ -92,7 +92,7 @@ class SearchSettings:
     seed: int = like(InputSettings, "seed")
     backend: str = param(
         "onnxruntime",
-        label="Tried by",
+        label="Trial backend",
         help=(
             "Backend of the trials; TensorRT builds an engine for each. ONNX Runtime computes "
             "the reference."
@@ -111,7 +111,7 @@ class SearchSettings:
     )
     most_trials: int | None = param(
         None,
-        label="Most trials",
+        label="Maximum trials",
         help="Maximum number of trials. The next search resumes from here.",
         spellings=("--most-trials",),
         minimum=1,
@@ -137,7 +137,7 @@ class SearchSettings:
     )
     again: bool = param(
         False,
-        label="From the start",
+        label="Start over",
         help="Start over instead of resuming an earlier search.",
         spellings=("--from-start",),
     )

@@ -159,7 +159,7 @@ class Request:
     device_id: int = like(Profile, "device_id", page="Inputs")
     again: bool = param(
         False,
-        label="From the start",
+        label="Start over",
         help="Start over instead of resuming an interrupted run.",
         spellings=("--again",),
         page="Inputs",

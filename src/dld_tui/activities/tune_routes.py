@@ -59,7 +59,7 @@ class Request(BuildSettings):
 
     output: Path | None = param(
         None,
-        label="Keep the engine",
+        label="Save engine",
         help=(
             "Save the fastest engine here. By default NAME.engine in the current folder, if a "
             "route is faster than the default."
@@ -128,7 +128,7 @@ class Request(BuildSettings):
     use_cuda_graph: bool = like(MeasureSettings, "use_cuda_graph", page=_PAGE)
     again: bool = param(
         False,
-        label="From the start",
+        label="Start over",
         help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
         page=_PAGE,

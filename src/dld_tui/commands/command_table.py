@@ -256,7 +256,7 @@ _REPORT_MENU = table(
 _PLAN_MENU = table(
     "plan",
     ("plan.menu", "context_menu", "full_stop", "layer", "keys",
-     "Show the commands for the layer under the cursor, with their keys."),
+     "Show the commands for the layer at the cursor, with their keys."),
     palette=False, footer="plan.menu",
 )
 # Marked nodes: marking, copying, pasting, extracting, editing many.
@@ -659,7 +659,7 @@ _CANVAS = table(
     ("canvas.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Go one page down."),
     ("canvas.first", "first", "home,g", "", "first", "Go to the top."),
     ("canvas.last", "last", "end,G", "", "last", "Go to the bottom."),
-    ("canvas.activate", "activate", "enter", "", "open", "Open the box under the cursor."),
+    ("canvas.activate", "activate", "enter", "", "open", "Open the box at the cursor."),
     ("canvas.mark", "mark", "space", "", "mark", "Mark or unmark the box."),
     ("canvas.search", "finder.ask", "slash", "", "search", "Search in the boxes."),
     ("canvas.search_next", "finder.next", "n", "", "next match", "Go to the next match."),

@@ -61,7 +61,7 @@ class Request(Verification, PreviewedRequest):
     )
     least_bytes: int = param(
         0,
-        label="Least size",
+        label="Minimum size",
         help="Only tensors of at least this many bytes.",
         unit="B",
         minimum=0,

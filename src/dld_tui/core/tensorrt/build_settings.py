@@ -254,7 +254,7 @@ class DeviceSettings:
     )
     layer_device: tuple[str, ...] = param(
         (),
-        label="Device of layers",
+        label="Layer devices",
         help="Device of a layer, as NAME:DLA or NAME:GPU; a name may contain one *.",
         spellings=("--layer-device", "--layerDeviceTypes"),
         metavar="NAME:DEVICE",
@@ -330,7 +330,7 @@ class OptimizerSettings:
     )
     avg_timing: int | None = param(
         None,
-        label="Timings",
+        label="Average timings",
         help="Number of timings averaged per tactic.",
         minimum=1,
         maximum=10_000,
@@ -341,7 +341,7 @@ class OptimizerSettings:
     )
     max_tactics: int | None = param(
         None,
-        label="Tactics",
+        label="Maximum tactics",
         help="Maximum number of tactics to time per layer.",
         minimum=1,
         spellings=("--max-tactics", "--maxTactics"),
@@ -673,7 +673,7 @@ class TacticSettings:
     )
     plugin_override: bool = param(
         False,
-        label="Plugins first",
+        label="Prefer plugins",
         help="Prefer a plugin to the built-in operator of the same name.",
         spellings=("--plugin-override", "--enablePluginOverride"),
         page="Tactics",

@@ -114,7 +114,7 @@ class MeasureSettings:
     )
     no_data_transfers: bool = param(
         False,
-        label="No copies",
+        label="No data transfers",
         help=(
             "Keep inputs and outputs on the GPU; the latency then excludes copies. Default in "
             "trtexec 11.1, not in earlier versions."
@@ -222,7 +222,7 @@ class RunSettings(MeasureSettings, BuildSettings):
     )
     output: Path | None = param(
         None,
-        label="Keep the engine",
+        label="Save engine",
         help="Save the built engine here. By default it is discarded.",
         kind="output",
         spellings=("--save-engine", "--saveEngine"),
