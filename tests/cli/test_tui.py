@@ -55,7 +55,7 @@ def test_without_a_terminal_the_result_of_a_tuning_is_printed(dld: Dld, tmp_path
     outcome = dld(result.report)
     assert outcome.status == 0
     assert "1 thread" in outcome.out
-    assert "Why: Weights are a quarter of the bytes" in outcome.out
+    assert "Why: Weights take a quarter of the bytes" in outcome.out
 
 
 def test_without_a_terminal_and_without_paths_help_is_printed(
